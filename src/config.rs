@@ -9,6 +9,7 @@
 mod brand;
 mod channel;
 mod form_posts;
+mod inbox;
 mod limits;
 mod own_tables;
 mod reader;
@@ -65,6 +66,8 @@ pub struct Config {
     pub tls_listen: Vec<Address>,
     /// The address of the private listener, if it is enabled.
     pub ops_listen: Option<Address>,
+    /// The address of the inbox's web interface, if it is enabled.
+    pub inbox_listen: Option<Address>,
     pub web: web::WebOptions,
     /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: pages::PagesOptions,
@@ -196,6 +199,10 @@ impl Config {
         let mut maintenance = read_maintenance(r);
         let (tls_listen, tls) = tls::read(r, folder, &data_dir);
         web.tls = tls;
+        let inbox_listen;
+        (inbox_listen, web.inbox_pages) = inbox::read(r, folder);
+        let others = listen.iter().chain(&tls_listen).chain(&ops_listen);
+        inbox::refuse_shared_address(r, inbox_listen.as_ref(), others);
         let duplicate_window = r.get(
             "forms.duplicate_window",
             "24h",
@@ -286,6 +293,8 @@ impl Config {
             ..IntakeOptions::default()
         };
         web.inbox.clone_from(&store.url);
+        web.inbox_pages.channels.clone_from(&channels);
+        web.inbox_pages.title.clone_from(&pages.title);
         web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         for form in &web.confirmed_forms {
             r.refuse_if(
@@ -314,6 +323,7 @@ impl Config {
             listen,
             tls_listen,
             ops_listen,
+            inbox_listen,
             web,
             pages,
             resources,
@@ -423,6 +433,7 @@ impl Config {
                     "security",
                     "words",
                     "redirects",
+                    "inbox",
                 ]
                 .contains(&table)
         };

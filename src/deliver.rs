@@ -12,6 +12,7 @@ pub mod maildir;
 pub mod maintenance;
 pub mod notification;
 pub mod smtp;
+pub mod test_message;
 pub mod webhook;
 pub mod worker;
 

@@ -10,6 +10,7 @@ pub mod deliver;
 pub mod fault;
 pub mod fetch;
 pub mod forms;
+pub mod inbox;
 pub mod intake;
 pub mod limits;
 pub mod pages;

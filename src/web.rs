@@ -19,6 +19,7 @@ mod handshake;
 mod html_answer;
 mod http1;
 mod http2;
+mod inbox;
 mod listener;
 mod live_reload;
 mod memory;
@@ -54,6 +55,7 @@ use self::conn_limits::Connections;
 pub use access_log::ACCESS_LOG_TARGET;
 pub use client::ForwardedHeader;
 pub use cors::PageOrigin;
+pub use inbox::{HostName, InboxOptions};
 pub use live_reload::LiveReload;
 pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit};
 pub use metrics::Metrics;
@@ -85,9 +87,17 @@ pub fn serve(
         threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
     }
     let private = sockets.ops.take();
+    let inbox = sockets.inbox.take();
     // Close this thread's copies, or connections would still queue after the last worker has stopped.
     drop(sockets);
     let (workers_done, until) = watch::channel(false);
+    let inbox_until = until.clone();
+    let inbox = inbox.map(|socket| {
+        let app = app.clone();
+        let run = move || inbox::run(app, socket, inbox_until);
+        std::thread::Builder::new().name("inbox".into()).spawn(run)
+    });
+    let inbox = inbox.transpose()?;
     let ops = private.map(|private| {
         let (app, phase, connections) = (app.clone(), phase.clone(), connections.clone());
         let run = move || ops::run(app, private, connections, phase, until);
@@ -111,6 +121,7 @@ pub fn serve(
     let _ = views.join();
     // Serve the private address until the workers have ended, so that it reports the shutdown.
     let _ = workers_done.send(true);
+    inbox.map_or(Ok(()), join_thread)?;
     ops.map_or(Ok(()), join_thread)
 }
 

@@ -142,6 +142,38 @@ CREATE TABLE referrer (
     PRIMARY KEY (day, host)
 );
 
+CREATE TABLE annotation (
+    submission uuid PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
+    done_at    bigint,
+    note       text,
+    CHECK (done_at IS NOT NULL OR note IS NOT NULL)
+);
+
+CREATE INDEX annotation_done ON annotation (submission) WHERE done_at IS NOT NULL;
+
+CREATE TABLE operator_log (
+    id         uuid    PRIMARY KEY,
+    at         bigint NOT NULL,
+    actor      text    NOT NULL,
+    action     text    NOT NULL,
+    submission uuid,
+    channel    text,
+    count      bigint NOT NULL
+);
+
+CREATE TABLE login_token (
+    hash       bytea   PRIMARY KEY CHECK (octet_length(hash) = 32),
+    actor      text    NOT NULL,
+    expires_at bigint NOT NULL
+);
+
+CREATE TABLE session (
+    hash       bytea   PRIMARY KEY CHECK (octet_length(hash) = 32),
+    actor      text    NOT NULL,
+    created_at bigint NOT NULL,
+    used_at    bigint NOT NULL
+);
+
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious

@@ -9,23 +9,20 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::bail;
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
 use crate::config::Config;
 use crate::deliver::digest::Digest;
-use crate::deliver::notification::Topic;
-use crate::deliver::{Channel, ChannelOptions, Notification, TransportOptions};
+use crate::deliver::{ChannelOptions, TransportOptions, test_message};
 use crate::forms::text::visible;
 use crate::limits::rate_limiter;
 use crate::store::{Filter, InboxReader, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
-use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use dns::Resolver;
 use mail_domain::CheckResult;
 
@@ -62,8 +59,10 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for channel in &channels {
         let began = Instant::now();
-        let outcome = runtime.block_on(send_test(channel));
-        let finding = describe_outcome(&channel.kind, &outcome, began.elapsed());
+        let sent = test_message::send(channel, "`frontdesk doctor`", Timestamp::now());
+        let outcome = runtime.block_on(sent);
+        let finding = test_message::describe(&channel.kind, &outcome, began.elapsed());
+        let finding = finding.map_or_else(CheckResult::Bad, CheckResult::Good);
         report.print_result(&format!("channel {}", channel.name), finding)?;
     }
     let failed = report.bad;
@@ -132,27 +131,6 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
     let others = (others > 0).then(|| format!("{} to fix", counted(others, "other problem")));
     let parts: Vec<String> = [Some(sending), records, others].into_iter().flatten().collect();
     parts.join("; ")
-}
-
-async fn send_test(channel: &ChannelOptions) -> Outcome {
-    let now = Timestamp::now();
-    let notice = Notification {
-        is_suspicious: false,
-        id: Uuid::now_v7(),
-        topic: Topic::Test,
-        created_at: now,
-        form: None,
-        title: "Test message from frontdesk".to_owned(),
-        words: vec![
-            format!("This is a test: `frontdesk doctor` sent it through the channel \"{}\".", channel.name),
-            "It is not a submission. No action is needed.".to_owned(),
-        ],
-        fields: Vec::new(),
-        may_be_there: false,
-    };
-    let channel = Channel::open(&channel.kind);
-    let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
-    sent.unwrap_or_else(|_| Outcome::failed(Cause::Channel, "it timed out"))
 }
 
 /// Reports problems with the inbox that need the operator's attention.
@@ -226,58 +204,6 @@ impl<W: Write> DoctorReport<W> {
         Ok(())
     }
 }
-
-/// Describes the outcome of a test message, including where to find the message or what to check.
-fn describe_outcome(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> CheckResult {
-    match outcome {
-        Outcome::Delivered(answer) => {
-            let place = match kind {
-                TransportOptions::Smtp(smtp) => {
-                    format!("in the mailbox of {}", smtp.addresses.to.join(", "))
-                }
-                TransportOptions::Webhook(_) => "at the receiver of the webhook".to_owned(),
-                TransportOptions::Maildir(maildir) => format!("in {}", maildir.path.join("new").display()),
-            };
-            let ms = took.as_millis();
-            CheckResult::Good(format!(
-                "a test message was accepted in {ms} ms ({answer}); look for it {place}"
-            ))
-        }
-        Outcome::Failed(failure) => {
-            let answer = failure.answer.trim_end_matches('.');
-            let advice = failure.advice.filter(|_| failure.cause != Cause::Deferred);
-            CheckResult::Bad(format!("{answer}. {}", advice.unwrap_or_else(|| advise(kind, failure.cause))))
-        }
-    }
-}
-
-/// Advice on what to check first after a test message has failed, if the error itself suggests nothing.
-fn advise(kind: &TransportOptions, cause: Cause) -> &'static str {
-    match (kind, cause) {
-        (_, Cause::Deferred) => {
-            "The receiver is not accepting messages at the moment: try again in a few minutes."
-        }
-        (TransportOptions::Webhook(_), Cause::Gone) => {
-            "Ask the receiver for a new address, and change `url`."
-        }
-        (TransportOptions::Webhook(_), Cause::Channel | Cause::Unclear) => {
-            "Check `url`, `secret` and `ca_file`, and whether the receiver is up."
-        }
-        (TransportOptions::Webhook(_), _) => {
-            "The receiver rejects this body: compare `body` with the format that it expects."
-        }
-        (TransportOptions::Smtp(_), Cause::Channel | Cause::Unclear) => {
-            "Check `host` and `port`, and whether the mail server works."
-        }
-        (TransportOptions::Smtp(_), _) => {
-            "The mail server rejected the message: its reply states the reason."
-        }
-        (TransportOptions::Maildir(_), _) => {
-            "Check `path`: this user must be able to write there, and the disk must not be full."
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,19 +2,18 @@
 //! database themselves, so they work with and without a running server.
 
 mod abuse;
+mod annotate;
 mod change;
 mod console;
 mod count_table;
-mod csv;
-mod json;
 mod list;
+mod login;
 mod page_views;
 mod removal;
 mod selection;
 mod show;
 mod stats;
 mod table;
-mod time;
 mod watch;
 mod width;
 
@@ -116,6 +115,60 @@ pub(super) enum InboxCommand {
     /// Deliver submissions to configured channels that have not received them, such as those received before
     /// a channel existed
     Deliver(DeliverOptions),
+    /// Mark submissions as done, so that lists of open ones leave them out
+    Done {
+        /// Ids of submissions, or unambiguous prefixes of them
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Mark submissions as open again
+    Reopen {
+        /// Ids of submissions, or unambiguous prefixes of them
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Write a private note on a submission; it is never sent, and is removed with the submission
+    Note {
+        /// Id of the submission, or an unambiguous prefix of it
+        id: String,
+        /// The note, up to 4000 characters; empty removes it
+        text: String,
+        #[command(flatten)]
+        folder: SiteFolder,
+    },
+    /// Print who changed what and when, newest first
+    Log {
+        #[command(flatten)]
+        folder: SiteFolder,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+        /// At most the N newest entries
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
+    /// Print a link that logs you in to the web interface, once and within ten minutes
+    Open {
+        #[command(flatten)]
+        folder: SiteFolder,
+        /// The URL of the web interface, if the configuration does not name it
+        #[arg(long, value_name = "URL")]
+        address: Option<String>,
+        /// Do not open a browser
+        #[arg(long)]
+        print: bool,
+    },
+    /// List the sessions of the web interface, or end them
+    Sessions {
+        #[command(flatten)]
+        folder: SiteFolder,
+        /// End the session with this id
+        #[arg(long, value_name = "ID")]
+        revoke: Option<String>,
+        /// End all sessions, and make unused links invalid
+        #[arg(long, conflicts_with = "revoke")]
+        all: bool,
+    },
     /// Permanently remove held submissions
     Discard(DiscardOptions),
     /// Permanently remove all submissions from an e-mail address
@@ -144,6 +197,10 @@ impl InboxCommand {
             | Self::Watch { folder, .. }
             | Self::Stats { folder, .. }
             | Self::Digest(folder)
+            | Self::Note { folder, .. }
+            | Self::Log { folder, .. }
+            | Self::Open { folder, .. }
+            | Self::Sessions { folder, .. }
             | Self::Erase { folder, .. } => return Ok(folder.site.take()),
             Self::Retry(options) => {
                 let has_filter = options.has_filter();
@@ -154,7 +211,7 @@ impl InboxCommand {
                     "`--parked`, `--channel`, `--since`, `--until` or `--form`",
                 )
             }
-            Self::Hold { ids, .. } => (ids, false, true, ""),
+            Self::Hold { ids, .. } | Self::Done { ids } | Self::Reopen { ids } => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
             Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
             Self::Discard(DiscardOptions { ids, held, .. }) => (ids, *held, false, "`--held`"),
@@ -175,7 +232,13 @@ impl InboxCommand {
 
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
-    Console::with_standard_streams(config, is_utc, |console| execute(command, console))
+    Console::with_standard_streams(config, is_utc, |console| match command {
+        InboxCommand::Open { address, print, folder: _ } => {
+            console.inbox = crate::inbox::open(console.place)?.map(Rc::new);
+            login::open(config, address.as_deref(), *print, console)
+        }
+        command => execute(command, console),
+    })
 }
 
 /// How long a command waits for the server to process accepted submissions.
@@ -183,7 +246,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 
 /// Opens the inbox, waits briefly for accepted submissions to be processed, and runs the command.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    console.inbox = selection::open_inbox(console.place)?.map(Rc::new);
+    console.inbox = crate::inbox::open(console.place)?.map(Rc::new);
     match &console.inbox {
         // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
         Some(inbox) => {
@@ -210,6 +273,14 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
         InboxCommand::Deliver(options) => change::deliver(options, console),
+        InboxCommand::Done { ids } => annotate::set_done(ids, true, console),
+        InboxCommand::Reopen { ids } => annotate::set_done(ids, false, console),
+        InboxCommand::Note { id, text, folder: _ } => annotate::set_note(id, text, console),
+        InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),
+        InboxCommand::Open { .. } => unreachable!("`run` handles it, because it needs the configuration"),
+        InboxCommand::Sessions { revoke, all, folder: _ } => {
+            login::sessions(revoke.as_deref(), *all, console)
+        }
         InboxCommand::Discard(options) => removal::discard(options, console),
         InboxCommand::Erase { email, yes, folder: _ } => removal::erase(email, *yes, console),
     }

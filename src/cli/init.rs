@@ -39,6 +39,10 @@ prebuilt = BUILD
 # name = "Example"
 # email = "hello@example.com"
 
+[inbox]
+# The inbox's web interface. `frontdesk inbox open` prints a link that logs you in.
+listen = "127.0.0.1:8082"
+
 # Submissions are stored. Channels also deliver them: docs/pages/deliveries.md.
 "#;
 

@@ -272,6 +272,9 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     if sockets.ops.is_none() {
         sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen").pop();
     }
+    if sockets.inbox.is_none() {
+        sockets.inbox = bind(config.inbox_listen.as_slice(), "inbox.listen =").pop();
+    }
     explain_bind_errors(errors)?;
     match (&config.web.tls.source, sockets.https.is_empty()) {
         (None, false) => {
@@ -290,6 +293,7 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
 struct ListeningAddresses {
     public: Vec<String>,
     private: Option<String>,
+    inbox: Option<String>,
     /// The first TCP address, for links: over TLS if TLS is configured. `None` with only Unix sockets.
     first: Option<SocketAddr>,
 }
@@ -300,6 +304,7 @@ impl ListeningAddresses {
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
         let (http, https) = (addresses(&sockets.http)?, addresses(&sockets.https)?);
         let private = sockets.ops.as_ref().map(Socket::address).transpose()?;
+        let inbox = sockets.inbox.as_ref().map(Socket::address).transpose()?;
         let url = |scheme: &str, address: &Address| match address {
             Address::Tcp(address) => format!("{scheme}://{address}"),
             Address::Unix(_) => address.to_string(),
@@ -310,13 +315,15 @@ impl ListeningAddresses {
         });
         let https = https.iter().map(|address| url("https", address));
         let public = http.iter().map(|address| url("http", address)).chain(https).collect();
-        Ok(Self { public, private: private.map(|address| url("http", &address)), first })
+        let [private, inbox] = [private, inbox].map(|address| address.map(|address| url("http", &address)));
+        Ok(Self { public, private, inbox, first })
     }
 
     /// One line for each address, such as `listening on http://127.0.0.1:8080`.
     fn lines(&self) -> impl Iterator<Item = String> {
         let public = self.public.iter().map(|url| format!("listening on {url}"));
-        public.chain(self.private.iter().map(|url| format!("private listener on {url}")))
+        let private = self.private.iter().map(|url| format!("private listener on {url}"));
+        public.chain(private).chain(self.inbox.iter().map(|url| format!("inbox on {url}")))
     }
 
     /// Prints the addresses to standard output, for programs. On a terminal, the banner shows them instead.
@@ -342,6 +349,9 @@ fn banner(
     let site = desk.snapshot.load().site.clone();
     let mut lines = vec![format!("{GOOD}frontdesk {}{GOOD:#}", env!("CARGO_PKG_VERSION"))];
     lines.extend(addresses.lines());
+    if addresses.inbox.is_some() {
+        lines.push(format!("{DIM}`frontdesk inbox open` prints a link that logs you in to the inbox{DIM:#}"));
+    }
     let (kibibytes, milliseconds) = (site.size() / 1024, took.as_millis());
     let folder = config.pages.build.as_ref().map(|build| format!(" from {}", build.folder.display()));
     let folder = folder.unwrap_or_default();
@@ -383,6 +393,7 @@ fn log_start(config: &Config, desk: &AppState, addresses: &ListeningAddresses, i
         version = env!("CARGO_PKG_VERSION"),
         public = addresses.public.join(" "),
         private = addresses.private,
+        inbox_pages = addresses.inbox,
         base_url = config.pages.base_url,
         pages = site.page_count,
         bytes = site.size(),

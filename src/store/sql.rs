@@ -4,6 +4,7 @@
 //! checks [`Sql::dialect`].
 
 pub(super) mod abuse;
+pub(super) mod annotation;
 pub(super) mod copy;
 pub(super) mod deliver;
 pub(super) mod discard;
@@ -11,8 +12,11 @@ pub(super) mod edit;
 pub(super) mod editor;
 pub(super) mod flood;
 pub(super) mod intake;
+pub(super) mod operator_log;
+pub(super) mod page;
 pub(super) mod read;
 pub(super) mod rows;
+pub(super) mod session;
 pub(super) mod stats;
 pub(super) mod transaction;
 pub(super) mod views;

@@ -36,6 +36,7 @@ mod held_bench;
 pub(crate) mod inbox;
 mod intake;
 mod interleavings;
+mod operators;
 mod pacing;
 mod plans;
 mod repeats;
@@ -338,7 +339,7 @@ fn a_later_layout_is_not_touched() {
     let Fixture { store, options, fresh, .. } = fixture;
     drop(store);
     let error = TestInbox::open(&options).err().unwrap();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 8, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 9, .. }), "{error}");
     assert!(matches!(InboxReader::open(&options.url), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }
@@ -605,6 +606,7 @@ impl Fixture {
                 "pressure",
                 "page_view",
                 "referrer",
+                "annotation",
             ];
             let mut rows =
                 tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());

@@ -7,6 +7,7 @@ use http::HeaderValue;
 
 use super::client::ForwardedHeader;
 use super::cors::PageOrigin;
+use super::inbox::options::InboxOptions;
 use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;
@@ -73,6 +74,8 @@ pub struct WebOptions {
     pub log_requests: bool,
     /// Whether page views are counted.
     pub count_views: bool,
+    /// Options of the inbox's web interface.
+    pub inbox_pages: InboxOptions,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.
     pub inbox: DatabaseUrl,
     /// Names of the channels, for `/metrics`.
@@ -109,6 +112,7 @@ impl Default for WebOptions {
             log_requests: false,
             count_views: true,
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
+            inbox_pages: InboxOptions::default(),
             channels: Vec::new(),
             tls: tls::TlsOptions::default(),
             content_security_policy: content_security_policy(&AllowedHosts::default()),

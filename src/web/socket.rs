@@ -134,11 +134,13 @@ pub struct Sockets {
     pub https: Vec<Socket>,
     /// For the private address: metrics and health checks.
     pub ops: Option<Socket>,
+    /// For the inbox's web interface.
+    pub inbox: Option<Socket>,
 }
 
 impl Sockets {
-    /// The service manager's sockets (`sd_listen_fds(3)`) by name: `http`, `https` or `ops`; others are HTTP.
-    /// Must be called once, before the process opens other file descriptors.
+    /// The service manager's sockets (`sd_listen_fds(3)`) by name: `http`, `https`, `ops` or `inbox`; others
+    /// are HTTP. Must be called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut given = ListenFd::from_env();
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -155,6 +157,7 @@ impl Sockets {
             match names.next().unwrap_or_default() {
                 "https" => sockets.https.push(socket),
                 "ops" => sockets.ops = Some(socket),
+                "inbox" => sockets.inbox = Some(socket),
                 _ => sockets.http.push(socket),
             }
         }

@@ -22,6 +22,7 @@ mod forms;
 mod hostile;
 mod http2;
 mod inbox;
+mod inbox_pages;
 mod injection;
 mod lanes;
 mod mail;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::console::Console;
 use super::count_table::write_table;
-use super::json as json_lines;
 use super::stats::{first_day, write_wrapped};
 use crate::cli::output::counted;
 use crate::forms::text::visible;
+use crate::inbox::json as json_lines;
 use crate::store::{Abuse, SignalCount};
 
 /// Maximum number of sources and agents in text output.

@@ -9,10 +9,11 @@ use super::selection::{PeriodOptions, find_all};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::FORMS;
 use crate::forms::text::visible;
+use crate::inbox::change::{Changes, Held, Queued, Released};
 use crate::store::lock::Lock;
-use crate::store::{DatabaseUrl, Editor, Filter, InboxReader, Retry, StoreError};
+use crate::store::{DatabaseUrl, Filter, InboxReader, Retry, StoreError};
 use crate::submission::Status;
-use crate::submission::delivery::{DeliveryState, Route};
+use crate::submission::delivery::Route;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RetryOptions {
@@ -50,11 +51,11 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     };
     if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
         let mut count = 0;
-        let mut editor = Editor::open(console.place)?;
+        let mut changes = Changes::open(console.place, &inbox, &console.user)?;
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
-            count += editor
+            count += changes
                 .retry(&retry, console.now.timestamp())
                 .context("some deliveries were not queued; run the same command again")?;
         }
@@ -116,27 +117,23 @@ pub(super) fn hold(
     let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
         return Ok(ExitCode::FAILURE);
     };
-    let mut editor = Editor::open(console.place)?;
+    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
     for submission in found {
         let id = submission.id;
-        if !editor.hold(id, because.unwrap_or("held by the operator"), console.now.timestamp())? {
-            let why = if submission.held.is_some() {
-                "is already held"
-            } else {
-                "is already delivered: there is nothing to hold"
-            };
-            missing += report_unchanged(&inbox, id, why, console)?;
-            continue;
+        match changes.hold(&submission, because, console.now.timestamp())? {
+            Held::Held { gone, deliveries } => {
+                let late = match gone {
+                    0 => String::new(),
+                    n => format!(" ({n} of {deliveries} deliveries had arrived or were under way)"),
+                };
+                writeln!(console.out, "{id} is held until `frontdesk inbox release`{late}.")?;
+            }
+            Held::AlreadyHeld => writeln!(console.out, "{id} is already held.")?,
+            Held::AlreadyDelivered => {
+                writeln!(console.out, "{id} is already delivered: there is nothing to hold.")?;
+            }
+            Held::Missing => missing += report_missing(id, console)?,
         }
-        let deliveries = inbox.deliveries(id)?;
-        let states = deliveries.iter().map(|delivery| delivery.state);
-        let gone =
-            states.filter(|state| matches!(state, DeliveryState::Delivered | DeliveryState::Sending)).count();
-        let late = match gone {
-            0 => String::new(),
-            n => format!(" ({n} of {} deliveries had arrived or were under way)", deliveries.len()),
-        };
-        writeln!(console.out, "{id} is held until `frontdesk inbox release`{late}.")?;
     }
     Ok(exit_code(missing == 0))
 }
@@ -155,19 +152,19 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
         writeln!(console.out, "No submission is held.")?;
     }
     if let Some(inbox) = inbox.filter(|_| !found.is_empty()) {
-        let mut editor = Editor::open(console.place)?;
+        let mut changes = Changes::open(console.place, &inbox, &console.user)?;
         for submission in found {
             let id = submission.id;
-            if !editor.release(id, console.channels, console.now.timestamp())? {
-                missing += report_unchanged(&inbox, id, "is not held", console)?;
-                continue;
+            match changes.release(id, console.channels, console.now.timestamp())? {
+                Released::Released(0) => {
+                    writeln!(console.out, "{id} is released: there is nothing to deliver.")?;
+                }
+                Released::Released(n) => {
+                    writeln!(console.out, "{id} is released: {}.", describe_retried(n, console.place))?;
+                }
+                Released::NotHeld => writeln!(console.out, "{id} is not held.")?,
+                Released::Missing => missing += report_missing(id, console)?,
             }
-            let waiting = inbox.deliveries(id)?.iter().filter(|d| d.due_at.is_some()).count();
-            let what = match waiting {
-                0 => "there is nothing to deliver".to_owned(),
-                n => describe_retried(n, console.place),
-            };
-            writeln!(console.out, "{id} is released: {what}.")?;
         }
     }
     Ok(exit_code(missing == 0))
@@ -212,24 +209,27 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
     let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
         return Ok(ExitCode::FAILURE);
     };
-    let mut editor = Editor::open(console.place)?;
+    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
     for submission in found {
         let id = submission.id;
-        let why = match editor.deliver(id, &channels, console.now.timestamp())? {
-            0 if submission.held.is_some() => "is held: `frontdesk inbox release` delivers it",
-            0 if submission.sealed.is_some() => "is encrypted, so no channel can read it",
-            0 if !channels.iter().any(|channel| channel.accepts(&submission.form)) => {
-                "was sent with a form that none of these channels accepts"
-            }
-            0 if submission.error.is_some() => "could not be processed: `frontdesk inbox retry` tries again",
-            0 => "has been delivered to these channels, or is about to be",
-            n => {
+        let why = match changes.deliver(&submission, &channels, console.now.timestamp())? {
+            Queued::Queued(n) => {
                 writeln!(console.out, "{id}: {}.", describe_retried(n, console.place))?;
+                continue;
+            }
+            Queued::Held => "is held: `frontdesk inbox release` delivers it",
+            Queued::Sealed => "is encrypted, so no channel can read it",
+            Queued::NotAccepted => "was sent with a form that none of these channels accepts",
+            Queued::SetAside => "could not be processed: `frontdesk inbox retry` tries again",
+            Queued::AlreadyDelivered => "has been delivered to these channels, or is about to be",
+            Queued::Missing => {
+                // Each unchanged submission counts as a failure, and so does a missing one.
+                failed += 1 + report_missing(id, console)?;
                 continue;
             }
         };
         failed += 1;
-        report_unchanged(&inbox, id, why, console)?;
+        writeln!(console.out, "{id} {why}.")?;
     }
     Ok(exit_code(failed == 0))
 }
@@ -238,7 +238,8 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
 /// stay in the inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
-    let added = Editor::open(console.place)?
+    let added = Changes::open(console.place, &inbox, &console.user)?
+        .editor
         .deliver_kept(channels, console.now.timestamp())
         .context("some submissions were not queued; run the same command again")?;
     match added {
@@ -256,18 +257,8 @@ fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reports that a submission did not change. Returns 1 if it was removed in the meantime, otherwise 0.
-fn report_unchanged(
-    reader: &InboxReader,
-    id: uuid::Uuid,
-    already: &str,
-    console: &mut Console<'_>,
-) -> anyhow::Result<usize> {
-    if reader.get(id)?.is_some() {
-        writeln!(console.out, "{id} {already}.")?;
-        Ok(0)
-    } else {
-        writeln!(console.err, "error: {id} is no longer in the inbox")?;
-        Ok(1)
-    }
+/// Reports that a submission was removed meanwhile. Returns 1, for the number of failures.
+fn report_missing(id: uuid::Uuid, console: &mut Console<'_>) -> anyhow::Result<usize> {
+    writeln!(console.err, "error: {id} is no longer in the inbox")?;
+    Ok(1)
 }

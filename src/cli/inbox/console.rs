@@ -10,6 +10,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::cli::output::write_error;
 use crate::config::Config;
+use crate::inbox::user::current_user;
 use crate::store::disk::MinFree;
 use crate::store::{DatabaseUrl, InboxReader};
 use crate::submission::delivery::Route;
@@ -20,6 +21,8 @@ const DEFAULT_WIDTH: usize = 100;
 pub(super) struct Console<'a> {
     pub(super) now: Zoned,
     pub(super) place: &'a DatabaseUrl,
+    /// The user who makes changes, for the operator log.
+    pub(super) user: String,
     /// The open inbox; `None` if nothing has been received yet.
     pub(super) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
@@ -55,6 +58,7 @@ impl Console<'_> {
         let result = run(&mut Console {
             now: Timestamp::now().to_zoned(zone),
             place: &config.store.url,
+            user: current_user(),
             inbox: None,
             min_free: config.maintenance.min_free,
             channels: &config.store.channels,

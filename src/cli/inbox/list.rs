@@ -10,8 +10,9 @@ use anyhow::{Context as _, anyhow};
 
 use super::console::Console;
 use super::selection::{SelectedSubmissions, SelectionOptions};
-use super::{csv, json, table};
+use super::table;
 use crate::cli::output::{counted, with_hint};
+use crate::inbox::{csv, json};
 
 /// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;

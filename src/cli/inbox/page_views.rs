@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::console::Console;
 use super::count_table::write_table;
 use super::stats::{first_day, write_wrapped};
-use super::{json as json_lines, selection};
 use crate::cli::output::counted;
 use crate::cli::site::SiteFolder;
 use crate::config::Config;
 use crate::forms::text::visible;
+use crate::inbox;
+use crate::inbox::json as json_lines;
 use crate::pages::path;
 use crate::store::{ViewFilter, ViewReport, Views};
 use crate::web::page_views::{AgentClass, class_of, names_of};
@@ -70,7 +71,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
         ai_agents: &names_of(AgentClass::Ai),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
-    let report = match selection::open_inbox(console.place)? {
+    let report = match inbox::open(console.place)? {
         Some(inbox) => inbox.page_views(&filter)?,
         None => ViewReport::default(),
     };

@@ -2,18 +2,17 @@
 
 use std::io;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use uuid::Uuid;
 
 use super::console::Console;
 use super::selection::find_all;
-use super::time::{TimeArgument, format_time};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::text::visible;
+use crate::inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
+use crate::inbox::time::{TimeArgument, format_time};
 use crate::store::{self, Editor, Erased, HeldFilter, SourcePrefix};
 use crate::submission::verdict::Signal;
 use crate::submission::{Status, Submission};
@@ -75,14 +74,17 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         before: options.before.map(|when| when.at(&console.now)),
         source: options.source,
     };
-    let held = inbox.held(&filter)?;
-    if let Some(source) = options.source.filter(|_| held.sources > 1) {
-        console.report(&with_hint(
-            anyhow!("held submissions of {} sources have a hash that begins with `{source}`", held.sources),
-            "give more digits of the hash; `frontdesk inbox show ID` prints all of them",
-        ))?;
-        return Ok(ExitCode::FAILURE);
-    }
+    let held = match preview_held(inbox, &filter)? {
+        HeldPreview::Held(held) => held,
+        HeldPreview::SeveralSources(count) => {
+            let source = options.source.map(|source| source.to_string()).unwrap_or_default();
+            console.report(&with_hint(
+                anyhow!("held submissions of {count} sources have a hash that begins with `{source}`"),
+                "give more digits of the hash; `frontdesk inbox show ID` prints all of them",
+            ))?;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
     let left = held.left_in_floods;
     if left > 0 {
         let (are, them) = (plural(left, "is", "are"), plural(left, "it", "them"));
@@ -98,10 +100,9 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     {
         return Ok(ExitCode::FAILURE);
     }
-    // The operator did not confirm the removal of submissions that arrived after the count.
-    let before = held.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
-    let filter = HeldFilter { before: Some(before), ..filter };
-    let erased = Editor::open(console.place)?.discard_held(&filter).context(INCOMPLETE)?;
+    let filter = confirmed_filter(&filter, &held);
+    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+    let erased = editor.discard_held(&filter).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
 
@@ -111,28 +112,25 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     if console.inbox.is_none() {
         return Ok(ExitCode::FAILURE);
     }
-    let (held, others): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|submission| submission.held.is_some());
-    for submission in &others {
+    let preview = DiscardPreview::new(found);
+    for submission in &preview.others {
         console.report(&refusal(submission))?;
     }
-    let received = || held.iter().map(|submission| submission.received_at);
-    if let (Some(first), Some(last)) = (received().min(), received().max())
+    if let Some((first, last)) = preview.received()
         && !options.yes
-        && !confirm(&removal_question(held.len(), first, last, console.now.time_zone()), console)?
+        && !confirm(&removal_question(preview.held.len(), first, last, console.now.time_zone()), console)?
     {
         return Ok(ExitCode::FAILURE);
     }
-    let ids: Vec<Uuid> = held.iter().map(|submission| submission.id).collect();
     // Runs even without ids: an earlier run may have left removed data in the database's log.
-    let erased = Editor::open(console.place)?.discard(&ids).context(INCOMPLETE)?;
+    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+    let Discarded { erased, stayed } = preview.discard(&mut editor).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
-    let stayed = held.len().saturating_sub(erased.submissions);
     if stayed > 0 {
         let were = format!("{} {}", counted(stayed, "submission"), plural(stayed, "was", "were"));
         writeln!(console.err, "error: {were} released or removed by another program meanwhile")?;
     }
-    Ok(if missing + others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
+    Ok(if missing + preview.others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
 }
 
 /// The context for an error that may occur after some submissions have been removed.
@@ -169,7 +167,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut editor = Editor::open(console.place)?;
+    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
     let count = editor.count_from(email)?;
     let question = format!("Remove {} from {} for good?", counted(count, "submission"), visible(email));
     if !yes && count > 0 && !confirm(&question, console)? {

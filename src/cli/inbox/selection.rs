@@ -9,12 +9,13 @@ use jiff::Zoned;
 use uuid::Uuid;
 
 use super::console::Console;
-use super::time::TimeArgument;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
 use crate::forms::FORMS;
 use crate::forms::text::visible;
-use crate::store::{DatabaseUrl, Filter, IdMatch, InboxReader, Listing, StoreError};
+use crate::inbox;
+use crate::inbox::time::TimeArgument;
+use crate::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
 use crate::submission::encryption::AgeIdentity;
 use crate::submission::{Status, Submission};
 
@@ -104,7 +105,7 @@ impl SelectionOptions {
 /// counts those that the identity cannot open. Selects nothing if there is no inbox.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
-    words: Option<String>,
+    words: Option<SearchText>,
     /// How many more submissions the limit allows.
     left: usize,
     identity: Option<AgeIdentity>,
@@ -125,7 +126,7 @@ impl<'a> SelectedSubmissions<'a> {
         err: &'a mut dyn Write,
     ) -> anyhow::Result<SelectedSubmissions<'a>> {
         let identity = which.key.read()?;
-        let words = which.text.as_ref().map(|text| text.to_lowercase());
+        let words = which.text.as_deref().and_then(SearchText::parse);
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
             // With a search text, only matches count towards the limit, so the query itself has no limit.
@@ -172,7 +173,7 @@ impl<'a> SelectedSubmissions<'a> {
         if submission.sealed.is_some() {
             self.unsearched += 1;
         }
-        submission.fields.iter().any(|(_, value)| value.to_lowercase().contains(words))
+        words.are_in(&submission.fields)
     }
 }
 
@@ -209,15 +210,6 @@ impl Iterator for SelectedSubmissions<'_> {
     }
 }
 
-/// Opens the inbox. `None` if nothing has been received yet.
-pub(super) fn open_inbox(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
-    match InboxReader::open(place) {
-        Ok(inbox) => Ok(Some(inbox)),
-        Err(StoreError::Missing(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Finds the submission whose id begins with `id`. The inner error means that no submission or
 /// more than one submission matches.
 pub(super) fn find(
@@ -225,7 +217,7 @@ pub(super) fn find(
     id: &str,
 ) -> Result<Result<Submission, anyhow::Error>, StoreError> {
     let prefix = visible(id);
-    Ok(match reader.map_or(Ok(IdMatch::None), |reader| reader.find(id))? {
+    Ok(match inbox::find(reader, id)? {
         IdMatch::One(submission) => Ok(*submission),
         IdMatch::None => Err(with_hint(
             anyhow!("no submission has an id that begins with `{prefix}`"),

@@ -7,13 +7,14 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use super::console::Console;
-use super::json;
 use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
-use super::time::{format_distance, format_duration, format_time};
 use super::width::{columns, pad};
 use crate::cli::output::exit_code;
 use crate::forms::text::visible;
+use crate::inbox::json;
+use crate::inbox::time::{format_distance, format_duration, format_time};
+use crate::store::Annotation;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
@@ -36,10 +37,14 @@ pub(super) fn run(
     let is_open = decrypt_with(identity.as_ref(), &mut submission, console.err)?;
     let inbox = console.inbox.as_ref();
     let deliveries = inbox.map_or(Ok(Vec::new()), |inbox| inbox.deliveries(submission.id))?;
+    let annotation = inbox.map(|inbox| inbox.annotations(&[submission.id])).transpose()?;
+    let annotation = annotation.and_then(|mut all| all.remove(&submission.id)).unwrap_or_default();
     if as_json {
-        writeln!(console.out, "{}", json::to_line(&json::object_with_deliveries(&submission, &deliveries)))?;
+        let mut object = json::object_with_deliveries(&submission, &deliveries);
+        json::add_annotation(&mut object, &annotation);
+        writeln!(console.out, "{}", json::to_line(&object))?;
     } else {
-        write_details(&submission, &deliveries, &console.now, console.out)?;
+        write_details(&submission, &annotation, &deliveries, &console.now, console.out)?;
     }
     Ok(exit_code(is_open))
 }
@@ -47,6 +52,7 @@ pub(super) fn run(
 /// Writes a submission's metadata, screening result, fields and deliveries as text.
 fn write_details(
     submission: &Submission,
+    annotation: &Annotation,
     deliveries: &[Delivery],
     now: &Zoned,
     out: &mut dyn Write,
@@ -79,6 +85,8 @@ fn write_details(
     }
     about.extend(submission.agent.iter().map(|agent| ("agent", agent.clone())));
     about.extend([("sent again", repeats), ("source", submission.source.clone())]);
+    about.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));
+    about.extend(annotation.note.iter().map(|note| ("note", note.clone())));
     let names = submission.fields.iter().map(|(name, _)| name.as_str());
     let label = about.iter().map(|(name, _)| *name).chain(names).map(columns).max().unwrap_or_default();
     for (name, value) in &about {
@@ -317,7 +325,14 @@ mod tests {
 
     fn check(submission: &Submission, deliveries: &[Delivery], expected: &str) {
         let mut out = Vec::new();
-        write_details(submission, deliveries, &at("14:10:00").to_zoned(TimeZone::UTC), &mut out).unwrap();
+        write_details(
+            submission,
+            &Annotation::default(),
+            deliveries,
+            &at("14:10:00").to_zoned(TimeZone::UTC),
+            &mut out,
+        )
+        .unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -10,11 +10,12 @@ use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
 use super::console::Console;
+use super::show;
 use super::width::{columns, pad, wrap};
-use super::{json as json_lines, show};
 use crate::cli::output::counted;
 use crate::deliver::digest::Digest;
 use crate::forms::text::visible;
+use crate::inbox::json as json_lines;
 use crate::store::{ChannelState, DailyCount, InboxReader};
 use crate::submission::delivery::DeliveryState;
 
@@ -303,6 +304,7 @@ mod tests {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
             place: &place,
+            user: "ada".to_owned(),
             inbox: None,
             min_free: crate::store::disk::MinFree::Off,
             channels: &[],

@@ -7,9 +7,9 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
-use super::time::format_local;
 use super::width::{columns, pad, shorten};
 use crate::forms::text::visible;
+use crate::inbox::time::format_local;
 use crate::submission::{Screening, Status, Submission};
 
 pub(super) const GAP: &str = "  ";

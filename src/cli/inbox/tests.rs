@@ -1,5 +1,6 @@
 //! Tests of the commands on a database that a store has written.
 
+mod annotations;
 mod changes;
 mod choices;
 mod discards;
@@ -20,11 +21,11 @@ use uuid::Uuid;
 
 use std::io::{self, BufRead, Write};
 
-use super::time::TimeArgument;
 use super::*;
 use crate::cli::is_broken_pipe;
 use crate::forms::text::is_unsafe;
 use crate::forms::{CONTACT, Form, WAITLIST, parse};
+use crate::inbox::time::{self, TimeArgument};
 use crate::intake::Arrival;
 use crate::limits::Source;
 use crate::screening::Evidence;
@@ -354,6 +355,7 @@ impl Inbox {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
             place: &self.place,
+            user: "ada".to_owned(),
             inbox: None,
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
             min_free: crate::store::disk::MinFree::Off,

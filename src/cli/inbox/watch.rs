@@ -10,8 +10,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use uuid::Uuid;
 
 use super::console::Console;
-use super::selection::{IdentityOption, decrypt_with, open_inbox};
-use super::{json, table};
+use super::selection::{IdentityOption, decrypt_with};
+use super::table;
+use crate::inbox::{self, json};
 use crate::store::notifier::ChangeListener;
 use crate::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use crate::submission::Submission;
@@ -37,7 +38,7 @@ pub(super) struct InboxWatch {
 impl InboxWatch {
     /// Returns the submissions that arrived since the last query, oldest first. `None` if there is no inbox.
     pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
-        let Some(reader) = open_inbox(place)? else { return Ok(None) };
+        let Some(reader) = inbox::open(place)? else { return Ok(None) };
         let mut new = self.list_new(&reader)?;
         new.reverse();
         Ok(Some(new))
@@ -58,7 +59,7 @@ impl InboxWatch {
 
     /// Marks existing submissions as seen, so that later queries do not return them.
     pub(super) fn skip_existing(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
-        let Some(reader) = open_inbox(place)? else { return Ok(()) };
+        let Some(reader) = inbox::open(place)? else { return Ok(()) };
         let newest = Filter { limit: Some(1), ..Filter::default() };
         let newest = reader.list(&newest)?.next().transpose()?;
         self.newest = newest.map(|newest| newest.id);

@@ -45,7 +45,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 12] = [
+pub(crate) const TABLES: [Table; 16] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
@@ -75,6 +75,10 @@ pub(crate) const TABLES: [Table; 12] = [
     Table { name: "network_rate", key: "network, form", rest: "rested" },
     Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
     Table { name: "referrer", key: "day, host", rest: "views" },
+    Table { name: "annotation", key: "submission", rest: "done_at, note" },
+    Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
+    Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
+    Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
 ];
 
 /// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::discard::{self, HeldFilter};
 use super::edit::Erased;
+use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, Filter, Removable, filter_condition};
 use super::{Cell, Sql, bind_all, edit, transaction, values};
 use crate::store::error::StoreError;
@@ -39,22 +40,46 @@ pub struct Editor {
     sql: Box<dyn Sql>,
     secret: Secret,
     place: DatabaseUrl,
+    /// The name of the user, for the operator log.
+    user: String,
 }
 
 impl Editor {
-    /// Opens the database. Fails with [`StoreError::Missing`] if there is none.
+    /// Opens the database. Fails with [`StoreError::Missing`] if there is none. [`Editor::on_behalf_of`] sets
+    /// the user for the operator log.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
         Ok(match &place {
             DatabaseUrl::Sqlite(path) => {
                 let (connection, secret) = sqlite::open_to_edit(path, PATIENCE)?;
-                Editor { sql: Box::new(connection), secret, place }
+                Editor { sql: Box::new(connection), secret, place, user: String::new() }
             }
             DatabaseUrl::Postgres(server) => {
                 let (connection, secret) = postgres::open_to_edit(server)?;
-                Editor { sql: Box::new(connection), secret, place }
+                Editor { sql: Box::new(connection), secret, place, user: String::new() }
             }
         })
+    }
+
+    /// Sets the name of the user who makes the changes.
+    #[must_use]
+    pub fn on_behalf_of(self, user: &str) -> Editor {
+        Editor { user: user.to_owned(), ..self }
+    }
+
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// An entry of the operator log, which the change must write in its transaction.
+    pub(super) fn log_entry(&self, action: OperatorAction) -> EntryWriter {
+        EntryWriter::new(&self.user, action)
+    }
+
+    /// Logs a test message through a channel.
+    pub fn log_test(&mut self, channel: &str) -> Result<(), StoreError> {
+        let entry = self.log_entry(OperatorAction::Test).through(Some(channel));
+        self.commit_and_notify(|tx| entry.add(tx, 1))
     }
 
     /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
@@ -68,9 +93,14 @@ impl Editor {
 
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
+        let entry = self.log_entry(OperatorAction::Retry);
+        let entry = entry.about(selected.submission).through(selected.channel.as_deref());
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
-            count += self
-                .commit_step(|tx| change(tx).and_then(|count| transaction::announce(tx).map(|()| count)))?;
+            count += self.commit_step(|tx| {
+                let count = change(tx)?;
+                entry.add(tx, count)?;
+                transaction::announce(tx).map(|()| count)
+            })?;
             self.notify_file_listeners();
             Ok::<_, StoreError>(())
         };
@@ -96,6 +126,7 @@ impl Editor {
     /// Holds a submission. Returns false if it does not exist, is already held for a reason other than a
     /// flood, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let entry = self.log_entry(OperatorAction::Hold).about(id);
         self.commit_and_notify(|tx| {
             // The end of the flood must not release a submission that the operator holds.
             let was_in_flood = tx.execute(
@@ -103,6 +134,7 @@ impl Editor {
                 values![id, because],
             )? == 1;
             if was_in_flood {
+                entry.add(tx, 1)?;
                 return Ok(true);
             }
             let is_held = tx.execute(
@@ -117,6 +149,7 @@ impl Editor {
                      WHERE submission = ?1 AND state IN ('waiting', 'parked')",
                     values![id],
                 )?;
+                entry.add(tx, 1)?;
             }
             Ok(is_held)
         })
@@ -124,10 +157,12 @@ impl Editor {
 
     /// Releases a submission to `channels`, ahead of waiting ones. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
+        let entry = self.log_entry(OperatorAction::Release).about(id);
         self.commit_and_notify(|tx| {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
+                entry.add(tx, 1)?;
             }
             Ok(is_released)
         })
@@ -137,11 +172,13 @@ impl Editor {
     /// of other waiting submissions. Returns the number of new deliveries: none for a held or encrypted
     /// submission, and none before it is processed.
     pub fn deliver(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
+        let entry = self.log_entry(OperatorAction::Deliver).about(id);
         self.commit_and_notify(|tx| {
             let count = add_missing_deliveries(tx, id, channels, now)?;
             if count > 0 {
                 let waiting = "UPDATE delivery SET rank = 0 WHERE submission = ?1 AND state = 'waiting'";
                 tx.execute(waiting, values![id])?;
+                entry.add(tx, count)?;
             }
             Ok(count)
         })
@@ -156,6 +193,7 @@ impl Editor {
              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id) ORDER BY s.id LIMIT {}",
             rows::MAX_ROWS
         );
+        let entry = self.log_entry(OperatorAction::Deliver);
         let (mut count, mut after) = (0, [0; 16]);
         loop {
             let rows = self.sql.query(&page, values![after])?;
@@ -166,6 +204,9 @@ impl Editor {
                 let added =
                     ids.iter().map(|id| add_missing_deliveries(tx, Uuid::from_bytes(*id), channels, now));
                 let added = added.sum::<Result<usize, StoreError>>()?;
+                if added > 0 {
+                    entry.add(tx, added)?;
+                }
                 transaction::announce(tx).map(|()| added)
             })?;
             self.notify_file_listeners();
@@ -186,6 +227,7 @@ impl Editor {
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
     /// committed, and the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
+        let entry = self.log_entry(OperatorAction::Erase);
         let mut erased = Erased::default();
         let days = self.sql.query("SELECT DISTINCT day FROM pressure", &[])?;
         let days = days.iter().map(|row| row.get(0)).collect::<Result<Vec<i64>, _>>()?;
@@ -214,7 +256,7 @@ impl Editor {
             })?;
             forgotten.extend(sources);
             for ids in rows::split_into_groups(&page) {
-                self.remove(ids, edit::accepted_among, &mut erased)?;
+                self.remove(ids, edit::accepted_among, &entry, &mut erased)?;
             }
         }
         self.remove_orphaned_repeats()?;
@@ -241,12 +283,13 @@ impl Editor {
     /// like [`Editor::erase`]. May include submissions that become held in the meantime, unless the filter's
     /// `before` excludes them. After an error, earlier transactions stay committed.
     pub fn discard_held(&mut self, filter: &HeldFilter) -> Result<Erased, StoreError> {
+        let entry = self.log_entry(OperatorAction::Discard);
         let mut erased = Erased::default();
         let mut after = discard::START;
         while let Some((page, last)) = discard::read_page(&*self.sql, filter, after)? {
             after = last;
             for ids in rows::split_into_groups(&page) {
-                self.remove(ids, discard::held_among, &mut erased)?;
+                self.remove(ids, discard::held_among, &entry, &mut erased)?;
             }
         }
         self.wipe_log(erased)
@@ -254,11 +297,15 @@ impl Editor {
 
     /// Removes the held submissions among `ids`, and wipes them like [`Editor::erase`].
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
+        let mut entry = self.log_entry(OperatorAction::Discard);
+        if let [id] = ids {
+            entry = entry.about(*id);
+        }
         let mut erased = Erased::default();
         for ids in ids.chunks(rows::MAX_ROWS) {
             let mut ids: Vec<_> = ids.iter().map(|id| id.into_bytes()).collect();
             ids.sort_unstable();
-            self.remove(ids, discard::held_among, &mut erased)?;
+            self.remove(ids, discard::held_among, &entry, &mut erased)?;
         }
         self.wipe_log(erased)
     }
@@ -270,12 +317,18 @@ impl Editor {
         &self,
         mut ids: Vec<[u8; 16]>,
         among: impl Fn(&dyn Sql, &[[u8; 16]], &str) -> Result<Vec<[u8; 16]>, StoreError>,
+        entry: &EntryWriter,
         erased: &mut Erased,
     ) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
             let removed = self.commit_step(|tx| {
-                edit::remove_submissions(tx, &among(tx, &ids, tx.dialect().skip_locked_clause())?)
+                let ids = among(tx, &ids, tx.dialect().skip_locked_clause())?;
+                let removed = edit::remove_submissions(tx, &ids)?;
+                if removed.submissions > 0 {
+                    entry.add(tx, removed.submissions)?;
+                }
+                Ok(removed)
             })?;
             erased.add(&removed);
             ids = among(&*self.sql, &ids, "")?;
@@ -326,7 +379,7 @@ impl Editor {
         Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
-    fn commit_and_notify<T>(
+    pub(super) fn commit_and_notify<T>(
         &self,
         change: impl Fn(&dyn Sql) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -369,6 +422,9 @@ pub(crate) struct Selected {
     deliveries: BTreeMap<String, Vec<Untried>>,
     set_aside: Vec<[u8; 16]>,
     channels: Vec<String>,
+    /// The only submission and the only channel that the retry concerns, for the operator log.
+    submission: Option<Uuid>,
+    channel: Option<String>,
 }
 
 /// A delivery to be retried: the submission's id, and the number of attempts when it was selected.
@@ -379,7 +435,8 @@ impl Selected {
     /// transaction, so that visitors do not wait for it.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = filter_condition(&retry.which);
-        let mut found = Selected::default();
+        let mut found =
+            Selected { submission: retry.which.id, channel: retry.channel.clone(), ..Selected::default() };
         if retry.channel.is_none() {
             let set_aside =
                 format!("SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen} ORDER BY s.id");

@@ -265,7 +265,7 @@ fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
 }
 
 /// The reason why a channel does not deliver, if it is switched off or paused.
-fn read_obstacle(
+pub(super) fn read_obstacle(
     off_at: Option<i64>,
     paused_at: Option<i64>,
     answer: Option<String>,

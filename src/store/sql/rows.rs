@@ -43,6 +43,9 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     pub before: Option<Uuid>,
     pub after: Option<Uuid>,
+    /// Whether an operator has marked it as done.
+    pub is_done: Option<bool>,
+    pub is_held: Option<bool>,
     pub limit: Option<usize>,
 }
 
@@ -72,6 +75,15 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             with(&format!("s.id {comparison} ?"), Cell::Blob(first_id_at(time).to_vec()));
             with(&format!("s.received_at {comparison} ?"), Cell::Integer(time));
         }
+    }
+    if let Some(is_held) = filter.is_held {
+        parts.push(if is_held { "s.held_at IS NOT NULL" } else { "s.held_at IS NULL" }.to_owned());
+    }
+    if let Some(is_done) = filter.is_done {
+        let not = if is_done { "" } else { "NOT " };
+        parts.push(format!(
+            "{not}EXISTS (SELECT 1 FROM annotation WHERE submission = s.id AND done_at IS NOT NULL)"
+        ));
     }
     if let Some(status) = filter.status {
         parts.push(

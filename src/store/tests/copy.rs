@@ -95,6 +95,14 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         sql.execute(set_aside, values![id.as_bytes()]).unwrap();
         sql.execute("DELETE FROM submission WHERE id = ?1", values![id.as_bytes()]).unwrap();
     }
+    let mut editor = Editor::open(place).unwrap().on_behalf_of("ada");
+    let listed = list(place).remove(1).id;
+    editor.set_note(listed, "Call back").unwrap();
+    for n in 1..=2 {
+        editor.create_login(&[n; 32], at(0)).unwrap();
+    }
+    editor.log_in(&[1; 32], &[3; 32], at(0)).unwrap().unwrap();
+    drop(editor);
     let sums = sums(place);
     assert!(sums.iter().all(|sum| sum.rows > 0), "{sums:?}");
     sums

@@ -105,7 +105,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     assert!(checked > 50, "{checked}");
 }
 
-fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+pub fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection
         .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
         .unwrap_or_else(|error| panic!("{sql}: {error}"));

@@ -20,7 +20,8 @@ const calm = {
 };
 
 /**
- * Starts a server: `origin` (local address), `base` (public address), `ops`, `dataDir`, `inbox()`, `stop()`.
+ * Starts a server: `origin` (local address), `base` (public address), `ops`, `dataDir`, `inbox()`, `told()`
+ * (its standard output), `stop()`.
  * `env` adds settings; rate limits are off by default. `folder` is the site. `more` has further arguments.
  */
 export async function startServer({ env = {}, folder = site, more = [] } = {}) {
@@ -74,7 +75,7 @@ export async function startServer({ env = {}, folder = site, more = [] } = {}) {
 
   try {
     const { origin, ops } = await addresses;
-    return { origin, base, ops, dataDir, stop, inbox: () => inbox(dataDir), log: () => said };
+    return { origin, base, ops, dataDir, stop, inbox: () => inbox(dataDir), log: () => said, told: () => told };
   } catch (error) {
     await stop();
     throw error;

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeArgument {
+pub enum TimeArgument {
     At(Timestamp),
     /// Midnight in the operator's time zone.
     Day(Date),
@@ -15,7 +15,7 @@ pub(super) enum TimeArgument {
 
 impl TimeArgument {
     /// Parses an RFC 3339 time, a date, or an age: a whole number followed by s, m, h, d or w.
-    pub(super) fn parse(text: &str) -> Result<TimeArgument, String> {
+    pub fn parse(text: &str) -> Result<TimeArgument, String> {
         parse_age(text)
             .map(TimeArgument::Ago)
             .or_else(|| parse_date(text).map(TimeArgument::Day))
@@ -28,7 +28,7 @@ impl TimeArgument {
 
     /// The point in time. An age is counted back from `now`, but not beyond the earliest representable time.
     /// A day begins in the time zone of `now`.
-    pub(super) fn at(self, now: &Zoned) -> Timestamp {
+    pub fn at(self, now: &Zoned) -> Timestamp {
         match self {
             TimeArgument::At(moment) => moment,
             TimeArgument::Day(day) => {
@@ -66,12 +66,12 @@ fn parse_date(text: &str) -> Option<Date> {
 }
 
 /// Formats a time as RFC 3339 in UTC, with milliseconds, for programs.
-pub(super) fn format_utc(moment: Timestamp) -> String {
+pub fn format_utc(moment: Timestamp) -> String {
     format!("{moment:.3}")
 }
 
 /// Formats a time as RFC 3339 with milliseconds, in the operator's time zone.
-pub(super) fn format_time(moment: Timestamp, zone: &TimeZone) -> String {
+pub fn format_time(moment: Timestamp, zone: &TimeZone) -> String {
     if *zone == TimeZone::UTC {
         return format_utc(moment);
     }
@@ -79,12 +79,12 @@ pub(super) fn format_time(moment: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Formats a time for a table or a spreadsheet, in the operator's time zone: `2026-11-20 14:03:05`.
-pub(super) fn format_local(moment: Timestamp, zone: &TimeZone) -> String {
+pub fn format_local(moment: Timestamp, zone: &TimeZone) -> String {
     moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Formats the time from `now` to `moment` in the largest unit that fits: `in 4 min`, `3 h ago` or `now`.
-pub(super) fn format_distance(moment: Timestamp, now: Timestamp) -> String {
+pub fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     let seconds = moment.as_second() - now.as_second();
     let (number, unit) = match seconds.abs() {
         0 => return "now".to_owned(),
@@ -98,7 +98,7 @@ pub(super) fn format_distance(moment: Timestamp, now: Timestamp) -> String {
 }
 
 /// Formats the time between two moments: `120 ms`, `3.4 s` or `2 min`.
-pub(super) fn format_duration(from: Timestamp, to: Timestamp) -> String {
+pub fn format_duration(from: Timestamp, to: Timestamp) -> String {
     match to.as_millisecond() - from.as_millisecond() {
         ms @ ..1000 => format!("{} ms", ms.max(0)),
         ms @ ..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),

@@ -19,13 +19,13 @@ use crate::submission::verdict::ScreeningReason;
 /// Writes a header with a column for each field of each form, and one record per submission. Returns the
 /// number of submissions. With `all`, adds columns for repeats, the source and the result of screening. For
 /// a terminal, makes control characters visible.
-pub(super) fn write(
-    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+pub fn write<E: From<std::io::Error>>(
+    submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     all: bool,
     zone: &TimeZone,
     to_terminal: bool,
     out: &mut dyn Write,
-) -> anyhow::Result<usize> {
+) -> Result<usize, E> {
     // The names of members of the JSON object, except `_reasons`, which is a list there.
     const USEFUL: [&str; 4] = ["id", "form", "received_at", "status"];
     const OTHERS: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];

@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use super::time::format_utc;
 use crate::forms::text::is_unsafe;
+use crate::store::Annotation;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 
 /// Writes each submission as a JSON object on one line. Returns the number of submissions.
-pub(super) fn write(
-    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+pub fn write<E: From<std::io::Error>>(
+    submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     out: &mut dyn Write,
-) -> anyhow::Result<usize> {
+) -> Result<usize, E> {
     let mut count = 0;
     for submission in submissions {
         writeln!(out, "{}", to_line(&submission_object(&submission?)))?;
@@ -27,7 +28,7 @@ pub(super) fn write(
 }
 
 /// Formats a value on one line, with escapes for characters that could control a terminal.
-pub(super) fn to_line(value: &Value) -> String {
+pub fn to_line(value: &Value) -> String {
     let mut line = String::new();
     for c in value.to_string().chars() {
         if is_unsafe(c) {
@@ -44,7 +45,7 @@ pub(super) fn to_line(value: &Value) -> String {
 
 /// A submission as it appears in a listing. `_held`, `_released_at` and `_sealed` exist only if they apply;
 /// `_score` is null if the submission was not screened.
-pub(super) fn submission_object(submission: &Submission) -> Value {
+pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
         "id": submission.id.to_string(),
         "form": submission.form,
@@ -73,10 +74,20 @@ pub(super) fn submission_object(submission: &Submission) -> Value {
     object
 }
 
-pub(super) fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
+pub fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
     let mut object = submission_object(submission);
     object["_deliveries"] = deliveries.iter().map(delivery_object).collect();
     object
+}
+
+/// Adds `_done_at` and `_note`, if they apply.
+pub fn add_annotation(object: &mut Value, annotation: &Annotation) {
+    if let Some(done_at) = annotation.done_at {
+        object["_done_at"] = format_utc(done_at).into();
+    }
+    if let Some(note) = &annotation.note {
+        object["_note"] = note.as_str().into();
+    }
 }
 
 fn delivery_object(delivery: &Delivery) -> Value {
@@ -89,7 +100,7 @@ fn delivery_object(delivery: &Delivery) -> Value {
     })
 }
 
-pub(super) fn obstacle_object(obstacle: &Obstacle) -> Value {
+pub fn obstacle_object(obstacle: &Obstacle) -> Value {
     json!({ "off": obstacle.off, "since": format_utc(obstacle.since), "answer": obstacle.answer })
 }
 

@@ -1,0 +1,125 @@
+//! `frontdesk inbox done`, `reopen`, `note` and `log`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::console::Console;
+use super::selection::find_all;
+use super::width::{columns, pad};
+use crate::cli::output::{counted, exit_code};
+use crate::forms::text::visible;
+use crate::inbox::change::Changes;
+use crate::inbox::json as json_lines;
+use crate::inbox::time::{format_local, format_utc};
+use crate::store::{Annotated, LogEntry, OperatorAction, StoreError};
+
+/// How many entries of the log one query reads.
+const PAGE: usize = 200;
+
+/// Marks submissions as done, or as open again.
+pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let now = console.now.timestamp();
+    let words = if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] };
+    annotate(ids, words, console, |changes, id| changes.set_done(id, is_done, now))
+}
+
+/// Replaces the note of a submission.
+pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    let words = if note.trim().is_empty() {
+        ["has no note any more", "has no note"]
+    } else {
+        ["has this note", "already has this note"]
+    };
+    annotate(&[id.to_owned()], words, console, |changes, id| changes.set_note(id, note))
+}
+
+/// Applies a change to each submission, and prints one of the `words` for it: after a change, or without one.
+fn annotate(
+    ids: &[String],
+    words: [&str; 2],
+    console: &mut Console<'_>,
+    change: impl Fn(&mut Changes<'_>, Uuid) -> Result<Annotated, StoreError>,
+) -> anyhow::Result<ExitCode> {
+    let (found, mut failed) = find_all(ids, console)?;
+    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
+    for submission in found {
+        let id = submission.id;
+        match change(&mut changes, id)? {
+            Annotated::Changed => writeln!(console.out, "{id} {}.", words[0])?,
+            Annotated::Unchanged => writeln!(console.out, "{id} {}.", words[1])?,
+            Annotated::Missing => {
+                failed += 1;
+                writeln!(console.err, "error: {id} has not been processed yet, or was removed")?;
+            }
+        }
+    }
+    Ok(exit_code(failed == 0))
+}
+
+/// Prints the operator log, newest first.
+pub(super) fn print_log(
+    as_json: bool,
+    limit: Option<usize>,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
+    let (mut before, mut left) = (None, limit.unwrap_or(usize::MAX));
+    while left > 0 {
+        let page = inbox.operator_log(before, PAGE.min(left))?;
+        let user = page.iter().map(|entry| columns(&visible(&entry.user))).max().unwrap_or_default();
+        for entry in &page {
+            if as_json {
+                writeln!(console.out, "{}", json_lines::to_line(&log_object(entry)))?;
+            } else {
+                let (at, name) = (format_local(entry.at, console.now.time_zone()), visible(&entry.user));
+                let action = describe(entry);
+                writeln!(console.out, "{at}  {}  {action}", pad(&name, user))?;
+            }
+        }
+        left -= page.len();
+        before = page.last().map(|entry| entry.id);
+        if before.is_none() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log_object(entry: &LogEntry) -> serde_json::Value {
+    json!({
+        "at": format_utc(entry.at),
+        "user": entry.user,
+        "action": entry.action,
+        "submission": entry.submission.map(|id| id.to_string()),
+        "channel": entry.channel,
+        "count": entry.count,
+    })
+}
+
+/// Describes what a user did: `hold      019a…`, or `discard   20 submissions`.
+fn describe(entry: &LogEntry) -> String {
+    let longest = OperatorAction::ALL.iter().map(|action| action.name().len()).max().unwrap_or_default();
+    let mut words = vec![pad(&visible(&entry.action), longest)];
+    words.extend(entry.submission.map(|id| id.to_string()));
+    words.extend(entry.channel.as_ref().map(|name| format!("channel {}", visible(name))));
+    words.extend(count_words(entry));
+    words.join("  ").trim_end().to_owned()
+}
+
+/// The number of things that changed, unless the rest of the entry names them.
+fn count_words(entry: &LogEntry) -> Option<String> {
+    use OperatorAction as Action;
+    let noun = match OperatorAction::ALL.into_iter().find(|action| action.name() == entry.action)? {
+        Action::Retry | Action::Deliver => "delivery",
+        Action::Revoke => "session",
+        Action::Test | Action::Open | Action::LogIn => return None,
+        _ if entry.submission.is_some() => return None,
+        _ => "submission",
+    };
+    Some(counted(entry.count as u64, noun))
+}

@@ -1,0 +1,127 @@
+//! `frontdesk inbox open` and `frontdesk inbox sessions`: login links and sessions of the web interface.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{anyhow, bail};
+
+use super::console::Console;
+use crate::cli::output::{counted, with_hint};
+use crate::config::Config;
+use crate::forms::text::{escape_html, visible};
+use crate::inbox::session::{self, SecretToken};
+use crate::inbox::time::{format_distance, format_local};
+use crate::store::{Editor, TokenHash};
+use crate::web::Address;
+
+/// Prints a link that logs in once, and opens it in a browser if there is a desktop.
+pub(super) fn open(
+    config: &Config,
+    address: Option<&str>,
+    stay: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let base = match address {
+        Some(address) => address.trim_end_matches('/').to_owned(),
+        None => base_url(config)?,
+    };
+    let base = if base.contains("://") { base } else { format!("http://{base}") };
+    if console.inbox.is_none() {
+        bail!("there is no inbox yet: start the server first");
+    }
+    let token = session::create_login(console.place, &console.user, console.now.timestamp())?;
+    let link = format!("{base}/login?token={}", token.as_str());
+    writeln!(console.out, "{link}")?;
+    console.out.flush()?;
+    writeln!(console.err, "The link is valid for ten minutes, and once.")?;
+    if !stay && let Some(page) = redirect_page(&link, &token) {
+        let opened = Command::new("xdg-open").arg(page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        if opened.is_ok() {
+            writeln!(console.err, "Opening it in your browser.")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The URL of the web interface. Fails if it is switched off, or if its URL is not known.
+fn base_url(config: &Config) -> anyhow::Result<String> {
+    let name = config.web.inbox_pages.hosts.first();
+    match (&config.inbox_listen, name) {
+        (None, _) => Err(with_hint(
+            anyhow!("the web interface is switched off"),
+            "`listen = \"127.0.0.1:8082\"` in the table `[inbox]` of frontdesk.toml switches it on",
+        )),
+        (Some(_), Some(name)) => Ok(format!("https://{name}")),
+        (Some(Address::Tcp(address)), None) if address.port() != 0 => {
+            let mut address = *address;
+            if address.ip().is_unspecified() {
+                address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+            }
+            Ok(format!("http://{address}"))
+        }
+        (Some(address), None) => Err(with_hint(
+            anyhow!("the URL of the web interface at {address} is not known"),
+            "set `inbox.host`, or give the URL: `--address URL`",
+        )),
+    }
+}
+
+/// Writes a page that leads to the link, and returns its path. `None` without a desktop. Browsers are started
+/// with the page's path, because other users of this machine can read the arguments of a process.
+fn redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
+    if ["WAYLAND_DISPLAY", "DISPLAY"].iter().all(|name| std::env::var_os(name).is_none_or(|it| it.is_empty()))
+    {
+        return None;
+    }
+    let folder = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty())?);
+    // The hash identifies the file, and does not reveal the token.
+    let name: String = token.hash()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = folder.join(format!("frontdesk-{name}.html"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).ok()?;
+    let link = escape_html(link);
+    let page = format!(
+        "<!doctype html><meta charset=\"utf-8\"><title>frontdesk</title>\
+         <meta http-equiv=\"refresh\" content=\"0;url={link}\"><a href=\"{link}\">Open the inbox</a>"
+    );
+    file.write_all(page.as_bytes()).ok()?;
+    Some(path)
+}
+
+/// Lists the sessions, or ends one or all of them.
+pub(super) fn sessions(
+    revoke: Option<&str>,
+    all: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
+    let now = console.now.timestamp();
+    let sessions = inbox.sessions(now)?;
+    if all || revoke.is_some() {
+        let found = revoke.map(|prefix| session::find(&sessions, &prefix.to_ascii_lowercase()));
+        if let (Some(prefix), Some(found)) = (revoke, &found)
+            && found.len() != 1
+        {
+            let what = if found.is_empty() { "no session has" } else { "several sessions have" };
+            bail!("{what} an id that begins with `{}`", visible(prefix));
+        }
+        let hashes: Option<Vec<TokenHash>> =
+            found.map(|found| found.iter().map(|session| session.hash).collect());
+        let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+        let count = editor.revoke(hashes.as_deref())?;
+        writeln!(console.out, "{} ended", counted(count, "session"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if sessions.is_empty() {
+        writeln!(console.out, "No session is open.")?;
+    }
+    for session in &sessions {
+        let since = format_local(session.created_at, console.now.time_zone());
+        let last = format_distance(session.used_at, now);
+        let (id, name) = (session.short_id(), visible(&session.user));
+        writeln!(console.out, "{id}  {name}  since {since}, last used {last}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

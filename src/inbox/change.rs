@@ -1,0 +1,130 @@
+//! Holds, releases, delivers, retries and annotates submissions, and says what became of each.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
+use crate::submission::Submission;
+use crate::submission::delivery::{DeliveryState, Route};
+
+/// The reason of a hold for which the operator gives none.
+const DEFAULT_REASON: &str = "held by the operator";
+
+/// The result of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    Held {
+        /// Deliveries that had arrived or were under way, which the hold does not stop.
+        gone: usize,
+        deliveries: usize,
+    },
+    AlreadyHeld,
+    /// Every channel has received it.
+    AlreadyDelivered,
+    Missing,
+}
+
+/// The result of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// Contains the number of deliveries that are due now.
+    Released(usize),
+    NotHeld,
+    Missing,
+}
+
+/// The result of queueing a submission for channels that have not received it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// Contains the number of new deliveries, at least one.
+    Queued(usize),
+    Held,
+    /// It is encrypted, so no channel can read it.
+    Sealed,
+    /// None of the channels accepts its form.
+    NotAccepted,
+    /// It could not be processed.
+    SetAside,
+    AlreadyDelivered,
+    Missing,
+}
+
+/// Makes changes on behalf of a user, and logs them.
+pub struct Changes<'a> {
+    reader: &'a InboxReader,
+    pub editor: Editor,
+}
+
+impl<'a> Changes<'a> {
+    /// Opens the inbox at `place`, which `reader` reads, for changes.
+    pub fn open(place: &DatabaseUrl, reader: &'a InboxReader, user: &str) -> Result<Self, StoreError> {
+        Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
+    }
+
+    /// Holds a submission. Deliveries that have already started are not stopped.
+    pub fn hold(
+        &mut self,
+        submission: &Submission,
+        because: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Held, StoreError> {
+        let id = submission.id;
+        if !self.editor.hold(id, because.unwrap_or(DEFAULT_REASON), now)? {
+            let unchanged =
+                if submission.held.is_some() { Held::AlreadyHeld } else { Held::AlreadyDelivered };
+            return Ok(if self.exists(id)? { unchanged } else { Held::Missing });
+        }
+        let deliveries = self.reader.deliveries(id)?;
+        let states = deliveries.iter().map(|delivery| delivery.state);
+        let gone =
+            states.filter(|state| matches!(state, DeliveryState::Delivered | DeliveryState::Sending)).count();
+        Ok(Held::Held { gone, deliveries: deliveries.len() })
+    }
+
+    /// Releases a held submission to the channels that are configured now.
+    pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<Released, StoreError> {
+        if !self.editor.release(id, channels, now)? {
+            return Ok(if self.exists(id)? { Released::NotHeld } else { Released::Missing });
+        }
+        let due = self.reader.deliveries(id)?.iter().filter(|delivery| delivery.due_at.is_some()).count();
+        Ok(Released::Released(due))
+    }
+
+    /// Queues a submission for those of the channels that have no delivery of it.
+    pub fn deliver(
+        &mut self,
+        submission: &Submission,
+        channels: &[Route],
+        now: Timestamp,
+    ) -> Result<Queued, StoreError> {
+        let id = submission.id;
+        Ok(match self.editor.deliver(id, channels, now)? {
+            0 if !self.exists(id)? => Queued::Missing,
+            0 if submission.held.is_some() => Queued::Held,
+            0 if submission.sealed.is_some() => Queued::Sealed,
+            0 if !channels.iter().any(|channel| channel.accepts(&submission.form)) => Queued::NotAccepted,
+            0 if submission.error.is_some() => Queued::SetAside,
+            0 => Queued::AlreadyDelivered,
+            count => Queued::Queued(count),
+        })
+    }
+
+    /// Makes waiting and parked deliveries due now. Returns their number.
+    pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
+        self.editor.retry(retry, now)
+    }
+
+    /// Marks a submission as done, or as open again.
+    pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
+        self.editor.set_done(id, is_done, now)
+    }
+
+    /// Replaces the note of a submission; an empty one removes it.
+    pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
+        self.editor.set_note(id, note)
+    }
+
+    fn exists(&self, id: Uuid) -> Result<bool, StoreError> {
+        Ok(self.reader.get(id)?.is_some())
+    }
+}

@@ -1,0 +1,69 @@
+//! Previews of permanent removals: what `discard` and `erase` would remove, and what cannot be discarded.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::store::{Editor, Erased, HeldFilter, HeldSummary, InboxReader, StoreError};
+use crate::submission::Submission;
+
+/// Held submissions that would be discarded, and others, which cannot be discarded.
+#[derive(Clone, Debug, Default)]
+pub struct DiscardPreview {
+    pub held: Vec<Submission>,
+    pub others: Vec<Submission>,
+}
+
+impl DiscardPreview {
+    pub fn new(found: Vec<Submission>) -> DiscardPreview {
+        let (held, others) = found.into_iter().partition(|submission| submission.held.is_some());
+        DiscardPreview { held, others }
+    }
+
+    /// When the first and the last of the held submissions were received; `None` if there are none.
+    pub fn received(&self) -> Option<(Timestamp, Timestamp)> {
+        let received = || self.held.iter().map(|submission| submission.received_at);
+        received().min().zip(received().max())
+    }
+
+    pub fn ids(&self) -> Vec<Uuid> {
+        self.held.iter().map(|submission| submission.id).collect()
+    }
+
+    /// Removes those that are still held.
+    pub fn discard(&self, editor: &mut Editor) -> Result<Discarded, StoreError> {
+        let erased = editor.discard(&self.ids())?;
+        let stayed = self.held.len().saturating_sub(erased.submissions);
+        Ok(Discarded { erased, stayed })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Discarded {
+    pub erased: Erased,
+    /// Submissions that were released or removed meanwhile.
+    pub stayed: usize,
+}
+
+/// The submissions that a filter selects, or the reason why they may not be discarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldPreview {
+    /// The prefix of a hash belongs to this many sources.
+    SeveralSources(usize),
+    Held(HeldSummary),
+}
+
+/// Counts the held submissions that a filter selects.
+pub fn preview_held(reader: &InboxReader, filter: &HeldFilter) -> Result<HeldPreview, StoreError> {
+    let held = reader.held(filter)?;
+    let is_ambiguous = filter.source.is_some() && held.sources > 1;
+    Ok(if is_ambiguous { HeldPreview::SeveralSources(held.sources) } else { HeldPreview::Held(held) })
+}
+
+/// The filter that removes what a preview showed. The operator did not confirm the removal of submissions
+/// that arrived after the preview.
+pub fn confirmed_filter(filter: &HeldFilter, shown: &HeldSummary) -> HeldFilter {
+    let before = shown.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
+    HeldFilter { before: Some(before), ..filter.clone() }
+}

@@ -1,0 +1,113 @@
+//! Login links and sessions of the web interface: random tokens, of which only hashes are stored.
+
+use jiff::Timestamp;
+
+use crate::store::{
+    DatabaseUrl, Editor, InboxReader, SESSION_TOUCH_INTERVAL, Session, StoreError, TokenHash,
+};
+
+/// The number of random bytes in a token.
+const TOKEN_BYTES: usize = 32;
+
+/// A random token of 256 bits, as 64 hexadecimal digits. Its owner is logged in, so it is never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretToken(String);
+
+impl SecretToken {
+    /// Generates a token with the operating system's random number generator.
+    pub fn generate() -> Result<SecretToken, StoreError> {
+        let mut bytes = [0; TOKEN_BYTES];
+        let random = aws_lc_rs::rand::fill(&mut bytes);
+        random.map_err(|_| StoreError::io("/dev/urandom".as_ref(), std::io::ErrorKind::Other.into()))?;
+        Ok(SecretToken(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// Parses the digits of a token.
+    pub fn parse(text: &str) -> Option<SecretToken> {
+        let is_token = text.len() == 2 * TOKEN_BYTES
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_token.then(|| SecretToken(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The hash that the database stores.
+    pub fn hash(&self) -> TokenHash {
+        *blake3::hash(self.0.as_bytes()).as_bytes()
+    }
+
+    /// The token that each form must send back. Another site can neither read nor compute it.
+    pub fn form_token(&self, user: &str) -> String {
+        let key = blake3::derive_key("frontdesk 2026-11 inbox form token", self.0.as_bytes());
+        blake3::keyed_hash(&key, user.as_bytes()).to_hex().to_string()
+    }
+}
+
+/// Creates a login link's token for a user. It is valid for ten minutes, and once.
+pub fn create_login(place: &DatabaseUrl, user: &str, now: Timestamp) -> Result<SecretToken, StoreError> {
+    let token = SecretToken::generate()?;
+    Editor::open(place)?.on_behalf_of(user).create_login(&token.hash(), now)?;
+    Ok(token)
+}
+
+/// Uses up a login token. Returns the token of the new session, or `None` if the login token is not valid.
+pub fn log_in(
+    place: &DatabaseUrl,
+    login: &SecretToken,
+    now: Timestamp,
+) -> Result<Option<SecretToken>, StoreError> {
+    let session = SecretToken::generate()?;
+    let user = Editor::open(place)?.log_in(&login.hash(), &session.hash(), now)?;
+    Ok(user.map(|_| session))
+}
+
+/// The session with this token, unless it has expired. Extends it.
+pub fn resume(
+    place: &DatabaseUrl,
+    reader: &InboxReader,
+    token: &SecretToken,
+    now: Timestamp,
+) -> Result<Option<Session>, StoreError> {
+    let hash = token.hash();
+    let Some(session) = reader.session(&hash, now)? else { return Ok(None) };
+    if now.duration_since(session.used_at) >= SESSION_TOUCH_INTERVAL {
+        // If this fails, for example on a full disk, the session is valid but not extended.
+        let _ = Editor::open(place).and_then(|mut editor| editor.touch_session(&hash, now));
+    }
+    Ok(Some(session))
+}
+
+/// The sessions whose short id begins with `prefix`.
+pub fn find<'a>(sessions: &'a [Session], prefix: &str) -> Vec<&'a Session> {
+    let matches = |session: &&Session| !prefix.is_empty() && session.short_id().starts_with(prefix);
+    sessions.iter().filter(matches).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_has_64_hexadecimal_digits() {
+        let (one, other) = (SecretToken::generate().unwrap(), SecretToken::generate().unwrap());
+        assert!(one != other && SecretToken::parse(one.as_str()).is_some_and(|parsed| parsed == one));
+        let digits = "0123456789abcdef".repeat(4);
+        assert!(SecretToken::parse(&digits).is_some());
+        for wrong in
+            ["", &digits[1..], &format!("{digits}0"), &digits.to_uppercase(), &digits.replace('0', "-")]
+        {
+            assert!(SecretToken::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_form_token_belongs_to_a_session_and_a_user() {
+        let (one, other) = (SecretToken::generate().unwrap(), SecretToken::generate().unwrap());
+        assert_eq!(one.form_token("ada"), one.form_token("ada"));
+        assert_ne!(one.form_token("ada"), one.form_token("bob"));
+        assert_ne!(one.form_token("ada"), other.form_token("ada"));
+        assert!(!one.form_token("ada").contains(one.as_str()));
+    }
+}

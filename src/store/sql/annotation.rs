@@ -1,0 +1,117 @@
+//! Annotations that operators add to a submission: whether it is done, and a private note.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::editor::Editor;
+use super::operator_log::OperatorAction;
+use super::read::InboxReader;
+use super::rows::to_timestamp;
+use super::{Sql, values};
+use crate::store::error::StoreError;
+
+/// Maximum length of a note, in characters.
+pub const MAX_NOTE: usize = 4000;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotation {
+    /// Since when the submission has been done; `None` if it is open.
+    pub done_at: Option<Timestamp>,
+    pub note: Option<String>,
+}
+
+/// The result of a change to an annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Annotated {
+    Changed,
+    Unchanged,
+    /// The submission does not exist, or has not been processed yet.
+    Missing,
+}
+
+impl Editor {
+    /// Marks a submission as done, or as open again.
+    pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
+        let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
+        self.annotate(id, action, |tx| {
+            if is_done {
+                return tx.execute(
+                    "INSERT INTO annotation (submission, done_at) VALUES (?1, ?2)
+                     ON CONFLICT (submission) DO UPDATE SET done_at = excluded.done_at WHERE annotation.done_at IS NULL",
+                    values![id, now.as_millisecond()],
+                );
+            }
+            let removed =
+                tx.execute("DELETE FROM annotation WHERE submission = ?1 AND note IS NULL", values![id])?;
+            let changed = tx.execute(
+                "UPDATE annotation SET done_at = NULL WHERE submission = ?1 AND done_at IS NOT NULL",
+                values![id],
+            )?;
+            Ok(removed + changed)
+        })
+    }
+
+    /// Replaces a submission's note. An empty note removes it. Fails if the note is longer than [`MAX_NOTE`].
+    pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
+        // PostgreSQL stores no NUL.
+        let note = note.trim().replace('\0', "\u{fffd}");
+        if note.chars().count() > MAX_NOTE {
+            return Err(StoreError::Unprocessable(format!("a note has at most {MAX_NOTE} characters")));
+        }
+        self.annotate(id, OperatorAction::Note, |tx| {
+            if !note.is_empty() {
+                return tx.execute(
+                    "INSERT INTO annotation (submission, note) VALUES (?1, ?2)
+                     ON CONFLICT (submission) DO UPDATE SET note = excluded.note
+                     WHERE annotation.note IS NULL OR annotation.note <> excluded.note",
+                    values![id, note],
+                );
+            }
+            let removed =
+                tx.execute("DELETE FROM annotation WHERE submission = ?1 AND done_at IS NULL", values![id])?;
+            let changed = tx.execute(
+                "UPDATE annotation SET note = NULL WHERE submission = ?1 AND note IS NOT NULL",
+                values![id],
+            )?;
+            Ok(removed + changed)
+        })
+    }
+
+    fn annotate(
+        &mut self,
+        id: Uuid,
+        action: OperatorAction,
+        change: impl Fn(&dyn Sql) -> Result<usize, StoreError>,
+    ) -> Result<Annotated, StoreError> {
+        let entry = self.log_entry(action).about(id);
+        self.commit_and_notify(|tx| {
+            let exists = format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause());
+            if !tx.exists(&exists, values![id])? {
+                return Ok(Annotated::Missing);
+            }
+            if change(tx)? == 0 {
+                return Ok(Annotated::Unchanged);
+            }
+            entry.add(tx, 1)?;
+            Ok(Annotated::Changed)
+        })
+    }
+}
+
+impl InboxReader {
+    /// The annotations of these submissions. Submissions without one are open and have no note.
+    pub fn annotations(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Annotation>, StoreError> {
+        let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
+        keys.sort_unstable();
+        let select = "SELECT submission, done_at, note FROM annotation WHERE submission";
+        let read = |row: &super::Row| {
+            let done_at: Option<i64> = row.get(1)?;
+            let annotation =
+                Annotation { done_at: done_at.map(to_timestamp).transpose()?, note: row.get(2)? };
+            Ok((row.get(0)?, annotation))
+        };
+        self.sql.query_in(select, &keys, "")?.iter().map(read).collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! The state that all requests to the web interface share.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, watch};
+
+use super::html::Templates;
+use super::readers::Readers;
+use crate::store::DatabaseUrl;
+use crate::web::socket::Address;
+use crate::web::state::AppState;
+
+/// Maximum number of open streams of events; further pages are not live.
+const MAX_STREAMS: usize = 32;
+
+pub(super) struct InboxApp {
+    pub(super) app: Arc<AppState>,
+    /// The address of the listener, with its actual port.
+    pub(super) address: Address,
+    pub(super) readers: Readers,
+    pub(super) templates: Templates,
+    pub(super) live: LiveList,
+    /// The results of test messages since the start, by channel.
+    pub(super) tests: Mutex<HashMap<String, ChannelTest>>,
+    /// Channels through which a test message is being sent.
+    pub(super) testing: Mutex<HashSet<String>>,
+}
+
+/// The streams of events, and the version of the list that they announce.
+pub(super) struct LiveList {
+    /// Grows with each change.
+    pub(super) version: watch::Sender<u64>,
+    pub(super) streams: Arc<Semaphore>,
+}
+
+/// The result of a test message.
+#[derive(Debug, Clone)]
+pub(super) struct ChannelTest {
+    pub(super) at: Timestamp,
+    pub(super) outcome: Result<String, String>,
+}
+
+impl InboxApp {
+    pub(super) fn new(app: Arc<AppState>, address: Address, place: DatabaseUrl) -> Self {
+        let live =
+            LiveList { version: watch::Sender::new(0), streams: Arc::new(Semaphore::new(MAX_STREAMS)) };
+        Self {
+            app,
+            address,
+            readers: Readers::new(place),
+            templates: Templates::new(),
+            live,
+            tests: Mutex::default(),
+            testing: Mutex::default(),
+        }
+    }
+}

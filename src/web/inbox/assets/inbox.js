@@ -1,0 +1,157 @@
+// Live updates, keyboard shortcuts and relative times. Every page works without this script.
+'use strict';
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const one = (selector, root = document) => root.querySelector(selector);
+
+/* Relative times, as the server writes them */
+function age(iso) {
+  const seconds = Math.trunc((new Date(iso) - Date.now()) / 1000);
+  const n = Math.abs(seconds);
+  if (n === 0) return 'now';
+  const [count, unit] = n < 60 ? [n, 's'] : n < 3600 ? [Math.trunc(n / 60), 'min'] : n < 86400 ? [Math.trunc(n / 3600), 'h'] : [Math.trunc(n / 86400), n < 172800 ? 'day' : 'days'];
+  return seconds > 0 ? `in ${count} ${unit}` : `${count} ${unit} ago`;
+}
+function refreshTimes(root = document) {
+  for (const time of all('time', root)) {
+    const text = age(time.dateTime);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+refreshTimes();
+setInterval(refreshTimes, 20000);
+
+/* Live lists */
+const live = one('[data-live]');
+const says = document.createElement('p');
+says.className = 'unseen';
+says.setAttribute('role', 'status');
+document.body.append(says);
+
+const linksIn = (root) => all('[data-row] .open', root).map((link) => link.getAttribute('href'));
+
+async function refreshList() {
+  const target = one('[data-live]');
+  const response = await fetch(location.href, { headers: { accept: 'text/html' } });
+  if (!response.ok) return;
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+  const fresh = one('[data-live]', page);
+  if (!fresh || !target) return;
+  // A selection or a focused element must survive.
+  const focused = target.contains(document.activeElement) ? document.activeElement : null;
+  const row = focused?.closest('[data-row]');
+  const href = row && one('.open', row).getAttribute('href');
+  const kind = focused && (focused.matches('.open') ? '.open' : focused.tagName.toLowerCase());
+  const picked = new Set(all('input[name=id]:checked', target).map((box) => box.value));
+  const before = new Set(linksIn(target));
+  target.replaceChildren(...fresh.childNodes);
+  for (const box of all('input[name=id]', target)) box.checked = picked.has(box.value);
+  showSelectAll();
+  refreshTimes(target);
+  const counts = one('.top nav', page);
+  if (counts) one('.top nav').replaceChildren(...counts.childNodes);
+  if (href) {
+    const again = all('[data-row]', target).find((it) => one('.open', it).getAttribute('href') === href);
+    (again && one(kind, again))?.focus();
+  }
+  const added = linksIn(target).filter((link) => !before.has(link)).length;
+  if (added > 0) says.textContent = added === 1 ? 'One new submission' : `${added} new submissions`;
+}
+
+if (live && window.EventSource) {
+  let source;
+  let pending = Promise.resolve();
+  const update = () => {
+    pending = pending.then(refreshList).catch(() => {});
+  };
+  const open = () => {
+    source = new EventSource('/events');
+    source.addEventListener('changed', update);
+  };
+  // Hidden pages have no stream: browsers open at most six connections to a server.
+  const show = () => {
+    open();
+    update();
+  };
+  document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : show()));
+  addEventListener('pagehide', () => source?.close());
+  addEventListener('pageshow', (event) => event.persisted && show());
+  if (!document.hidden) open();
+}
+
+/* The review */
+function showSelectAll() {
+  const button = one('[data-select-all]');
+  if (button) button.hidden = false;
+}
+showSelectAll();
+document.addEventListener('click', (event) => {
+  if (!event.target.closest?.('[data-select-all]')) return;
+  const boxes = all('input[name=id]');
+  const select = boxes.some((box) => !box.checked);
+  for (const box of boxes) box.checked = select;
+});
+
+/* Keyboard shortcuts, which can be switched off (WCAG 2.1.4) */
+const KEY = 'frontdesk-inbox-keys';
+const dialog = one('#keys');
+const stored = () => {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+};
+let isOn = stored() !== 'off';
+
+if (dialog) {
+  const button = one('[data-keys-open]');
+  const box = one('[data-keys-on]');
+  button.hidden = false;
+  button.addEventListener('click', () => dialog.showModal());
+  box.checked = isOn;
+  box.addEventListener('change', () => {
+    isOn = box.checked;
+    try {
+      localStorage.setItem(KEY, isOn ? 'on' : 'off');
+    } catch {
+      // Without storage, the choice lasts until the next page.
+    }
+  });
+}
+
+function move(by) {
+  const links = all('[data-row] .open');
+  const now = document.activeElement?.closest('[data-row]');
+  const at = now ? links.indexOf(one('.open', now)) : -1;
+  const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1)];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
+}
+
+function press(key) {
+  const row = document.activeElement?.closest('[data-row]');
+  const target = one(`[data-key="${key}"]`, row ?? (one('[data-row]') ? document.createElement('p') : document));
+  if (!target) return false;
+  if (target.matches('textarea')) target.focus();
+  else target.click();
+  return true;
+}
+
+document.addEventListener('keydown', (event) => {
+  if (!dialog || dialog.open || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.target.matches('input:not([type=checkbox]), textarea, select, [contenteditable]')) return;
+  if (!isOn) return;
+  const row = document.activeElement?.closest('[data-row]');
+  const keys = {
+    j: () => move(1),
+    k: () => move(-1),
+    '/': () => one('#q')?.focus(),
+    '?': () => dialog.showModal(),
+    x: () => one('input[name=id]', row ?? document.createElement('p'))?.click(),
+  };
+  const act = Object.hasOwn(keys, event.key) ? keys[event.key] : 'ehrnu'.includes(event.key) && event.key.length === 1 ? () => press(event.key) : null;
+  if (!act) return;
+  event.preventDefault();
+  act();
+});

@@ -1,0 +1,124 @@
+//! Finds out which operator sends a request: by a session's cookie, or by a trusted proxy's header.
+
+use http::request::Parts;
+use http::{HeaderName, HeaderValue};
+use jiff::Timestamp;
+
+use super::app::InboxApp;
+use super::guard::single;
+use super::request::cookie;
+use crate::forms::text::is_unsafe;
+use crate::inbox::session::{self, SecretToken};
+use crate::store::{StoreError, TokenHash};
+use crate::web::socket::{Address, Peer};
+use crate::web::trusted_proxies::{X_FORWARDED_PROTO, is_trusted};
+
+/// Maximum length of a user's name in a header, in characters.
+const MAX_USER: usize = 100;
+
+/// An operator who is logged in.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    pub(super) user: String,
+    /// The value of the cookie, to which form tokens belong.
+    token: SecretToken,
+    /// The hash of the session; `None` if a proxy names the user.
+    pub(super) session: Option<TokenHash>,
+    /// A cookie to set: its value is new.
+    pub(super) new_cookie: Option<HeaderValue>,
+}
+
+impl Visitor {
+    pub(super) fn form_token(&self) -> String {
+        self.token.form_token(&self.user)
+    }
+
+    /// Whether a form's token belongs to this visitor. Takes the same time for all tokens of one length.
+    pub(super) fn owns_form(&self, token: &str) -> bool {
+        aws_lc_rs::constant_time::verify_slices_are_equal(token.as_bytes(), self.form_token().as_bytes())
+            .is_ok()
+    }
+
+    /// Whether the session has not ended since. Does not extend it.
+    pub(super) fn is_still_logged_in(&self, inbox: &InboxApp) -> bool {
+        let Some(hash) = self.session else { return true };
+        let found = inbox.readers.with(|reader| reader.session(&hash, Timestamp::now()));
+        matches!(found, Ok(Some(_)))
+    }
+}
+
+/// The operator who sends this request; `None` if the request proves none. Extends the session.
+pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Option<Visitor>, StoreError> {
+    let options = inbox.app.snapshot.load().options.clone();
+    let options = &options.inbox_pages;
+    let cookies = Cookies::of(inbox, peer, head);
+    let trusted = options.user_header.as_ref().filter(|_| is_trusted(&options.trusted_proxies, peer));
+    if let Some(user) = trusted.and_then(|header| user_in(head, header)) {
+        let known = cookie(&head.headers, &cookies.form_name()).and_then(SecretToken::parse);
+        let new = if known.is_none() { Some(SecretToken::generate()?) } else { None };
+        let new_cookie = new.as_ref().map(|token| cookies.value(&cookies.form_name(), token));
+        let Some(token) = known.or(new) else { return Ok(None) };
+        return Ok(Some(Visitor { user, token, session: None, new_cookie }));
+    }
+    let Some(token) = cookie(&head.headers, &cookies.name()).and_then(SecretToken::parse) else {
+        return Ok(None);
+    };
+    let place = inbox.readers.place();
+    let found = inbox.readers.with(|reader| session::resume(place, reader, &token, Timestamp::now()))?;
+    Ok(found.map(|found| Visitor { user: found.user, token, session: Some(found.hash), new_cookie: None }))
+}
+
+/// The user's name in a header, if it is short and visible.
+fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
+    let name = single(&head.headers, header)?.trim();
+    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !name.contains(is_unsafe);
+    is_name.then(|| name.to_owned())
+}
+
+/// The names and attributes of cookies for a request.
+pub(super) struct Cookies {
+    /// Whether the browser uses HTTPS.
+    is_secure: bool,
+    /// The port of the listener: cookies of one host are shared by all of its ports.
+    port: Option<u16>,
+}
+
+impl Cookies {
+    pub(super) fn of(inbox: &InboxApp, peer: Peer, head: &Parts) -> Self {
+        let options = inbox.app.snapshot.load().options.clone();
+        let is_from_proxy = is_trusted(&options.inbox_pages.trusted_proxies, peer);
+        let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");
+        let port = match &inbox.address {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        };
+        Self { is_secure: is_from_proxy && is_https, port }
+    }
+
+    pub(super) fn name(&self) -> String {
+        let prefix = if self.is_secure { "__Host-" } else { "" };
+        let port = self.port.map(|port| format!("-{port}")).unwrap_or_default();
+        format!("{prefix}frontdesk-inbox{port}")
+    }
+
+    fn form_name(&self) -> String {
+        format!("{}-form", self.name())
+    }
+
+    /// A `Set-Cookie` value. The cookie ends with the browser's session; the server ends the login earlier.
+    pub(super) fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
+        self.header(&format!("{name}={}", token.as_str()))
+    }
+
+    /// A `Set-Cookie` value that removes the session's cookie.
+    pub(super) fn removal(&self) -> HeaderValue {
+        self.header(&format!("{}=; Max-Age=0", self.name()))
+    }
+
+    fn header(&self, pair: &str) -> HeaderValue {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!("{pair}; Path=/; HttpOnly; SameSite=Strict{secure}");
+        // Tokens and names are ASCII, so the conversion does not fail.
+        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+    }
+}

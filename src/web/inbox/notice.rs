@@ -1,0 +1,35 @@
+//! The results of changes as short texts, which pages show after a redirect.
+
+/// The text for a `notice` parameter: a page shows no other text from its URL.
+pub(super) fn notice_text(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "held" => "Held. Deliveries that had not started are stopped until you release it.",
+        "already-held" => "It was held already.",
+        "already-delivered" => "Every channel has delivered it already, so there is nothing to hold.",
+        "released" => "Released. Its deliveries are due now.",
+        "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
+        "not-held" => "It is not held any more.",
+        "retried" => "Its deliveries are due now.",
+        "nothing-to-retry" => "There was nothing to retry.",
+        "queued" => "Queued for the channels that had not received it.",
+        "not-queued" => "It was not queued: the channels have it already, or cannot take it.",
+        "done" => "Marked as done.",
+        "reopened" => "Marked as open.",
+        "note" => "The note is saved.",
+        "note-long" => "The note was not saved: it is too long.",
+        "unchanged" => "Nothing has changed.",
+        "gone" => "The submission is no longer in the inbox.",
+        "pending" => "The submission has not been processed yet. Try again in a moment.",
+        "removed" => "Removed permanently. Earlier backups still contain what was removed.",
+        "removed-some" => "Removed permanently, except those that were released or removed meanwhile.",
+        "not-wiped" => {
+            "Removed permanently. The database's log may contain it until the programs that read the inbox have ended."
+        }
+        "nothing-removed" => "Nothing was removed.",
+        "none-selected" => "Select at least one submission.",
+        "testing" => "The test message is being sent. Reload the page to see the result.",
+        "ended" => "The session has ended.",
+        "all-ended" => "All sessions have ended.",
+        _ => return None,
+    })
+}

@@ -1,0 +1,238 @@
+//! All URLs of the web interface, and the checks that precede every page.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::context;
+use uuid::Uuid;
+
+use super::app::InboxApp;
+use super::auth::{Cookies, Visitor, identify};
+use super::body::{ChunkWriter, stream};
+use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
+use super::page::PageRequest;
+use super::request::{Pairs, read_form};
+use super::{action, guard, live};
+use crate::inbox::query::ListQuery;
+use crate::inbox::session::{self, SecretToken};
+use crate::inbox::{csv, json};
+use crate::store::{Filter, InboxReader, StoreError};
+use crate::submission::Submission;
+use crate::web::socket::Peer;
+
+/// How long a request may take before a page says that it continues in the background.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Where an operator begins.
+const HOME: &str = "/?state=open";
+
+/// Answers a request.
+pub(super) async fn respond(inbox: &Arc<InboxApp>, peer: Peer, request: Request<Incoming>) -> Reply {
+    let (head, body) = request.into_parts();
+    let names = inbox.app.snapshot.load().options.inbox_pages.hosts.clone();
+    if let Err(refusal) = guard::check(&head, &inbox.address, &names) {
+        return plain(StatusCode::FORBIDDEN, refusal.sentence());
+    }
+    let form = match head.method {
+        Method::GET | Method::HEAD => None,
+        Method::POST => match read_form(&head.headers, body).await {
+            Some(form) => Some(form),
+            None => return plain(StatusCode::BAD_REQUEST, "The form is incomplete or too long."),
+        },
+        _ => return plain(StatusCode::METHOD_NOT_ALLOWED, "Allowed methods: GET, HEAD, POST."),
+    };
+    match head.uri.path() {
+        "/inbox.css" => return reply(StatusCode::OK, "text/css; charset=utf-8", STYLE),
+        "/inbox.js" => return reply(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
+        "/icon.svg" | "/favicon.ico" => return reply(StatusCode::OK, "image/svg+xml", ICON),
+        _ => {}
+    }
+    let app = inbox.clone();
+    let work = tokio::task::spawn_blocking(move || answer(&app, peer, &head, form.as_ref()));
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
+        Err(_) => inbox.templates.message(
+            StatusCode::OK,
+            "This takes longer",
+            "The change continues in the background. The log shows how far it got.",
+        ),
+    }
+}
+
+fn plain(status: StatusCode, sentence: &str) -> Reply {
+    reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
+}
+
+/// Identifies the operator and answers the request, on a thread that may block.
+fn answer(inbox: &Arc<InboxApp>, peer: Peer, head: &Parts, form: Option<&Pairs>) -> Reply {
+    let query = Pairs::parse(head.uri.query().unwrap_or_default());
+    let answered = match (head.uri.path(), form) {
+        ("/login", None) => show_login(inbox, &query),
+        ("/login", Some(form)) => log_in(inbox, peer, head, form),
+        (path, form) => match identify(inbox, peer, head) {
+            Ok(Some(visitor)) => {
+                let mut answered = answer_operator(inbox, &visitor, path, &query, form, head, peer);
+                if let (Ok(reply), Some(cookie)) = (&mut answered, visitor.new_cookie) {
+                    set_cookie(reply, cookie);
+                }
+                answered
+            }
+            Ok(None) => Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", context! { path })),
+            Err(error) => Err(error),
+        },
+    };
+    answered.unwrap_or_else(|error| {
+        tracing::warn!(%error, "a page of the inbox could not be shown");
+        let sentence = format!("The inbox cannot be used at the moment: {error}.");
+        inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
+    })
+}
+
+/// Shows the button that uses up a login link: programs that only follow links must not use it up.
+fn show_login(inbox: &InboxApp, query: &Pairs) -> Result<Reply, StoreError> {
+    let token = query.get("token").and_then(SecretToken::parse);
+    let is_valid = match &token {
+        Some(token) => inbox.readers.with(|reader| reader.has_login(&token.hash(), Timestamp::now()))?,
+        None => false,
+    };
+    let status = if is_valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+    let token = token.filter(|_| is_valid);
+    let values = context! { token => token.as_ref().map(SecretToken::as_str), is_used => query.get("token").is_some() };
+    Ok(inbox.templates.page(status, "login.html", values))
+}
+
+fn log_in(inbox: &InboxApp, peer: Peer, head: &Parts, form: &Pairs) -> Result<Reply, StoreError> {
+    let place = inbox.readers.place();
+    let token = form.get("token").and_then(SecretToken::parse);
+    let session = match &token {
+        Some(token) => session::log_in(place, token, Timestamp::now())?,
+        None => None,
+    };
+    let Some(session) = session else {
+        let values = context! { is_used => true };
+        return Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", values));
+    };
+    let cookies = Cookies::of(inbox, peer, head);
+    let mut reply = see_other(HOME);
+    set_cookie(&mut reply, cookies.value(&cookies.name(), &session));
+    Ok(reply)
+}
+
+/// Answers a request by an operator who is logged in.
+fn answer_operator(
+    inbox: &Arc<InboxApp>,
+    visitor: &Visitor,
+    path: &str,
+    query: &Pairs,
+    form: Option<&Pairs>,
+    head: &Parts,
+    peer: Peer,
+) -> Result<Reply, StoreError> {
+    let request = PageRequest::new(inbox, visitor, query);
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let Some(form) = form else {
+        return Ok(match parts[..] {
+            [""] => request.list()?,
+            ["review"] => request.review()?,
+            ["channels"] => request.channels()?,
+            ["statistics"] => request.statistics()?,
+            ["log"] => request.log()?,
+            ["sessions"] => request.sessions()?,
+            ["events"] => match live::open_stream(inbox, visitor.clone()) {
+                Some(body) => stream_reply("text/event-stream", body),
+                None => plain(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open."),
+            },
+            ["export.csv"] => export(inbox, query, true),
+            ["export.jsonl"] => export(inbox, query, false),
+            ["submissions", id] => match Uuid::try_parse(id) {
+                Ok(id) => request.submission(id)?.unwrap_or_else(|| not_found(inbox)),
+                Err(_) => not_found(inbox),
+            },
+            _ => not_found(inbox),
+        });
+    };
+    if !form.get("form_token").is_some_and(|token| visitor.owns_form(token)) {
+        return Ok(action::refuse_form(inbox));
+    }
+    let answered = match parts[..] {
+        ["review"] => action::change_selected(&request, form)?,
+        ["sessions"] => action::revoke(&request, form)?,
+        ["channels", "test"] => {
+            action::test_channel(inbox, visitor, form.get("channel").unwrap_or_default())?
+        }
+        ["submissions", id] => match Uuid::try_parse(id) {
+            Ok(id) => action::change_one(&request, id, form)?,
+            Err(_) => None,
+        },
+        ["logout"] => {
+            action::log_out(inbox, visitor)?;
+            let mut reply = see_other("/login");
+            set_cookie(&mut reply, Cookies::of(inbox, peer, head).removal());
+            Some(reply)
+        }
+        _ => None,
+    };
+    Ok(answered.unwrap_or_else(|| not_found(inbox)))
+}
+
+fn not_found(inbox: &InboxApp) -> Reply {
+    inbox.templates.message(
+        StatusCode::NOT_FOUND,
+        "There is nothing here",
+        "The submission may have been removed, or the address is wrong.",
+    )
+}
+
+/// Streams all submissions of a list as a file.
+fn export(inbox: &Arc<InboxApp>, query: &Pairs, is_csv: bool) -> Reply {
+    let query = ListQuery::from_pairs(query.iter()).from_start();
+    let (sender, body) = stream();
+    let inbox = inbox.clone();
+    tokio::runtime::Handle::current().spawn_blocking(move || {
+        let written = inbox.readers.with(|reader| {
+            // A failed write means that the client is gone.
+            let _ = write_export(reader, &query, is_csv, &mut ChunkWriter::new(sender));
+            Ok(())
+        });
+        if let Err(error) = written {
+            tracing::warn!(%error, "an export of the inbox could not be read");
+        }
+    });
+    let (media_type, name) = if is_csv {
+        ("text/csv; charset=utf-8", "attachment; filename=\"submissions.csv\"")
+    } else {
+        ("application/jsonl", "attachment; filename=\"submissions.jsonl\"")
+    };
+    let mut response = stream_reply(media_type, body);
+    let disposition = HeaderName::from_static("content-disposition");
+    response.headers_mut().insert(disposition, HeaderValue::from_static(name));
+    response
+}
+
+fn write_export(
+    reader: &InboxReader,
+    query: &ListQuery,
+    is_csv: bool,
+    out: &mut ChunkWriter,
+) -> std::io::Result<()> {
+    let words = query.words();
+    let filter = Filter { limit: None, ..query.filter() };
+    let listing = reader.list(&filter).map_err(std::io::Error::other)?;
+    let is_wanted = |found: &Result<Submission, StoreError>| match (&words, found) {
+        (Some(words), Ok(submission)) => words.are_in(&submission.fields),
+        _ => true,
+    };
+    let mut found = listing.filter(is_wanted).map(|found| found.map_err(std::io::Error::other));
+    if is_csv {
+        csv::write(&mut found, true, &TimeZone::system(), false, out)?;
+    } else {
+        json::write(&mut found, out)?;
+    }
+    out.flush()
+}

@@ -1,0 +1,181 @@
+//! Template values of submissions: texts for people. Everything is escaped when it is rendered.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::{Value, context};
+
+use crate::forms::text::{visible, visible_lines};
+use crate::inbox::time::{format_distance, format_duration, format_utc};
+use crate::store::Annotation;
+use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
+use crate::submission::{Status, Submission};
+
+/// Maximum length of a line in a list, in characters.
+const MAX_LINE: usize = 160;
+
+/// The clock and the time zone of a request.
+pub(super) struct Clock {
+    pub(super) now: Timestamp,
+    pub(super) zone: TimeZone,
+}
+
+impl Clock {
+    /// A time for a `<time>` element: machine-readable, in full, and as a distance.
+    pub(super) fn time(&self, time: Timestamp) -> Value {
+        context! {
+            iso => format_utc(time),
+            full => time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+            short => format_distance(time, self.now),
+        }
+    }
+}
+
+/// The sender's name in a list, or the address if there is no name.
+pub(super) fn sender(submission: &Submission) -> String {
+    let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let full = [field("firstname"), field("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let full = Some(full).filter(|name| !name.is_empty());
+    let name = field("name").map(str::to_owned).or(full).or_else(|| field("email").map(str::to_owned));
+    let name =
+        name.unwrap_or_else(|| if submission.sealed.is_some() { "Encrypted" } else { "No name" }.to_owned());
+    visible(&name)
+}
+
+/// The first line of the message, or the other fields.
+fn first_line(submission: &Submission) -> String {
+    if submission.sealed.is_some() {
+        return "Encrypted to your key: `frontdesk inbox show --identity FILE` opens it".to_owned();
+    }
+    let message = submission.get("message").unwrap_or_default();
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty());
+    let email = submission.get("email").filter(|email| *email != sender(submission));
+    let line = line.or(email).unwrap_or_default();
+    let shown: String = line.chars().take(MAX_LINE).collect();
+    visible(&shown) + if line.chars().count() > MAX_LINE { "…" } else { "" }
+}
+
+/// One row of a list.
+pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, clock: &Clock) -> Value {
+    let reasons = submission.screening.iter().flat_map(|screening| &screening.reasons);
+    let reasons: Vec<Value> = reasons
+        .map(|reason| context! { name => reason.signal.name(), points => reason.points, detail => visible(&reason.detail) })
+        .collect();
+    context! {
+        id => submission.id.to_string(),
+        form => visible(&submission.form),
+        sender => sender(submission),
+        company => submission.get("company").map(visible),
+        line => first_line(submission),
+        received => clock.time(submission.received_at),
+        status => submission.status.name(),
+        status_text => status_text(submission.status),
+        is_done => annotation.is_some_and(|it| it.done_at.is_some()),
+        has_note => annotation.is_some_and(|it| it.note.is_some()),
+        is_suspicious => submission.screening.as_ref().is_some_and(|screening| screening.suspicious),
+        is_sealed => submission.sealed.is_some(),
+        count => submission.repeats + 1,
+        agent => submission.agent.as_deref().map(visible),
+        because => submission.held.as_ref().map(|held| visible(&held.because)),
+        score => submission.screening.as_ref().map(|screening| screening.score),
+        reasons,
+    }
+}
+
+pub(super) fn status_text(status: Status) -> &'static str {
+    match status {
+        Status::Kept => "Kept",
+        Status::Waiting => "Waiting",
+        Status::Delivered => "Delivered",
+        Status::Held => "Held",
+        Status::Parked => "Failed",
+    }
+}
+
+/// A submission in full.
+pub(super) fn details(
+    submission: &Submission,
+    annotation: &Annotation,
+    deliveries: &[Delivery],
+    reply: Option<String>,
+    clock: &Clock,
+) -> Value {
+    let label = |name: &str| match name {
+        "email" => "E-mail".to_owned(),
+        "firstname" => "First name".to_owned(),
+        "lastname" => "Last name".to_owned(),
+        name => {
+            let mut chars = name.chars();
+            chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+        }
+    };
+    let fields: Vec<Value> = submission
+        .fields
+        .iter()
+        .map(|(name, value)| context! { name => visible(name), label => visible(&label(name)), value => visible_lines(value) })
+        .collect();
+    let has_state =
+        |states: &[DeliveryState]| deliveries.iter().any(|delivery| states.contains(&delivery.state));
+    context! {
+        fields,
+        reply,
+        email => submission.get("email").map(visible),
+        source => submission.source.clone(),
+        error => submission.error.as_deref().map(visible),
+        held => submission.held.as_ref().map(|held| context! { since => clock.time(held.since), because => visible(&held.because) }),
+        released => submission.released_at.map(|at| clock.time(at)),
+        done => annotation.done_at.map(|at| clock.time(at)),
+        note => annotation.note.clone().unwrap_or_default(),
+        deliveries => deliveries.iter().map(|delivery| delivery_value(delivery, clock)).collect::<Vec<_>>(),
+        can_hold => submission.held.is_none() && submission.error.is_none() && submission.status != Status::Delivered,
+        can_retry => submission.error.is_some()
+            || submission.held.is_none() && has_state(&[DeliveryState::Parked, DeliveryState::Waiting]),
+        ..row(submission, Some(annotation), clock)
+    }
+}
+
+fn delivery_value(delivery: &Delivery, clock: &Clock) -> Value {
+    let attempts = delivery.attempts.iter().enumerate().map(|(at, attempt)| {
+        let is_last = at + 1 == delivery.attempts.len();
+        attempt_value(attempt, is_last && delivery.state == DeliveryState::Sending, clock)
+    });
+    context! {
+        channel => visible(&delivery.channel),
+        state => delivery.state.name(),
+        state_text => delivery_text(delivery.state),
+        due => delivery.due_at.filter(|_| delivery.obstacle.is_none()).map(|due| clock.time(due)),
+        obstacle => delivery.obstacle.as_ref().map(|obstacle| obstacle_value(obstacle, clock)),
+        attempts => attempts.collect::<Vec<_>>(),
+    }
+}
+
+fn delivery_text(state: DeliveryState) -> &'static str {
+    match state {
+        DeliveryState::Waiting => "Waiting",
+        DeliveryState::Sending => "Being sent",
+        DeliveryState::Delivered => "Delivered",
+        DeliveryState::Held => "Held",
+        DeliveryState::Parked => "Failed",
+    }
+}
+
+pub(super) fn obstacle_value(obstacle: &Obstacle, clock: &Clock) -> Value {
+    context! { off => obstacle.off, since => clock.time(obstacle.since), answer => visible(&obstacle.answer) }
+}
+
+fn attempt_value(attempt: &Attempt, is_under_way: bool, clock: &Clock) -> Value {
+    let outcome = match &attempt.end {
+        None if is_under_way => "under way".to_owned(),
+        None => "interrupted".to_owned(),
+        Some(end) => {
+            let outcome = if end.delivered { "delivered" } else { "failed" };
+            format!("{outcome} after {}", format_duration(attempt.began_at, end.at))
+        }
+    };
+    context! {
+        number => attempt.number,
+        began => clock.time(attempt.began_at),
+        outcome,
+        has_failed => attempt.end.as_ref().is_some_and(|end| !end.delivered),
+        answer => attempt.end.as_ref().map(|end| visible(&end.answer)),
+    }
+}

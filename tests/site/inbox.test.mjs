@@ -1,0 +1,248 @@
+// The inbox's web interface in a real browser: with and without JavaScript, by keyboard only, and on a phone.
+import { after, before, describe, test } from 'node:test';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import assert from 'node:assert/strict';
+import { promisify } from 'node:util';
+import { launch, watch } from './support/browser.mjs';
+import { postJson } from './support/http.mjs';
+import { none } from './support/list.mjs';
+import { binary, packages, site } from './support/paths.mjs';
+import { startServer } from './support/server.mjs';
+
+const run = promisify(execFile);
+
+let browser;
+let server;
+let axe;
+
+before(async () => {
+  server = await startServer({ env: { FRONTDESK_INBOX__LISTEN: '127.0.0.1:0' } });
+  browser = await launch();
+  axe = await readFile(packages.resolve('axe-core'), 'utf8');
+  await contact('Marta Lindqvist', 'We need two inspection robots before spring.\n\nCould you send a quote?');
+  await contact('<b>Eve</b>', '<img src=x onerror=alert(1)> "quoted" & more');
+  await spam(1);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const contact = (name, message) =>
+  postJson(`${server.origin}/api/contact`, { name, email: `${name.replace(/\W/g, '')}@example.com`.toLowerCase(), message });
+
+const spam = (n) =>
+  contact(
+    `Rank ${n}`,
+    `Buy cheap backlinks ${n}! Guaranteed first page on Google. https://a.example https://b.example https://c.example https://d.example casino viagra`,
+  );
+
+/** Runs `frontdesk inbox` with these arguments, and returns its output. */
+async function inbox(...args) {
+  const { stdout } = await run(binary, ['inbox', ...args, '--site', site, '--data-dir', server.dataDir]);
+  return stdout;
+}
+
+/** Logs in in a new browser profile, passes its page to `act`, and closes it. */
+async function visit(act, { width = 1440, height = 900, ...options } = {}) {
+  const origin = await address();
+  const context = await browser.newContext({ viewport: { width, height }, ...options });
+  const trouble = [];
+  try {
+    const page = await context.newPage();
+    await watch(page, origin, trouble);
+    await page.goto((await inbox('open', '--print', '--address', origin)).trim());
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.waitForURL(`${origin}/?state=open`);
+    await act(page, origin);
+    // Leaving a page ends its requests.
+    none(trouble.filter((line) => !/: net::ERR_ABORTED$/.test(line)), 'the browser complained');
+  } finally {
+    await context.close();
+  }
+}
+
+/** The origin of the web interface, which the server prints. */
+async function address() {
+  for (;;) {
+    const found = server.told().match(/^inbox on (http:\/\/\S+)$/m);
+    if (found) return found[1];
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const row = (page, name) => page.locator('[data-row]', { hasText: name });
+
+/** Fails if a page has a WCAG violation, or is wider than its window. */
+async function check(page, what) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => {
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+    const { violations } = await window.axe.run(document, { runOnly: tags });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`);
+  });
+  none(found, `axe, ${what}`);
+  const isWide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+  assert.equal(isWide, false, `${what} is wider than its window`);
+}
+
+describe('accessibility', () => {
+  for (const [width, height] of [[390, 844], [1440, 900]]) {
+    for (const colorScheme of ['light', 'dark']) {
+      test(`every page meets WCAG 2.2 AA at ${width} px, ${colorScheme}`, async () => {
+        await visit(
+          async (page, origin) => {
+            await check(page, 'the list');
+            const open = await row(page, 'Marta').locator('.open').getAttribute('href');
+            for (const path of [open, '/?q=nothing+of+the+kind', '/?status=held', '/review', '/channels', '/statistics', '/log', '/sessions']) {
+              await page.goto(origin + path);
+              await check(page, path);
+            }
+            await page.goto(`${origin}/review`);
+            await page.getByRole('checkbox').first().check();
+            await page.getByRole('button', { name: 'Discard selected' }).click();
+            await check(page, 'the confirmation');
+            await page.goto(`${origin}/?state=open`);
+            await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
+            await check(page, 'the help');
+          },
+          { width, height, colorScheme },
+        );
+      });
+    }
+  }
+
+  test('the page for visitors who are not logged in', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${await address()}/review`);
+    await check(page, 'the login page');
+    assert.match(await page.textContent('main'), /frontdesk inbox open/);
+    await context.close();
+  });
+});
+
+describe('without JavaScript', () => {
+  test('a submission is found, annotated, done and reopened', async () => {
+    await visit(
+      async (page) => {
+        await page.getByRole('searchbox').fill('inspection ROBOTS');
+        await page.getByRole('button', { name: 'Search' }).click();
+        await row(page, 'Marta').locator('.open').click();
+        assert.equal(await page.textContent('h1'), 'Marta Lindqvist');
+        const reply = await page.getByRole('link', { name: 'Reply by mail' }).getAttribute('href');
+        assert.match(reply, /^mailto:martalindqvist@example\.com\?subject=.*%3E%20We%20need%20two/);
+        await page.getByLabel('Private note').fill('Call on Monday\nbefore ten');
+        await page.getByRole('button', { name: 'Save note' }).click();
+        assert.equal(await page.textContent('.notice'), 'The note is saved.');
+        assert.equal(await page.getByLabel('Private note').inputValue(), 'Call on Monday\nbefore ten');
+        await page.getByRole('button', { name: 'Done' }).click();
+        await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
+        assert.equal(await row(page, 'Marta').count(), 0);
+        await page.getByRole('link', { name: 'Done', exact: true }).click();
+        await row(page, 'Marta').getByRole('button', { name: 'Reopen' }).click();
+        assert.equal(await row(page, 'Marta').count(), 0);
+        assert.equal(await page.textContent('.notice'), 'Marked as open.');
+      },
+      { javaScriptEnabled: false },
+    );
+  });
+
+  test('held submissions are released, or discarded after a confirmation', async () => {
+    await spam(2);
+    await visit(
+      async (page, origin) => {
+        await page.goto(`${origin}/review`);
+        await row(page, 'Rank 2').getByRole('checkbox').check();
+        await page.getByRole('button', { name: 'Discard selected' }).click();
+        assert.match(await page.textContent('main'), /Rank 2/);
+        assert.doesNotMatch(await page.textContent('main'), /Rank 1/);
+        await page.getByRole('link', { name: 'Cancel' }).click();
+        assert.equal(await row(page, 'Rank 2').count(), 1);
+        await row(page, 'Rank 2').getByRole('checkbox').check();
+        await page.getByRole('button', { name: 'Discard selected' }).click();
+        await page.getByRole('button', { name: 'Discard permanently' }).click();
+        assert.equal(await row(page, 'Rank 2').count(), 0);
+        assert.equal(await row(page, 'Rank 1').count(), 1);
+      },
+      { javaScriptEnabled: false },
+    );
+    assert.match(await inbox('log', '--limit', '1'), /discard/);
+  });
+});
+
+describe('with JavaScript', () => {
+  test('a list shows a new submission and keeps the focus', async () => {
+    await visit(async (page) => {
+      await row(page, 'Marta').locator('.open').focus();
+      await contact('Grace Hopper', 'A live one');
+      await row(page, 'Grace Hopper').waitFor();
+      assert.match(await page.evaluate(() => document.activeElement.textContent), /Marta/);
+      const { stdout } = await run(binary, ['inbox', 'list', '--json', '--limit', '1', '--site', site, '--data-dir', server.dataDir]);
+      await inbox('done', JSON.parse(stdout).id);
+      await row(page, 'Grace Hopper').waitFor({ state: 'detached' });
+    });
+  });
+
+  test('hostile text is shown as text', async () => {
+    await visit(async (page) => {
+      await row(page, '<b>Eve</b>').locator('.open').click();
+      assert.equal(await page.textContent('h1'), '<b>Eve</b>');
+      assert.match(await page.textContent('.fields'), /<img src=x onerror=alert\(1\)> "quoted" & more/);
+    });
+  });
+
+  test('the keyboard alone opens, annotates and finishes a submission', async () => {
+    await contact('Konrad Zuse', 'By keyboard');
+    await visit(async (page) => {
+      const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+      await press('j');
+      assert.match(await page.evaluate(() => document.activeElement.textContent), /Konrad Zuse/);
+      await press('j', 'k', 'Enter');
+      await page.waitForURL('**/submissions/*');
+      await press('n');
+      await page.keyboard.type('jek is text here');
+      assert.equal(await page.getByLabel('Private note').inputValue(), 'jek is text here');
+      await press('Tab', 'Enter');
+      await page.waitForURL('**notice=note');
+      await press('e');
+      await page.waitForURL('**notice=done');
+      await press('u');
+      await page.waitForURL('**/?state=open');
+      assert.equal(await row(page, 'Konrad Zuse').count(), 0);
+      await press('/');
+      await page.keyboard.type('zuse');
+      await press('Enter');
+      await page.waitForURL('**q=zuse');
+    });
+  });
+
+  test('shortcuts can be switched off', async () => {
+    await visit(async (page) => {
+      await page.keyboard.press('?');
+      await page.getByLabel('Use keyboard shortcuts').uncheck();
+      await page.getByRole('button', { name: 'Close' }).click();
+      for (const reload of [false, true]) {
+        if (reload) await page.reload();
+        for (const key of ['j', '?', '/']) await page.keyboard.press(key);
+        assert.equal(await page.evaluate(() => document.activeElement.closest('[data-row], #q, dialog')), null);
+      }
+      await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
+      await page.getByLabel('Use keyboard shortcuts').check();
+      await page.getByRole('button', { name: 'Close' }).click();
+      await page.keyboard.press('j');
+      assert.notEqual(await page.evaluate(() => document.activeElement.closest('[data-row]')), null);
+    });
+  });
+
+  test('all held submissions can be selected at once', async () => {
+    await visit(async (page, origin) => {
+      await page.goto(`${origin}/review`);
+      await page.getByRole('button', { name: 'Select all' }).click();
+      const boxes = page.getByRole('checkbox');
+      assert.equal(await page.locator('input[name=id]:checked').count(), await boxes.count());
+    });
+  });
+});
