@@ -918,6 +918,7 @@ mod tests {
                 "operator.",
                 "site.",
                 "brand.",
+                "inbox.",
                 "convert.",
                 "redirects",
                 "content_signals.",
