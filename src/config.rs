@@ -954,6 +954,7 @@ mod tests {
                 "operator.",
                 "site.",
                 "brand.",
+                "inbox.",
                 "convert.",
                 "redirects",
                 "content_signals.",

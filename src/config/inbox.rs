@@ -36,7 +36,12 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, Inbox
              request.",
             value::optional(parse_header),
         ),
-        trusted_proxies: r.get("inbox.trusted_proxies", "[]", "", value::parse_networks),
+        trusted_proxies: r.get(
+            key("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
+            "[]",
+            "",
+            value::parse_networks,
+        ),
         ..InboxOptions::default()
     };
     let may_be_remote = r.get(

@@ -341,6 +341,8 @@ fn spawn(
         .args(unless_told(arguments, ["--ops-listen", "127.0.0.1:0"]))
         .envs(std::env::var("FRONTDESK_TEST_FAST_LANE").map(|lane| ("FRONTDESK_SERVER__FAST_LANE", lane)))
         .envs(store_of(data))
+        // New sites have the inbox's web interface on a fixed port.
+        .env("FRONTDESK_INBOX__LISTEN", "off")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -14,6 +14,8 @@ const STOP_MS = 60_000;
 const base = 'https://www.example.com';
 
 const calm = {
+  // New sites have the inbox's web interface on a fixed port.
+  FRONTDESK_INBOX__LISTEN: 'off',
   FRONTDESK_BASE_URL: base,
   FRONTDESK_LIMITS__ENABLED: 'false',
   FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE: '20000',

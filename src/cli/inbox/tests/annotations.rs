@@ -23,7 +23,7 @@ fn a_submission_is_done_and_open_again() {
         assert_eq!(inbox.run(&arguments), (ExitCode::SUCCESS, expected, String::new()), "{arguments}");
     };
     succeeds(format!("done {id}"), format!("{id} is done.\n"));
-    succeeds(format!("done {}", &id[..18]), format!("{id} is already done.\n"));
+    succeeds(format!("done {}", &id[..35]), format!("{id} is already done.\n"));
     assert!(inbox.run(&format!("show {id}")).1.contains("done since   2026-11-20T16:03:05.120Z (now)\n"));
     let (_, out, _) = inbox.run(&format!("show --json {id}"));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["_done_at"], "2026-11-20T16:03:05.120Z");
@@ -66,11 +66,11 @@ fn the_log_names_user_action_and_extent() {
     assert_eq!(
         lines,
         [
-            "ada  erase     1 submission".to_owned(),
-            "ada  discard   1 submission".to_owned(),
-            format!("ada  hold      {}", ids[0]),
-            format!("ada  done      {}", ids[1]),
-            format!("ada  done      {}", ids[0])
+            "ada  erase    1 submission".to_owned(),
+            "ada  discard  1 submission".to_owned(),
+            format!("ada  hold     {}", ids[0]),
+            format!("ada  done     {}", ids[1]),
+            format!("ada  done     {}", ids[0])
         ]
     );
     assert!(!out.contains("example.com"));
