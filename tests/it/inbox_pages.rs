@@ -366,6 +366,11 @@ fn no_response_leads_to_another_site() {
         let answer = operator.get(path);
         assert_eq!(answer.header("location"), None, "{path}");
     }
+    for path in ["//evil.example/", "/\\evil.example/", "/;//evil.example"] {
+        let answer = desk.get(path, &[]);
+        assert!(answer.status == 401 && !answer.text().contains("evil"), "{path}: {}", answer.text());
+    }
+    assert!(desk.get("/review", &[]).text().contains("<a href=\"/review\">"));
     let notice = operator.page("/?notice=%3Cb%3EYou%20won%3C/b%3E");
     assert!(!notice.contains("You won"));
     desk.server.expect(1);

@@ -279,3 +279,39 @@ fn the_statements_of_a_page_use_indexes() {
     }
     assert!(checked > 50, "{checked}");
 }
+
+#[test]
+fn submissions_are_counted_by_day_and_status() {
+    let fixture = Fixture::with_channels(&["box"], &["waitlist"]);
+    fixture.keep_new(&contact("first"));
+    fixture.keep_new(&contact("second").held_for(&[(Signal::Links, "odd")]));
+    fixture.keep_new(&later(&waitlist("ada@example.com"), 2 * DAY));
+    let reader = fixture.reader();
+    let first = contact("first").received_at;
+    let days = [first - DAY, first + 2 * DAY].map(Timestamp::as_millisecond);
+    let counts = reader.counts_by_day(days[0], days[1]).unwrap();
+    assert_eq!(counts.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [0, 2, 0, 1]);
+    let midnight: Timestamp = "2026-11-19T00:00:00Z".parse().unwrap();
+    assert_eq!(counts[0].0, midnight.as_millisecond());
+    let count = |status, most| reader.count_up_to(status, most).unwrap();
+    assert_eq!((count(Status::Held, 9), count(Status::Waiting, 9), count(Status::Parked, 9)), (1, 1, 0));
+    assert_eq!((count(Status::Kept, 2), count(Status::Kept, 9)), (2, 3));
+}
+
+#[test]
+fn the_stamp_of_a_list_changes_with_its_content() {
+    let fixture = Fixture::new();
+    let stamp = || fixture.reader().list_stamp().unwrap();
+    let mut seen = vec![stamp()];
+    assert_eq!(stamp(), seen[0]);
+    let id = fixture.keep_new(&contact("one"));
+    seen.push(stamp());
+    fixture.editor().set_done(id, true, now()).unwrap();
+    seen.push(stamp());
+    assert!(fixture.editor().hold(id, "odd", now()).unwrap());
+    seen.push(stamp());
+    fixture.sql("DELETE FROM submission");
+    seen.push(stamp());
+    let different: std::collections::BTreeSet<_> = seen.iter().collect();
+    assert_eq!(different.len(), seen.len(), "{seen:?}");
+}

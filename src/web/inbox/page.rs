@@ -25,7 +25,7 @@ use crate::store::{InboxReader, SearchPage, StoreError};
 use crate::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
-const SEARCH_TIME: Duration = Duration::from_millis(30);
+const SEARCH_TIME: Duration = Duration::from_millis(25);
 const PAGE_SIZE: usize = 50;
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.

@@ -83,7 +83,10 @@ fn answer(inbox: &Arc<InboxApp>, peer: Peer, head: &Parts, form: Option<&Pairs>)
                 }
                 answered
             }
-            Ok(None) => Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", context! { path })),
+            Ok(None) => {
+                let path = is_plain_path(path).then_some(path);
+                Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", context! { path }))
+            }
             Err(error) => Err(error),
         },
     };
@@ -92,6 +95,12 @@ fn answer(inbox: &Arc<InboxApp>, peer: Peer, head: &Parts, form: Option<&Pairs>)
         let sentence = format!("The inbox cannot be used at the moment: {error}.");
         inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
     })
+}
+
+/// Whether a link to this path stays on this site: `//host/` would not.
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-.".contains(&byte);
+    path.bytes().all(is_plain) && !path.contains("//")
 }
 
 /// Shows the button that uses up a login link: programs that only follow links must not use it up.
@@ -110,9 +119,13 @@ fn show_login(inbox: &InboxApp, query: &Pairs) -> Result<Reply, StoreError> {
 fn log_in(inbox: &InboxApp, peer: Peer, head: &Parts, form: &Pairs) -> Result<Reply, StoreError> {
     let place = inbox.readers.place();
     let token = form.get("token").and_then(SecretToken::parse);
+    let now = Timestamp::now();
     let session = match &token {
-        Some(token) => session::log_in(place, token, Timestamp::now())?,
-        None => None,
+        // A guess must not cost a write transaction.
+        Some(token) if inbox.readers.with(|reader| reader.has_login(&token.hash(), now))? => {
+            session::log_in(place, token, now)?
+        }
+        _ => None,
     };
     let Some(session) = session else {
         let values = context! { is_used => true };
