@@ -102,7 +102,7 @@ test('errors appear in the page until they are corrected', async () => {
 test('the first warning is shown above the page until it is dismissed', async () => {
   const { context, tab, problems } = await open('/news/');
   await write('pages/news.md', page('A state with a warning. [gone](/gone/)'));
-  const note = tab.getByRole('status');
+  const note = tab.getByRole('status').filter({ hasText: 'warning' });
   await note.waitFor();
   assert.match(await note.innerText(), /1 warning: pages\/news\.md:6: the link to `\/gone\/` is broken/);
   const [above, below] = await Promise.all(
