@@ -98,7 +98,9 @@ fn a_watched_site_tells_open_pages_about_reloads_and_errors() {
     assert_eq!((&mended["site"], &mended["errors"]), (&mended["version"], &serde_json::json!([])));
     assert_eq!(server.get("/news/", &[]).status, 200);
     until("the warning", || {
-        server.log().contains("pages/news.md:3: unknown key `unknown` in the front matter")
+        let expected =
+            r#""message":"unknown key `unknown` in the front matter","place":"pages/news.md","line":3"#;
+        server.log().contains(expected)
     });
 }
 
