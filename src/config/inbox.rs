@@ -31,9 +31,9 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, Inbox
         user_header: r.get(
             key("inbox.user_header").with_example("\"x-auth-user\""),
             "",
-            "The header in which a proxy names the user whom it has authenticated. It is trusted only from \
-             `trusted_proxies`, and from every peer of a Unix socket; the proxy must overwrite it in each \
-             request.",
+            "The header with the name of the user that a proxy has authenticated. The server trusts it only from \
+             `trusted_proxies` and on a Unix socket. The proxy must set it in each request, and replace a value \
+             that the client sent.",
             value::optional(parse_header),
         ),
         trusted_proxies: r.get(

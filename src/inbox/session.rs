@@ -1,4 +1,4 @@
-//! Login links and sessions of the web interface: random tokens, of which only hashes are stored.
+//! Login links and sessions of the web interface. Both are random tokens; the inbox stores only their hashes.
 
 use jiff::Timestamp;
 

@@ -478,8 +478,7 @@ fn with_headers(
     file
 }
 
-/// The folder for whose missing paths a file is the 404 page: empty for the whole build. `None` if the file
-/// is another page.
+/// If a file is a 404 page, the folder in which it is sent for missing paths; empty for the whole build.
 fn not_found_folder(name: &str) -> Option<&str> {
     match name {
         "404.html" | "404/index.html" => Some(""),

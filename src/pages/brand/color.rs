@@ -13,7 +13,7 @@ const BLACK: Color = Color([0; 3]);
 const STEPS: u16 = 400;
 
 impl Color {
-    /// Parses `#rrggbb`, or `#rgb`, in which each digit counts twice.
+    /// Parses `#rrggbb`, or `#rgb`, which repeats each digit (`#abc` is `#aabbcc`).
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Option<Vec<u8>> =
             text.strip_prefix('#')?.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();

@@ -9,7 +9,7 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::app::{ChannelTest, InboxApp};
-use super::auth::Visitor;
+use super::auth::InboxUser;
 use super::html::{Reply, see_other};
 use super::page::{PageRequest, link_to};
 use super::request::Pairs;
@@ -38,7 +38,7 @@ pub(super) fn change_one(
     let code = inbox.readers.with(|reader| {
         let Some(submission) = reader.get(id)? else { return Ok(Some("gone")) };
         let channels = inbox.app.store.channels.load_full();
-        let mut changes = Changes::open(inbox.readers.place(), reader, &request.visitor.user)?;
+        let mut changes = Changes::open(inbox.readers.place(), reader, &request.operator.user)?;
         let now = request.clock.now;
         Ok(Some(match action {
             "hold" => match changes.hold(&submission, None, now)? {
@@ -122,7 +122,7 @@ pub(super) fn change_selected(request: &PageRequest<'_>, form: &Pairs) -> Result
             let inbox = request.inbox;
             let channels = inbox.app.store.channels.load_full();
             inbox.readers.with(|reader| {
-                let mut changes = Changes::open(inbox.readers.place(), reader, &request.visitor.user)?;
+                let mut changes = Changes::open(inbox.readers.place(), reader, &request.operator.user)?;
                 ids.iter().try_for_each(|id| changes.release(*id, &channels, request.clock.now).map(drop))
             })?;
             Ok(Some(see_other(&notice_path("/review", "released"))))
@@ -138,7 +138,7 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], action: &str, form: &Pairs) -
     let is_confirmed = form.get("confirmed") == Some("yes");
     let back = if form.get("from") == Some("review") { "/review" } else { "/" };
     let editor = || -> Result<Editor, StoreError> {
-        Ok(Editor::open(inbox.readers.place())?.on_behalf_of(&request.visitor.user))
+        Ok(Editor::open(inbox.readers.place())?.on_behalf_of(&request.operator.user))
     };
     if action == "erase" {
         let Some(email) = found.first().and_then(|submission| submission.get("email")).map(str::to_owned)
@@ -201,7 +201,7 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<crate::submission:
 pub(super) fn revoke(request: &PageRequest<'_>, form: &Pairs) -> Result<Option<Reply>, StoreError> {
     let inbox = request.inbox;
     let sessions = inbox.readers.with(|reader| reader.sessions(request.clock.now))?;
-    let mut editor = Editor::open(inbox.readers.place())?.on_behalf_of(&request.visitor.user);
+    let mut editor = Editor::open(inbox.readers.place())?.on_behalf_of(&request.operator.user);
     if form.get("action") == Some("all") {
         editor.revoke(None)?;
         return Ok(Some(see_other("/sessions?notice=all-ended")));
@@ -213,17 +213,17 @@ pub(super) fn revoke(request: &PageRequest<'_>, form: &Pairs) -> Result<Option<R
     Ok(Some(see_other("/sessions?notice=ended")))
 }
 
-/// Ends the visitor's own session.
-pub(super) fn log_out(inbox: &InboxApp, visitor: &Visitor) -> Result<(), StoreError> {
-    let Some(hash) = visitor.session else { return Ok(()) };
-    Editor::open(inbox.readers.place())?.on_behalf_of(&visitor.user).revoke(Some(&[hash])).map(drop)
+/// Ends the operator's own session.
+pub(super) fn log_out(inbox: &InboxApp, operator: &InboxUser) -> Result<(), StoreError> {
+    let Some(hash) = operator.session else { return Ok(()) };
+    Editor::open(inbox.readers.place())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
 }
 
 /// Starts to send a test message through a channel, unless one is being sent. `None` if there is no channel
 /// with this name.
 pub(super) fn test_channel(
     inbox: &Arc<InboxApp>,
-    visitor: &Visitor,
+    operator: &InboxUser,
     name: &str,
 ) -> Result<Option<Reply>, StoreError> {
     let options = inbox.app.snapshot.load().options.clone();
@@ -234,7 +234,7 @@ pub(super) fn test_channel(
     let testing = || inbox.testing.lock().unwrap_or_else(PoisonError::into_inner);
     if testing().insert(name.to_owned()) {
         let logged = Editor::open(inbox.readers.place())
-            .and_then(|editor| editor.on_behalf_of(&visitor.user).log_test(name));
+            .and_then(|editor| editor.on_behalf_of(&operator.user).log_test(name));
         if let Err(error) = logged {
             testing().remove(name);
             return Err(error);

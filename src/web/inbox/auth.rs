@@ -16,9 +16,9 @@ use crate::web::trusted_proxies::{X_FORWARDED_PROTO, is_trusted};
 /// Maximum length of a user's name in a header, in characters.
 const MAX_USER: usize = 100;
 
-/// An operator who is logged in.
+/// The authenticated user of a request.
 #[derive(Clone)]
-pub(super) struct Visitor {
+pub(super) struct InboxUser {
     pub(super) user: String,
     /// The value of the cookie, to which form tokens belong.
     token: SecretToken,
@@ -28,12 +28,12 @@ pub(super) struct Visitor {
     pub(super) new_cookie: Option<HeaderValue>,
 }
 
-impl Visitor {
+impl InboxUser {
     pub(super) fn form_token(&self) -> String {
         self.token.form_token(&self.user)
     }
 
-    /// Whether a form's token belongs to this visitor. Takes the same time for all tokens of one length.
+    /// Whether a form's token belongs to this operator. Takes the same time for all tokens of one length.
     pub(super) fn owns_form(&self, token: &str) -> bool {
         aws_lc_rs::constant_time::verify_slices_are_equal(token.as_bytes(), self.form_token().as_bytes())
             .is_ok()
@@ -48,7 +48,7 @@ impl Visitor {
 }
 
 /// The operator who sends this request; `None` if the request proves none. Extends the session.
-pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Option<Visitor>, StoreError> {
+pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Option<InboxUser>, StoreError> {
     let options = inbox.app.snapshot.load().options.clone();
     let options = &options.inbox_pages;
     let cookies = Cookies::of(inbox, peer, head);
@@ -58,14 +58,14 @@ pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Opt
         let new = if known.is_none() { Some(SecretToken::generate()?) } else { None };
         let new_cookie = new.as_ref().map(|token| cookies.value(&cookies.form_name(), token));
         let Some(token) = known.or(new) else { return Ok(None) };
-        return Ok(Some(Visitor { user, token, session: None, new_cookie }));
+        return Ok(Some(InboxUser { user, token, session: None, new_cookie }));
     }
     let Some(token) = cookie(&head.headers, &cookies.name()).and_then(SecretToken::parse) else {
         return Ok(None);
     };
     let place = inbox.readers.place();
     let found = inbox.readers.with(|reader| session::resume(place, reader, &token, Timestamp::now()))?;
-    Ok(found.map(|found| Visitor { user: found.user, token, session: Some(found.hash), new_cookie: None }))
+    Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
 }
 
 /// The user's name in a header, if it is short and visible.

@@ -76,7 +76,7 @@ impl Templates {
         }
     }
 
-    /// A page with a heading and a sentence, for visitors without a session.
+    /// A page with a heading and a sentence, for users who are not logged in.
     pub(super) fn message(&self, status: StatusCode, heading: &str, sentence: &str) -> Reply {
         self.page(status, "message.html", context! { heading, sentence })
     }

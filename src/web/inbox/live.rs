@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::app::InboxApp;
-use super::auth::Visitor;
+use super::auth::InboxUser;
 use super::body::{ChunkSender, InboxBody, stream};
 use crate::store::notifier::notify_on_change;
 use crate::store::{DatabaseUrl, InboxReader};
@@ -45,12 +45,12 @@ pub(super) async fn watch_list(inbox: Arc<InboxApp>, place: DatabaseUrl) {
 }
 
 /// Starts a stream of events. `None` if there are too many streams.
-pub(super) fn open_stream(inbox: &Arc<InboxApp>, visitor: Visitor) -> Option<InboxBody> {
+pub(super) fn open_stream(inbox: &Arc<InboxApp>, operator: InboxUser) -> Option<InboxBody> {
     let place = inbox.live.streams.clone().try_acquire_owned().ok()?;
     let (sender, body) = stream();
     let (inbox, versions) = (inbox.clone(), inbox.live.version.subscribe());
     tokio::spawn(async move {
-        let _ = tokio::time::timeout(MAX_STREAM_TIME, send_events(&inbox, &visitor, versions, sender)).await;
+        let _ = tokio::time::timeout(MAX_STREAM_TIME, send_events(&inbox, &operator, versions, sender)).await;
         drop(place);
     });
     Some(body)
@@ -59,7 +59,7 @@ pub(super) fn open_stream(inbox: &Arc<InboxApp>, visitor: Visitor) -> Option<Inb
 /// Sends an event for each change until the client is gone or its session has ended.
 async fn send_events(
     inbox: &Arc<InboxApp>,
-    visitor: &Visitor,
+    operator: &InboxUser,
     mut versions: watch::Receiver<u64>,
     sender: ChunkSender,
 ) {
@@ -75,7 +75,7 @@ async fn send_events(
             () = sender.closed() => return,
             () = tokio::time::sleep(HEARTBEAT) => Bytes::from_static(b":\n\n"),
         };
-        let (app, of) = (inbox.clone(), visitor.clone());
+        let (app, of) = (inbox.clone(), operator.clone());
         let is_logged_in = tokio::task::spawn_blocking(move || of.is_still_logged_in(&app)).await;
         if !is_logged_in.unwrap_or(false) || sender.send(event).await.is_err() {
             return;

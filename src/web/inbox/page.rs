@@ -11,7 +11,7 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::app::InboxApp;
-use super::auth::Visitor;
+use super::auth::InboxUser;
 use super::chart;
 use super::html::Reply;
 use super::mailto::reply_link;
@@ -32,18 +32,18 @@ const LOG_SIZE: usize = 100;
 const MAX_COUNTED: usize = 1000;
 const CHART_DAYS: i64 = 30;
 
-/// A request by an operator who is logged in.
+/// An authenticated request.
 pub(super) struct PageRequest<'a> {
     pub(super) inbox: &'a InboxApp,
-    pub(super) visitor: &'a Visitor,
+    pub(super) operator: &'a InboxUser,
     pub(super) query: &'a Pairs,
     pub(super) clock: Clock,
 }
 
 impl<'a> PageRequest<'a> {
-    pub(super) fn new(inbox: &'a InboxApp, visitor: &'a Visitor, query: &'a Pairs) -> Self {
+    pub(super) fn new(inbox: &'a InboxApp, operator: &'a InboxUser, query: &'a Pairs) -> Self {
         let clock = Clock { now: Timestamp::now(), zone: TimeZone::system() };
-        Self { inbox, visitor, query, clock }
+        Self { inbox, operator, query, clock }
     }
 
     /// Values that every page needs.
@@ -58,9 +58,9 @@ impl<'a> PageRequest<'a> {
         Ok(context! {
             site => self.inbox.app.snapshot.load().options.inbox_pages.title.clone(),
             section,
-            user => self.visitor.user.clone(),
-            form_token => self.visitor.form_token(),
-            has_session => self.visitor.session.is_some(),
+            user => self.operator.user.clone(),
+            form_token => self.operator.form_token(),
+            has_session => self.operator.session.is_some(),
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
             notice => self.query.get("notice").and_then(notice_text),
@@ -255,7 +255,7 @@ impl<'a> PageRequest<'a> {
                         user => visible(&session.user),
                         created => self.clock.time(session.created_at),
                         used => self.clock.time(session.used_at),
-                        is_own => self.visitor.session == Some(session.hash),
+                        is_own => self.operator.session == Some(session.hash),
                     }
                 })
                 .collect();

@@ -13,7 +13,7 @@ use minijinja::context;
 use uuid::Uuid;
 
 use super::app::InboxApp;
-use super::auth::{Cookies, Visitor, identify};
+use super::auth::{Cookies, InboxUser, identify};
 use super::body::{ChunkWriter, stream};
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
 use super::page::PageRequest;
@@ -76,9 +76,9 @@ fn answer(inbox: &Arc<InboxApp>, peer: Peer, head: &Parts, form: Option<&Pairs>)
         ("/login", None) => show_login(inbox, &query),
         ("/login", Some(form)) => log_in(inbox, peer, head, form),
         (path, form) => match identify(inbox, peer, head) {
-            Ok(Some(visitor)) => {
-                let mut answered = answer_operator(inbox, &visitor, path, &query, form, head, peer);
-                if let (Ok(reply), Some(cookie)) = (&mut answered, visitor.new_cookie) {
+            Ok(Some(operator)) => {
+                let mut answered = answer_operator(inbox, &operator, path, &query, form, head, peer);
+                if let (Ok(reply), Some(cookie)) = (&mut answered, operator.new_cookie) {
                     set_cookie(reply, cookie);
                 }
                 answered
@@ -137,17 +137,17 @@ fn log_in(inbox: &InboxApp, peer: Peer, head: &Parts, form: &Pairs) -> Result<Re
     Ok(reply)
 }
 
-/// Answers a request by an operator who is logged in.
+/// Responds to an authenticated request.
 fn answer_operator(
     inbox: &Arc<InboxApp>,
-    visitor: &Visitor,
+    operator: &InboxUser,
     path: &str,
     query: &Pairs,
     form: Option<&Pairs>,
     head: &Parts,
     peer: Peer,
 ) -> Result<Reply, StoreError> {
-    let request = PageRequest::new(inbox, visitor, query);
+    let request = PageRequest::new(inbox, operator, query);
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let Some(form) = form else {
         return Ok(match parts[..] {
@@ -157,7 +157,7 @@ fn answer_operator(
             ["statistics"] => request.statistics()?,
             ["log"] => request.log()?,
             ["sessions"] => request.sessions()?,
-            ["events"] => match live::open_stream(inbox, visitor.clone()) {
+            ["events"] => match live::open_stream(inbox, operator.clone()) {
                 Some(body) => stream_reply("text/event-stream", body),
                 None => plain(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open."),
             },
@@ -170,21 +170,21 @@ fn answer_operator(
             _ => not_found(inbox),
         });
     };
-    if !form.get("form_token").is_some_and(|token| visitor.owns_form(token)) {
+    if !form.get("form_token").is_some_and(|token| operator.owns_form(token)) {
         return Ok(action::refuse_form(inbox));
     }
     let answered = match parts[..] {
         ["review"] => action::change_selected(&request, form)?,
         ["sessions"] => action::revoke(&request, form)?,
         ["channels", "test"] => {
-            action::test_channel(inbox, visitor, form.get("channel").unwrap_or_default())?
+            action::test_channel(inbox, operator, form.get("channel").unwrap_or_default())?
         }
         ["submissions", id] => match Uuid::try_parse(id) {
             Ok(id) => action::change_one(&request, id, form)?,
             Err(_) => None,
         },
         ["logout"] => {
-            action::log_out(inbox, visitor)?;
+            action::log_out(inbox, operator)?;
             let mut reply = see_other("/login");
             set_cookie(&mut reply, Cookies::of(inbox, peer, head).removal());
             Some(reply)
