@@ -20,6 +20,7 @@ mod starter;
 mod syntax;
 mod tls;
 mod value;
+mod visitor;
 mod words;
 
 use std::net::SocketAddr;
@@ -37,7 +38,7 @@ use self::value::Raw;
 use crate::deliver::maintenance::MaintenanceOptions;
 use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fault::Fault;
-use crate::forms::FORMS;
+use crate::forms::{FORMS, WAITLIST};
 use crate::intake::IntakeOptions;
 use crate::pages::{self, FooterGroup, FooterLink, Operator};
 use crate::screening;
@@ -78,6 +79,8 @@ pub struct Config {
     pub store: StoreOptions,
     pub intake: IntakeOptions,
     pub channels: Vec<ChannelOptions>,
+    /// The channels that send mails to visitors, not to the team.
+    pub visitor_channels: Vec<ChannelOptions>,
     pub maintenance: MaintenanceOptions,
     pub limits: LimitValues,
     /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
@@ -222,19 +225,17 @@ impl Config {
              \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
              held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
              \"delivered\", the response time reveals whether an address was already on the list.";
-        web.confirmed_forms = FORMS
-            .iter()
-            .filter(|form| {
-                let name = format!("forms.{}.accept", form.name);
-                r.get(
-                    name,
-                    "kept",
-                    std::mem::take(&mut documentation),
-                    value::one_of(&[("kept", false), ("delivered", true)]),
-                )
-            })
-            .map(|form| form.name)
-            .collect();
+        let mut visitor_keys = visitor::VisitorKeys::read(r);
+        for form in FORMS {
+            let is_confirmed = r.get(
+                format!("forms.{}.accept", form.name),
+                "kept",
+                std::mem::take(&mut documentation),
+                value::one_of(&[("kept", false), ("delivered", true)]),
+            );
+            web.confirmed_forms.extend(is_confirmed.then_some(form.name));
+            visitor_keys.read_form(r, folder, form.name);
+        }
         maintenance.digest_at = r.get(
             "digest.at",
             "07:00",
@@ -279,11 +280,14 @@ impl Config {
                 );
             }
         }
+        pages.confirms_waitlist = visitor_keys.confirm.is_some();
+        let visitor_channels = visitor::read_channels(r, folder, &visitor_keys, &channels, &pages);
         let route = |channel: &ChannelOptions| {
             let route = channel.route();
             Route { quota: route.quota.filter(|_| limits.requests.enabled), ..route }
         };
-        let store = StoreOptions { url, channels: channels.iter().map(route).collect() };
+        let store =
+            StoreOptions { url, channels: channels.iter().chain(&visitor_channels).map(route).collect() };
         let intake = IntakeOptions {
             duplicate_window,
             retention: maintenance.retention,
@@ -296,6 +300,11 @@ impl Config {
         web.inbox_pages.channels.clone_from(&channels);
         web.inbox_pages.title.clone_from(&pages.title);
         web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
+        r.refuse_if(
+            visitor_keys.confirm.is_some() && web.confirmed_forms.contains(&WAITLIST.name),
+            "forms.waitlist.accept",
+            "cannot be \"delivered\" with `forms.waitlist.confirm`: nothing is delivered before the visitor confirms the address",
+        );
         for form in &web.confirmed_forms {
             r.refuse_if(
                 !store.channels.iter().any(|channel| channel.accepts(form)),
@@ -330,6 +339,7 @@ impl Config {
             store,
             intake,
             channels,
+            visitor_channels,
             maintenance,
             limits,
             agents,
@@ -437,7 +447,12 @@ impl Config {
                 ]
                 .contains(&table)
         };
+        let text = |channel: &ChannelOptions| match &channel.kind {
+            TransportOptions::Visitor(visitor) => Some(visitor.text.clone()),
+            _ => None,
+        };
         self.has_same_values(other, |key| !of_requests(key))
+            && self.visitor_channels.iter().map(text).eq(other.visitor_channels.iter().map(text))
     }
 
     /// Whether both configurations have the same values for all keys that `concerns` selects.
@@ -468,6 +483,11 @@ impl Config {
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         tls::complete_redirect(&mut self.web.tls, &base_url, address);
         self.agents.origin = agent::SiteOrigin::from_url(&base_url);
+        for channel in &mut self.visitor_channels {
+            if let TransportOptions::Visitor(visitor) = &mut channel.kind {
+                visitor.link = format!("{base_url}{}", pages::CONFIRM_PATH);
+            }
+        }
         self.pages.base_url = base_url;
         self
     }
@@ -623,6 +643,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         search,
         posts_per_page,
         html_posts: false,
+        confirms_waitlist: false,
         extra,
     };
     (pages, security_email)

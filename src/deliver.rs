@@ -1,4 +1,4 @@
-//! Delivers submissions to the operator's team through channels.
+//! Delivers submissions to the operator's team through channels, and mails to visitors.
 //!
 //! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an
 //! [`Outcome`](crate::submission::outcome::Outcome). A channel stores nothing and does not decide when to
@@ -13,6 +13,7 @@ pub mod maintenance;
 pub mod notification;
 pub mod smtp;
 pub mod test_message;
+pub mod visitor_mail;
 pub mod webhook;
 pub mod worker;
 

@@ -35,6 +35,7 @@ pub mod encryption;
 pub mod outcome;
 pub mod schedule;
 pub mod verdict;
+pub mod visitor;
 
 use std::fmt;
 
@@ -72,6 +73,8 @@ pub struct Submission {
     pub source: String,
     /// The number of repeats.
     pub repeats: u64,
+    /// Set if the visitor had to confirm the address.
+    pub confirmation: Option<Confirmation>,
 }
 
 impl Submission {
@@ -133,6 +136,14 @@ pub struct Hold {
     pub because: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// When the link in the last mail expires.
+    pub expires_at: Timestamp,
+    /// `None` if the visitor has not confirmed the address.
+    pub confirmed_at: Option<Timestamp>,
+}
+
 /// The stored part of the screening verdict. A release does not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
@@ -161,6 +172,8 @@ named_enum! {
         Waiting = "waiting",
         /// Every channel has received the submission.
         Delivered = "delivered",
+        /// The visitor has not confirmed the address yet.
+        Unconfirmed = "unconfirmed",
         /// The submission is waiting to be released or discarded.
         Held = "held",
         /// At least one delivery is a dead letter: all attempts failed, or the receiver refused it for good.

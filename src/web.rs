@@ -9,6 +9,7 @@ mod ambiguity;
 mod balance;
 mod body;
 pub mod client;
+mod confirm;
 mod conn_limits;
 mod connection;
 mod cors;

@@ -193,6 +193,30 @@ CREATE TABLE session (
     used_at    INTEGER NOT NULL             -- when it was last used, to the minute
 ) STRICT, WITHOUT ROWID;
 
+-- The addresses that a mail to a visitor was sent to recently, so that each gets at most one a day.
+CREATE TABLE visitor_mail (
+    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address without its `+…` part
+    mail    TEXT    NOT NULL,                                    -- the channel, as in `delivery`
+    until   INTEGER NOT NULL,                                    -- when the next such mail may be sent
+    PRIMARY KEY (address, mail)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX visitor_mail_until ON visitor_mail (until);
+
+-- Submissions whose visitors must confirm their addresses (double opt-in). An open one is held.
+CREATE TABLE confirmation (
+    submission   BLOB    PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
+    state        TEXT    NOT NULL CHECK (state IN ('open', 'confirmed', 'released')), -- `released`: by the operator
+    expires_at   INTEGER NOT NULL,                               -- when the link in the last mail expires
+    mail_at      INTEGER,                                        -- when the next mail is due
+    reminds      INTEGER NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)), -- whether that mail is the reminder
+    mailed_at    INTEGER,                                        -- when the last mail, other than the reminder, was queued
+    confirmed_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX confirmation_open ON confirmation (submission) WHERE state = 'open';
+CREATE INDEX confirmation_mail ON confirmation (mail_at) WHERE mail_at IS NOT NULL;
+
 -- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,

@@ -23,6 +23,7 @@ use crate::limits::rate_limiter;
 use crate::store::{Filter, InboxReader, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
+use crate::submission::visitor::is_visitor_channel;
 use dns::Resolver;
 use mail_domain::CheckResult;
 
@@ -144,7 +145,9 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
     if let Some(line) = describe_undelivered(&inbox, !config.channels.is_empty())? {
         report.print_note("inbox", &line)?;
     }
-    let is_known = |name: &str| config.store.channels.iter().any(|channel| channel.name == name);
+    let is_known = |name: &str| {
+        is_visitor_channel(name) || config.store.channels.iter().any(|channel| channel.name == name)
+    };
     for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
         if waiting > 0 {

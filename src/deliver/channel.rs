@@ -3,9 +3,10 @@
 use super::maildir::{Maildir, MaildirOptions};
 use super::notification::Notification;
 use super::smtp::{Smtp, SmtpOptions};
+use super::visitor_mail::{VisitorMailOptions, VisitorMailer};
 use super::webhook::{Webhook, WebhookOptions};
 use crate::submission::delivery::{DailyQuota, Route};
-use crate::submission::outcome::Outcome;
+use crate::submission::outcome::{Cause, Outcome};
 
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
@@ -24,7 +25,9 @@ impl ChannelOptions {
     /// Identifies the receiver. The store resets the channel's health when this value changes.
     pub fn destination(&self) -> String {
         match &self.kind {
-            TransportOptions::Smtp(smtp) => format!("smtp:{}:{}", smtp.host, smtp.port),
+            TransportOptions::Smtp(smtp) | TransportOptions::Visitor(VisitorMailOptions { smtp, .. }) => {
+                format!("smtp:{}:{}", smtp.host, smtp.port)
+            }
             TransportOptions::Webhook(webhook) => {
                 format!("{}{}", webhook.url.host_and_port(), webhook.url.target())
             }
@@ -35,16 +38,18 @@ impl ChannelOptions {
     /// The channel's name, forms and daily quota, which the store uses to create deliveries.
     pub fn route(&self) -> Route {
         let (account, recipients) = match &self.kind {
-            TransportOptions::Smtp(smtp) => {
-                let username = smtp.login.as_ref().map_or("", |login| login.username.as_str());
-                (format!("{username}@{}", smtp.host), smtp.addresses.to.len())
-            }
+            TransportOptions::Smtp(smtp) => (smtp.account(), smtp.addresses.to.len()),
+            TransportOptions::Visitor(visitor) => (visitor.smtp.account(), 1),
             TransportOptions::Webhook(webhook) => (webhook.url.host_and_port(), 1),
             TransportOptions::Maildir(maildir) => (maildir.path.display().to_string(), 1),
         };
         let recipients = u32::try_from(recipients).unwrap_or(u32::MAX);
         let quota = self.has_daily_quota.then_some(DailyQuota { account, recipients });
-        Route { name: self.name.clone(), forms: self.forms.clone(), quota }
+        let visitor = match &self.kind {
+            TransportOptions::Visitor(visitor) => Some(visitor.rule.clone()),
+            _ => None,
+        };
+        Route { name: self.name.clone(), forms: self.forms.clone(), quota, visitor }
     }
 }
 
@@ -53,6 +58,8 @@ pub enum TransportOptions {
     Smtp(SmtpOptions),
     Webhook(WebhookOptions),
     Maildir(MaildirOptions),
+    /// Mails to visitors, not to the team.
+    Visitor(VisitorMailOptions),
 }
 
 impl TransportOptions {
@@ -62,6 +69,7 @@ impl TransportOptions {
             TransportOptions::Smtp(_) => "smtp",
             TransportOptions::Webhook(_) => "webhook",
             TransportOptions::Maildir(_) => "maildir",
+            TransportOptions::Visitor(_) => "visitor",
         }
     }
 }
@@ -70,6 +78,7 @@ pub enum Channel {
     Smtp(Smtp),
     Webhook(Webhook),
     Maildir(Maildir),
+    Visitor(Box<VisitorMailer>),
 }
 
 impl Channel {
@@ -79,6 +88,7 @@ impl Channel {
             TransportOptions::Smtp(options) => Channel::Smtp(Smtp::new(options.clone())),
             TransportOptions::Webhook(options) => Channel::Webhook(Webhook::new(options.clone())),
             TransportOptions::Maildir(options) => Channel::Maildir(Maildir(options.clone())),
+            TransportOptions::Visitor(options) => Channel::Visitor(Box::new(VisitorMailer::new(options))),
         }
     }
 
@@ -90,6 +100,9 @@ impl Channel {
             Channel::Smtp(smtp) => smtp.send(notice).await,
             Channel::Webhook(webhook) => webhook.send(notice).await,
             Channel::Maildir(maildir) => maildir.send(notice).await,
+            Channel::Visitor(_) => {
+                Outcome::failed(Cause::Refused, "this channel sends mails to visitors only")
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use super::notification::{Notification, Topic};
 use crate::store::disk::{MinFree, Shortage};
 use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
+use crate::submission::visitor::{PREFIX, is_visitor_channel};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,8 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 /// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
 /// than half an hour.
 const MANY_FAILURES: u32 = 4;
+/// The digest reports refused mails to visitors from this number on, if they are the majority.
+const MANY_REFUSED: usize = 3;
 
 impl Digest {
     /// Reads the counts as of `now`, and the free space on the database's file system.
@@ -75,6 +78,10 @@ impl Digest {
         }
         for channel in &self.channels {
             let name = &channel.name;
+            if is_visitor_channel(name) {
+                lines.extend(line_about_visitor_mail(channel));
+                continue;
+            }
             let of_channel = |counts: &[(String, usize)]| {
                 let (_, n) = counts.iter().find(|(other, _)| other == name)?;
                 Some(counted(*n, "delivery", "deliveries"))
@@ -134,6 +141,26 @@ impl Digest {
         names.sort_by_key(|name| severity(name));
         names
     }
+}
+
+/// A sentence if a channel to visitors does not work. A few refused mails are normal, because visitors
+/// mistype their addresses.
+fn line_about_visitor_mail(channel: &ChannelState) -> Option<String> {
+    let mail = channel.name.trim_start_matches(PREFIX);
+    if let Some(obstacle) = &channel.obstacle {
+        return Some(format!(
+            "Mails to visitors ({mail}) have been failing since {:.0} (frontdesk inbox stats shows the mail server's reply). Submissions still reach you.",
+            obstacle.since
+        ));
+    }
+    let [parked, delivered] =
+        [DeliveryState::Parked, DeliveryState::Delivered].map(|state| channel.count(state));
+    (parked >= MANY_REFUSED && parked > delivered).then(|| {
+        format!(
+            "The mail server has refused {parked} mails to visitors ({mail}), more than it has accepted: may it send to any address              (frontdesk inbox list --channel {})? Submissions still reach you.",
+            channel.name
+        )
+    })
 }
 
 /// The notification that submissions are being held because of floods. Its id is derived from the hour, so

@@ -833,9 +833,10 @@ mod tests {
             sealed: None,
             source: String::new(),
             repeats: 0,
+            confirmation: None,
         };
         let lease = Lease { submission: id, channel: "crm".to_owned(), number: 1 };
-        Claimed { lease, submission, failures: u32::from(is_retry), is_retry }
+        Claimed { lease, submission, failures: u32::from(is_retry), is_retry, link: None }
     }
 
     fn fail(channel: &mut ChannelHealth, cause: Cause, now: Duration) -> HealthChange {

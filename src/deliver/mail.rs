@@ -57,6 +57,28 @@ impl MailAddresses {
         Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
     }
 
+    /// The same sender with another display name.
+    #[must_use]
+    pub(super) fn with_name(&self, name: &str) -> MailAddresses {
+        MailAddresses { from_name: visible(name.trim()), ..self.clone() }
+    }
+
+    /// The same sender, with a visitor as the only recipient. The address must be a Mailbox.
+    pub(super) fn to_visitor(&self, email: &str) -> MailAddresses {
+        MailAddresses { to: vec![email.to_owned()], ..self.clone() }
+    }
+
+    /// The sender's and the recipients' addresses.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        [&self.from].into_iter().chain(&self.to).map(String::as_str)
+    }
+
+    /// The value of the header `From`.
+    pub(super) fn sender(&self) -> Address<'_> {
+        let name = (!self.from_name.is_empty()).then_some(self.from_name.as_str());
+        Address::new_address(name, self.from.as_str())
+    }
+
     /// The domain of the sender's address, or the address literal with its brackets.
     pub fn domain(&self) -> &str {
         self.from.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
@@ -65,24 +87,10 @@ impl MailAddresses {
 
 /// Composes the message. It ends in CRLF, and no line is longer than 998 octets (RFC 5322 §2.1.1).
 pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
-    let text = plain_text_body(notice).replace('\n', "\r\n");
-    let html = html_body(notice).replace('\n', "\r\n");
-
-    // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in
-    // quoted-printable text (RFC 2045 §6.7).
-    let digest = blake3::Hasher::new().update(text.as_bytes()).update(html.as_bytes()).finalize();
-    let boundary = format!("=_{}", &digest.to_hex()[..32]);
-    let alternatives = MimePart::new(
-        ContentType::new("multipart/alternative").attribute("boundary", boundary),
-        vec![MimePart::new("text/plain", text), MimePart::new("text/html", html)],
-    );
-
-    let name = (!addresses.from_name.is_empty()).then_some(addresses.from_name.as_str());
+    let alternatives = alternatives(&plain_text_body(notice), &html_body(notice));
     let bare = |address| Address::new_address(None::<&str>, address);
     let to = addresses.to.iter().map(|address| bare(address.as_str())).collect();
-    let mut message = MessageBuilder::new()
-        .from(Address::new_address(name, addresses.from.as_str()))
-        .to(Address::new_list(to));
+    let mut message = MessageBuilder::new().from(addresses.sender()).to(Address::new_list(to));
     if let Some(visitor) = reply_to(notice) {
         message = message.reply_to(bare(visitor));
     }
@@ -98,6 +106,19 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     bytes
 }
 
+/// The body of a message, as plain text and as HTML.
+pub(super) fn alternatives(text: &str, html: &str) -> MimePart<'static> {
+    let (text, html) = (text.replace('\n', "\r\n"), html.replace('\n', "\r\n"));
+    // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in
+    // quoted-printable text (RFC 2045 §6.7).
+    let digest = blake3::Hasher::new().update(text.as_bytes()).update(html.as_bytes()).finalize();
+    let boundary = format!("=_{}", &digest.to_hex()[..32]);
+    MimePart::new(
+        ContentType::new("multipart/alternative").attribute("boundary", boundary),
+        vec![MimePart::new("text/plain", text), MimePart::new("text/html", html)],
+    )
+}
+
 /// The Message-ID without angle brackets, the same for every attempt.
 fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
@@ -110,7 +131,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
     Mailbox::parse(email).map(|_| email)
 }
 
-fn subject_line(title: &str) -> String {
+pub(super) fn subject_line(title: &str) -> String {
     let title = visible(title.trim());
     if title.chars().count() <= MAX_SUBJECT_CHARS {
         return title;
@@ -120,7 +141,7 @@ fn subject_line(title: &str) -> String {
 
 /// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
 /// looks like an encoded word, because a mail program would decode it.
-fn unstructured_header(text: &str) -> HeaderType<'static> {
+pub(super) fn unstructured_header(text: &str) -> HeaderType<'static> {
     let is_plain = text.len() <= 60
         && text.bytes().all(|b| (b' '..=b'~').contains(&b))
         && !text.contains("=?")

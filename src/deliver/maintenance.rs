@@ -20,6 +20,7 @@ use crate::submission::Submission;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
+use crate::submission::visitor::is_visitor_channel;
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
 const INTERVAL: Duration = Duration::from_mins(15);
@@ -142,7 +143,9 @@ impl Maintenance {
     /// Logs a warning for each channel that is no longer configured but has unfinished deliveries.
     async fn warn_about_removed_channels(&self) {
         let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
-        removed.retain(|known| !self.channels.iter().any(|(name, _)| *name == known.name));
+        removed.retain(|known| {
+            !is_visitor_channel(&known.name) && !self.channels.iter().any(|(name, _)| *name == known.name)
+        });
         for channel in removed {
             let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
             if waiting > 0 {

@@ -159,6 +159,7 @@ mod tests {
             sealed: None,
             source: String::new(),
             repeats: 0,
+            confirmation: None,
         };
         assert_eq!(Notification::from_submission(&submission).words, expected);
     }

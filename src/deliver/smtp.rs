@@ -43,6 +43,14 @@ pub struct SmtpOptions {
     pub deadlines: SmtpDeadlines,
 }
 
+impl SmtpOptions {
+    /// Identifies the account that the provider's daily quota applies to.
+    pub fn account(&self) -> String {
+        let username = self.login.as_ref().map_or("", |login| login.username.as_str());
+        format!("{username}@{}", self.host)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpTls {
     /// No encryption. Allowed only if the server runs on this machine.
@@ -104,16 +112,27 @@ impl Smtp {
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
-    /// Sends one notification. If an idle connection turns out to be closed, uses a new one.
+    /// Sends one notification.
     pub async fn send(&self, notice: &Notification) -> Outcome {
+        let addresses = &self.options.addresses;
+        self.send_message(addresses, &mail::compose(addresses, notice), false).await
+    }
+
+    /// Sends one message. If an idle connection turns out to be closed, uses a new one. `is_to_visitor` says
+    /// that a refused recipient is the fault of this message, not of the channel.
+    pub async fn send_message(
+        &self,
+        addresses: &MailAddresses,
+        message: &[u8],
+        is_to_visitor: bool,
+    ) -> Outcome {
         let trust = match &self.trust {
             Ok(trust) => trust,
             Err(sentence) => return Outcome::failed(Cause::Channel, sentence.as_str()),
         };
-        let message = mail::compose(&self.options.addresses, notice);
         let limit = self.options.deadlines.attempt;
-        let Ok((outcome, done)) = tokio::time::timeout(limit, self.transmit_message(trust, &message)).await
-        else {
+        let transmission = self.transmit_message(trust, addresses, message);
+        let Ok((result, done)) = tokio::time::timeout(limit, transmission).await else {
             let sentence =
                 format!("the attempt to send to {} took longer than {limit:?}", self.server_address());
             return Outcome::failed(Cause::Unclear, sentence);
@@ -121,12 +140,23 @@ impl Smtp {
         if let Some(session) = done {
             session.quit(self.options.deadlines.quit).await;
         }
-        outcome
+        match result {
+            Ok(answer) => Outcome::delivered(reply_text(&answer)),
+            Err(error) => {
+                let advice = self.options.advise(&error);
+                error.outcome(&self.server_address(), is_to_visitor).with_advice(advice)
+            }
+        }
     }
 
-    /// Returns the outcome, and the connection if the caller must close it.
-    async fn transmit_message(&self, trust: &TrustedRoots, message: &[u8]) -> (Outcome, Option<SmtpSession>) {
-        let SmtpOptions { addresses, deadlines, .. } = &*self.options;
+    /// Returns the server's reply, and the connection if the caller must close it.
+    async fn transmit_message(
+        &self,
+        trust: &TrustedRoots,
+        addresses: &MailAddresses,
+        message: &[u8],
+    ) -> (Result<String, SmtpError>, Option<SmtpSession>) {
+        let deadlines = &self.options.deadlines;
         if let Some(mut session) = self.take_idle() {
             match session.transmit(addresses, message, *deadlines).await {
                 Err(error) if error.may_be_stale() => {}
@@ -138,23 +168,19 @@ impl Smtp {
                 let result = session.transmit(addresses, message, *deadlines).await;
                 self.finish_transmission(session, result)
             }
-            Err(error) => (self.failure(&error), None),
+            Err(error) => (Err(error), None),
         }
-    }
-
-    fn failure(&self, error: &SmtpError) -> Outcome {
-        error.outcome(&self.server_address()).with_advice(self.options.advise(error))
     }
 
     fn finish_transmission(
         &self,
         session: SmtpSession,
         result: Result<String, SmtpError>,
-    ) -> (Outcome, Option<SmtpSession>) {
+    ) -> (Result<String, SmtpError>, Option<SmtpSession>) {
         match result {
-            Ok(answer) => (Outcome::delivered(reply_text(&answer)), self.keep_idle(session)),
-            Err(error) if error.breaks_connection() => (self.failure(&error), None),
-            Err(error) => (self.failure(&error), Some(session)),
+            Ok(answer) => (Ok(answer), self.keep_idle(session)),
+            Err(error) if error.breaks_connection() => (Err(error), None),
+            Err(error) => (Err(error), Some(session)),
         }
     }
 

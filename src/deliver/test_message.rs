@@ -40,6 +40,7 @@ pub fn describe(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> R
                     format!("in the mailbox of {}", smtp.addresses.to.join(", "))
                 }
                 TransportOptions::Webhook(_) => "at the receiver of the webhook".to_owned(),
+                TransportOptions::Visitor(_) => "in the visitor's mailbox".to_owned(),
                 TransportOptions::Maildir(maildir) => format!("in {}", maildir.path.join("new").display()),
             };
             let ms = took.as_millis();
@@ -69,10 +70,10 @@ fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
         (TransportOptions::Webhook(_), _) => {
             "The receiver rejects this body: compare `body` with the format that it expects."
         }
-        (TransportOptions::Smtp(_), Cause::Channel | Cause::Unclear) => {
+        (TransportOptions::Smtp(_) | TransportOptions::Visitor(_), Cause::Channel | Cause::Unclear) => {
             "Check `host` and `port`, and whether the mail server works."
         }
-        (TransportOptions::Smtp(_), _) => {
+        (TransportOptions::Smtp(_) | TransportOptions::Visitor(_), _) => {
             "The mail server rejected the message: its reply states the reason."
         }
         (TransportOptions::Maildir(_), _) => {

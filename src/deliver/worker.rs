@@ -37,6 +37,7 @@ use crate::submission::delivery::{ChannelTarget, Claimed, Claims, Lease};
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
+use crate::submission::visitor::is_visitor_channel;
 
 /// Longer than the longest attempt, so that two attempts of one delivery never overlap.
 const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
@@ -277,7 +278,9 @@ impl WorkerLoop {
     async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
-        let channels = names.zip(self.channels.iter().cloned()).collect();
+        // The digest goes to the team.
+        let channels = names.zip(self.channels.iter().cloned());
+        let channels = channels.filter(|(name, _)| !is_visitor_channel(name)).collect();
         let mut maintenance = pin!(run_maintenance(Maintenance {
             options: self.options.maintenance.clone(),
             place: self.options.place.clone(),
@@ -494,10 +497,16 @@ async fn deliver_submission(
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
 ) -> FinishedAttempt {
-    let Claimed { lease, submission, failures, is_retry } = claimed;
+    let Claimed { lease, submission, failures, is_retry, link } = claimed;
     let notice =
         Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
-    let outcome = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await.unwrap_or_else(|_| {
+    let send = async {
+        match &*channel {
+            Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
+            channel => channel.send(&notice).await,
+        }
+    };
+    let outcome = tokio::time::timeout(LONGEST_ATTEMPT, send).await.unwrap_or_else(|_| {
         Outcome::failed(
             Cause::Unclear,
             format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs()),
@@ -514,7 +523,7 @@ async fn deliver_submission(
         let ended = (lease.clone(), outcome.clone());
         match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
             Ok(settled) => {
-                if verdict == schedule::NextStep::Delivered {
+                if verdict == schedule::NextStep::Delivered && !is_visitor_channel(&lease.channel) {
                     confirmations.notify_waiting(id);
                 }
                 if let Some((recipient, sealed)) = seal.filter(|_| settled) {

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
-use crate::submission::Submission;
 use crate::submission::delivery::{DeliveryState, Route};
+use crate::submission::{Status, Submission};
 
 /// The reason of a hold for which the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
@@ -29,6 +29,8 @@ pub enum Held {
 pub enum Released {
     /// Contains the number of deliveries that are due now.
     Released(usize),
+    /// It waits until the visitor confirms the address. Another release delivers it without a confirmation.
+    AsksVisitor,
     NotHeld,
     Missing,
 }
@@ -85,6 +87,9 @@ impl<'a> Changes<'a> {
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<Released, StoreError> {
         if !self.editor.release(id, channels, now)? {
             return Ok(if self.exists(id)? { Released::NotHeld } else { Released::Missing });
+        }
+        if self.reader.get(id)?.is_some_and(|submission| submission.status == Status::Unconfirmed) {
+            return Ok(Released::AsksVisitor);
         }
         let due = self.reader.deliveries(id)?.iter().filter(|delivery| delivery.due_at.is_some()).count();
         Ok(Released::Released(due))

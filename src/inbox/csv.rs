@@ -28,7 +28,7 @@ pub fn write<E: From<std::io::Error>>(
 ) -> Result<usize, E> {
     // The names of members of the JSON object, except `_reasons`, which is a list there.
     const USEFUL: [&str; 4] = ["id", "form", "received_at", "status"];
-    const OTHERS: [&str; 5] = ["_repeats", "_source", "_score", "_reasons", "_agent"];
+    const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&USEFUL[..], &all_field_names(), others].concat();
     write_record(columns.iter().copied(), to_terminal, out)?;

@@ -43,7 +43,8 @@ pub fn to_line(value: &Value) -> String {
     line
 }
 
-/// A submission as it appears in a listing. `_held`, `_released_at` and `_sealed` exist only if they apply;
+/// A submission as it appears in a listing. `_held`, `_released_at`, `_confirmed_at`, `_confirm_by` and
+/// `_sealed` exist only if they apply;
 /// `_score` is null if the submission was not screened.
 pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
@@ -67,6 +68,10 @@ pub fn submission_object(submission: &Submission) -> Value {
     }
     if let Some(held) = &submission.held {
         object["_held"] = json!({ "since": format_utc(held.since), "because": held.because });
+    }
+    if let Some(confirmation) = &submission.confirmation {
+        object["_confirmed_at"] = confirmation.confirmed_at.map(format_utc).into();
+        object["_confirm_by"] = format_utc(confirmation.expires_at).into();
     }
     if submission.sealed.is_some() {
         object["_sealed"] = true.into();

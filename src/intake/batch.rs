@@ -16,9 +16,12 @@ use super::flood::Rates;
 use crate::forms::parse::Entry;
 use crate::forms::{DedupKey, Form};
 use crate::screening::{Evidence, Repeats};
-use crate::store::{self, Hash, HoldCause, NewSubmission, PendingRow, StoreError, Transaction};
+use crate::store::{
+    self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
+};
 use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningVerdict;
+use crate::submission::visitor::VisitorMail;
 
 /// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +34,8 @@ pub(crate) struct Processed {
     pub held: usize,
     /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
+    /// Mails to visitors that were not queued because of the limit per hour.
+    pub skipped_mails: usize,
     /// Whether deliveries were queued.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
@@ -93,6 +98,7 @@ pub(crate) fn process(
         }
     }
     let deliveries = tx.insert_submissions(&new, channels, latest)?;
+    let mails = acknowledge(tx, &new, channels, latest)?;
     tx.insert_repeats(&repeats)?;
     apply_decision(tx, &decision, channels, latest)?;
     tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
@@ -103,9 +109,10 @@ pub(crate) fn process(
     Ok(Some(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
-        held: new.len() - holds(HoldCause::None),
+        held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
-        has_deliveries: deliveries > 0 || !decision.eased.is_empty(),
+        skipped_mails: mails.iter().filter(|fate| **fate == MailFate::OverLimit).count(),
+        has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
     }))
 }
@@ -181,7 +188,12 @@ impl Screened {
             // A newer version that shares this database has accepted a form that this version does not know.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
+        // An unconfirmed submission is not delivered with a mark, and a suspicious one gets no mail: hold it.
+        let needs_confirmation = !row.is_sealed && store::confirm_rule(channels, row.form()?).is_some();
+        let verdict =
+            ScreeningVerdict { hold: verdict.hold || needs_confirmation && verdict.suspicious, ..verdict };
         let candidate = Candidate {
+            needs_confirmation,
             id: row.id,
             received_at: row.received_at,
             content: row.content,
@@ -244,6 +256,30 @@ fn find_known(
     Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
+/// Queues the acknowledgements of new submissions. Held and suspicious submissions get none, now or later,
+/// because their addresses may belong to third parties.
+fn acknowledge(
+    tx: &Transaction<'_>,
+    new: &[NewSubmission<'_>],
+    channels: &[Route],
+    latest: i64,
+) -> Result<Vec<MailFate>, StoreError> {
+    let mail = VisitorMail::Acknowledgement;
+    let mut fates = Vec::new();
+    for new in new.iter().filter(|new| new.hold == HoldCause::None && !new.is_suspicious) {
+        let (row, form) = (new.row, new.row.form()?);
+        if row.is_sealed || !channels.iter().any(|route| route.rule_for(mail, form).is_some()) {
+            continue;
+        }
+        let fields = row.fields()?;
+        let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") else { continue };
+        let at = row.received_at.min(latest);
+        let request = MailRequest { mail, submission: row.id, form, email, rank: new.rank, at };
+        fates.push(tx.queue_visitor_mail(&request, channels)?);
+    }
+    Ok(fates)
+}
+
 /// Writes the decisions about earlier submissions.
 fn apply_decision(
     tx: &Transaction<'_>,
@@ -272,6 +308,9 @@ fn apply_decision(
     }
     for (id, rank) in &decision.ranks {
         tx.lower_rank(*id, *rank)?;
+    }
+    for (id, at) in &decision.renewed {
+        tx.renew_confirmation(*id, (*at).min(latest))?;
     }
     Ok(())
 }

@@ -36,6 +36,8 @@ pub(crate) struct Candidate {
     /// Whether screening holds the submission.
     pub is_held: bool,
     pub is_suspicious: bool,
+    /// Whether the visitor must confirm the address before the submission is delivered.
+    pub needs_confirmation: bool,
 }
 
 /// The stored submissions that a batch may repeat.
@@ -99,6 +101,8 @@ pub(crate) struct Decision {
     pub held_again: BTreeMap<Uuid, i64>,
     /// Originals that are not held, with the lowest rank of their repeats.
     pub ranks: BTreeMap<Uuid, i64>,
+    /// Unconfirmed originals, and when their last clean repeat was received, as Unix time in milliseconds.
+    pub renewed: BTreeMap<Uuid, i64>,
 }
 
 /// Decides the fate of each candidate, in order of arrival. Counts deliverable submissions in `rates`.
@@ -130,7 +134,7 @@ fn decide_one(
     let has_original = original.is_some();
     let mut counted = None;
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
-        if original.hold == HoldCause::None || candidate.is_held {
+        if matches!(original.hold, HoldCause::None | HoldCause::Unconfirmed) || candidate.is_held {
             count_repeat(candidate, original, rates, decision);
             return Fate::Repeat(original.id);
         }
@@ -147,7 +151,12 @@ fn decide_one(
     } else {
         let count = || rates.count(&candidate.form, candidate.network, candidate.received_at);
         let load = counted.unwrap_or_else(count);
-        (if load.is_flood { HoldCause::Flood } else { HoldCause::None }, load.network)
+        let hold = match (load.is_flood, candidate.needs_confirmation) {
+            (true, _) => HoldCause::Flood,
+            (false, true) => HoldCause::Unconfirmed,
+            (false, false) => HoldCause::None,
+        };
+        (hold, load.network)
     };
     let Candidate { id, received_at, is_suspicious, source, is_deliverable, .. } = *candidate;
     let original = Original { id, received_at, hold, is_suspicious, source, is_deliverable };
@@ -171,6 +180,12 @@ fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, d
         let rank = flood::rank(network, original.is_suspicious);
         let lowest = decision.ranks.entry(original.id).or_insert(rank);
         *lowest = rank.min(*lowest);
+    } else if original.hold == HoldCause::Unconfirmed {
+        // Another mail for a submission that is held could reach a third party.
+        if !candidate.is_held {
+            let last = decision.renewed.entry(original.id).or_insert(candidate.received_at);
+            *last = candidate.received_at.max(*last);
+        }
     } else {
         let last = decision.held_again.entry(original.id).or_insert(candidate.received_at);
         *last = candidate.received_at.max(*last);
@@ -202,6 +217,8 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {
+            // Once the address is confirmed, the original is delivered.
+            HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
             // The repeat releases the original, unless the repeat is itself part of a flood; see

@@ -41,6 +41,8 @@ const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
+/// The minimum time between two log entries about mails to visitors that were skipped.
+const SKIP_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Counts of submissions since the process started.
 #[derive(Default)]
@@ -48,6 +50,8 @@ pub struct Counts {
     pub repeats: AtomicU64,
     pub held: AtomicU64,
     pub in_flood: AtomicU64,
+    /// Mails to visitors that were not sent because of `forms.visitor_mails_per_hour`.
+    pub skipped_mails: AtomicU64,
 }
 
 pub(super) struct Processor {
@@ -81,6 +85,7 @@ impl Processor {
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             announced_at: None,
+            skips_logged_at: None,
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -111,6 +116,8 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
+    /// When it was last logged that mails to visitors were skipped.
+    skips_logged_at: Option<Instant>,
 }
 
 impl ProcessorThread {
@@ -124,7 +131,8 @@ impl ProcessorThread {
             }
             // Read the flag first: this pass processes everything that was accepted before the stop.
             let is_last = self.is_stopping.load(Relaxed);
-            match self.process_all().and_then(|()| self.release_ended_floods()) {
+            let done = self.process_all().and_then(|()| self.release_ended_floods());
+            match done.and_then(|()| self.queue_confirmations()) {
                 _ if is_last => return,
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
@@ -149,6 +157,33 @@ impl ProcessorThread {
             }
             let is_done = processed.is_some_and(|processed| !processed.has_more);
             if is_done || (self.is_stopping.load(Relaxed) && began.elapsed() > MAX_PAUSE) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Queues the mails that ask visitors to confirm their addresses.
+    fn queue_confirmations(&mut self) -> Result<(), StoreError> {
+        let channels = self.store.channels.load_full();
+        // Unit tests queue them by a clock of their own.
+        if cfg!(test)
+            || !channels.iter().any(|route| route.visitor.as_ref().is_some_and(|rule| rule.confirm.is_some()))
+        {
+            return Ok(());
+        }
+        loop {
+            let channels = channels.clone();
+            let examined = self.store.change_blocking(move |tx| {
+                let examined = tx.queue_confirmations(Timestamp::now(), MAX_RELEASED, &channels)?;
+                if examined > 0 {
+                    tx.announce()?;
+                }
+                Ok(examined)
+            })?;
+            if examined > 0 {
+                self.store.events().queued.notify_one();
+            }
+            if examined < MAX_RELEASED || self.store.is_busy() {
                 return Ok(());
             }
         }
@@ -247,6 +282,16 @@ impl ProcessorThread {
         self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
         self.counts.held.fetch_add(processed.held as u64, Relaxed);
         self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
+        if processed.skipped_mails > 0 {
+            self.counts.skipped_mails.fetch_add(processed.skipped_mails as u64, Relaxed);
+            // Log this once an hour, because an attacker can cause it again and again.
+            if self.skips_logged_at.is_none_or(|at| at.elapsed() >= SKIP_LOG_INTERVAL) {
+                self.skips_logged_at = Some(Instant::now());
+                tracing::warn!(
+                    "visitors get no more mail for now: `forms.visitor_mails_per_hour` is used up; their submissions are delivered as usual"
+                );
+            }
+        }
         if processed.in_flood > 0 {
             self.is_flooded = true;
             self.store.events().flooded.notify_one();

@@ -108,6 +108,8 @@ impl Document {
     pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
+            // A generated page, such as those behind links that confirm addresses.
+            (Some(template), PageKind::NotFound) if self.file.is_empty() => template,
             (_, kind) => kind.name(),
         }
     }

@@ -593,6 +593,7 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
+            confirms_waitlist => options.confirms_waitlist,
             search => data.has_search.then(|| index_path(language)),
             extra => to_template_value(&options.extra),
         }

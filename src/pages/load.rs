@@ -11,6 +11,7 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::brand::BrandCache;
+use super::confirm::confirm_documents;
 use super::content::Content;
 use super::document::{
     Document, PageKind, ParsedSource, SourcePages, Tag, add_blog_pages, add_list_pages, folders_above,
@@ -228,7 +229,7 @@ impl LoadCache {
         let mut catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
         catalog.pages.extend(invalid);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
-        let mut missing = take_not_found_pages(&mut documents, &languages);
+        let mut missing = take_pages_without_url(&mut documents, &languages, options);
         let all = documents.iter_mut().chain(&mut missing);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
@@ -259,12 +260,8 @@ impl LoadCache {
         });
         faults.extend(check_links(&links, &names, &anchors.collect()));
         let form_pages = pages.as_ref().map(|_| self.form_pages(&documents, forms, &mut faults));
-        let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, mut not_found)| {
-            let translated_not_found = not_found.split_off(1);
-            let mut site = Site::new(options, not_found.swap_remove(0));
-            for (language, page) in languages.iter().skip(1).zip(translated_not_found) {
-                site.set_not_found(&language.prefix, page);
-            }
+        let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, without_url)| {
+            let mut site = new_site(options, without_url, &languages);
             (site.scheduled, site.drafts) = (scheduled, drafts);
             site.entries.reserve(8 * pages.len() + tree.verbatim.len() + 2 * assets.len());
             insert_variants(
@@ -735,6 +732,31 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
             }
         }
     }
+}
+
+/// The 404 page of each language, and the pages behind links that confirm addresses.
+fn take_pages_without_url(
+    documents: &mut Vec<Document>,
+    languages: &[Language],
+    options: &PagesOptions,
+) -> Vec<Document> {
+    let mut pages = take_not_found_pages(documents, languages);
+    if options.confirms_waitlist {
+        pages.extend(confirm_documents(languages));
+    }
+    pages
+}
+
+/// A site without entries. `pages` are the pages without a URL: first the 404 page of each language.
+fn new_site(options: &PagesOptions, mut pages: Vec<Page>, languages: &[Language]) -> Site {
+    let confirm_pages = pages.split_off(languages.len());
+    let translated = pages.split_off(1);
+    let mut site = Site::new(options, pages.swap_remove(0));
+    for (language, page) in languages.iter().skip(1).zip(translated) {
+        site.set_not_found(&language.prefix, page);
+    }
+    site.confirm_pages = confirm_pages;
+    site
 }
 
 /// Removes the operator's `pages/404.md` and its translations from the documents and returns them. Generates

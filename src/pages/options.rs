@@ -56,6 +56,8 @@ pub struct PagesOptions {
     pub posts_per_page: usize,
     /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
     pub html_posts: bool,
+    /// Whether visitors confirm their addresses before they are on the waitlist.
+    pub confirms_waitlist: bool,
     /// The operator's own values, for templates.
     pub extra: Map<String, Value>,
 }

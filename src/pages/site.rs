@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use http::StatusCode;
 use jiff::civil::Date;
 
+use super::confirm::ConfirmPage;
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
 use super::form_page::{FormPage, FormPages, THANKS};
@@ -106,6 +107,11 @@ pub struct Site {
     /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders
     /// without a trailing slash, and the pages. An inner folder comes before those that contain it.
     pub folder_not_found: Vec<(String, Page)>,
+    /// The pages behind links that confirm addresses, in the order of [`ConfirmPage::ALL`]. Empty if visitors
+    /// do not confirm their addresses, or if the site has no theme.
+    pub(super) confirm_pages: Vec<Page>,
+    /// Whether visitors confirm their addresses before they are on the waitlist.
+    pub confirms_waitlist: bool,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -131,6 +137,8 @@ impl Site {
             languages: vec![Language::only(options)],
             not_found,
             folder_not_found: Vec::new(),
+            confirm_pages: Vec::new(),
+            confirms_waitlist: options.confirms_waitlist,
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),
@@ -145,6 +153,10 @@ impl Site {
     /// The entry at a decoded path.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
         self.entries.get(path)
+    }
+
+    pub fn confirm_page(&self, page: ConfirmPage) -> Option<&File> {
+        self.confirm_pages.get(page as usize).map(|page| &*page.html)
     }
 
     /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the

@@ -22,6 +22,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("404.html", include_str!("../../theme/404.html")),
     ("base.html", include_str!("../../theme/base.html")),
     ("blog.html", include_str!("../../theme/blog.html")),
+    ("confirm.html", include_str!("../../theme/confirm.html")),
     ("favicon.svg", include_str!("../../theme/favicon.svg")),
     ("forms.js", FORMS_SCRIPT),
     ("home.html", include_str!("../../theme/home.html")),

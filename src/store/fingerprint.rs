@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use uuid::Uuid;
+
 use super::error::StoreError;
 use super::sql::Sql;
 use crate::forms::DedupKey;
@@ -53,6 +55,16 @@ impl Secret {
     /// Hashes the sender's e-mail address, ignoring case.
     pub(super) fn sender(&self, email: &str) -> Hash {
         self.hash("sender", [email.to_lowercase().as_bytes()])
+    }
+
+    /// Hashes the result of [`mailbox_key`](crate::submission::visitor::mailbox_key).
+    pub(super) fn mailbox(&self, key: &str) -> Hash {
+        self.hash("mailbox", [key.as_bytes()])
+    }
+
+    /// Signs a link that confirms the address of a submission. `expires_at` is in seconds.
+    pub(super) fn link(&self, submission: Uuid, expires_at: u32) -> Hash {
+        self.hash("link", [submission.as_bytes().as_slice(), &expires_at.to_be_bytes()])
     }
 
     /// Hashes the destination of a channel.

@@ -22,15 +22,16 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../migrations/postgres/inbox.sql");
 /// Migrations, each from one layout to the next, starting at layout 1.
-const UPGRADES: [&str; 6] = [
+const UPGRADES: [&str; 7] = [
     include_str!("../../migrations/postgres/upgrade_to_2.sql"),
     include_str!("../../migrations/postgres/upgrade_to_3.sql"),
     include_str!("../../migrations/postgres/upgrade_to_4.sql"),
     include_str!("../../migrations/postgres/upgrade_to_5.sql"),
     include_str!("../../migrations/postgres/upgrade_to_6.sql"),
     include_str!("../../migrations/postgres/upgrade_to_7.sql"),
+    include_str!("../../migrations/postgres/upgrade_to_8.sql"),
 ];
-const LAYOUT: i64 = 7;
+const LAYOUT: i64 = 8;
 /// The oldest compatible layout: during a rolling update, versions built for it can still use the database.
 const READABLE_FROM: i64 = 3;
 

@@ -5,6 +5,7 @@
 
 pub(super) mod abuse;
 pub(super) mod annotation;
+pub(super) mod confirm;
 pub(super) mod copy;
 pub(super) mod deliver;
 pub(super) mod discard;
@@ -13,6 +14,7 @@ pub(super) mod editor;
 pub(super) mod flood;
 pub(super) mod intake;
 pub(super) mod operator_log;
+pub(super) mod opt_in;
 pub(super) mod page;
 pub(super) mod read;
 pub(super) mod rows;
@@ -20,6 +22,7 @@ pub(super) mod session;
 pub(super) mod stats;
 pub(super) mod transaction;
 pub(super) mod views;
+pub(super) mod visitor;
 
 use std::fmt::Write as _;
 

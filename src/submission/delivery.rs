@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::submission::Submission;
+use crate::submission::visitor::{VisitorMail, VisitorRule};
 
 /// The properties of a channel that decide which submissions are queued for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Route {
     /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
     /// submissions from networks that exceed their daily allowance are then rate-limited.
     pub quota: Option<DailyQuota>,
+    /// Set if the channel sends mails to visitors instead of submissions to the team.
+    pub visitor: Option<VisitorRule>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +30,20 @@ pub struct DailyQuota {
 impl Route {
     /// A channel that accepts all forms and has no daily quota.
     pub fn new(name: &str) -> Route {
-        Route { name: name.to_owned(), forms: Vec::new(), quota: None }
+        Route { name: name.to_owned(), forms: Vec::new(), quota: None, visitor: None }
     }
 
+    /// Whether the channel delivers submissions to a form to the team.
     pub fn accepts(&self, form: &str) -> bool {
+        self.visitor.is_none() && self.takes(form)
+    }
+
+    /// The rule for mails to visitors that send a form, if the channel sends these mails.
+    pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
+        self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
+    }
+
+    fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
 }
@@ -152,4 +165,6 @@ pub struct Claimed {
     pub failures: u32,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,
+    /// The token of the link, if this is a mail that asks a visitor to confirm the address.
+    pub link: Option<String>,
 }

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use self::header_writer::HeaderWriter;
 use self::plain_request::{FieldLines, MAX_FIELDS, PlainRequest};
 use super::access_log::{self, ServedRequest};
+use super::confirm::is_link;
 use super::connection::{HEADER_LIMIT, Observer as _};
 use super::get_page::{self, Choice, RequestPreferences, matches_etag};
 use super::http1::timer::ConnTimer;
@@ -212,7 +213,7 @@ impl FastPathConn<'_> {
             return None;
         }
         let path = path::decode(request.path).ok()?;
-        if form_at(&path).is_some() {
+        if form_at(&path).is_some() || is_link(&path) {
             return None;
         }
         let preferences = CachedPreferences { request, fast_path: self.fast_path };

@@ -221,7 +221,7 @@ impl FormRequest<'_> {
 }
 
 /// Converts a wait to whole seconds, rounded up so that a retry after this time is not too early.
-fn whole_seconds(retry_after: Duration) -> u64 {
+pub(super) fn whole_seconds(retry_after: Duration) -> u64 {
     retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
 }
 

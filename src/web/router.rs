@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 
 use super::access_log::ServedRequest;
 use super::body::RequestBody;
+use super::confirm::ConfirmRequest;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
 use super::request_id::{RequestId, X_REQUEST_ID};
@@ -18,7 +19,7 @@ use super::response::{HttpResponse, add_security_headers, bad_request};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, Snapshot};
-use super::{access_log, ambiguity, get_page, live_reload, slot, tls};
+use super::{access_log, ambiguity, confirm, get_page, live_reload, slot, tls};
 use crate::forms::{CONTACT, Form, WAITLIST};
 use crate::pages::path;
 
@@ -99,6 +100,10 @@ async fn route(
         Some(form) => {
             let request = FormRequest { app, snapshot, form, peer, head };
             (Box::pin(request.respond(body)).await, FORM)
+        }
+        None if confirm::is_link(&path) && snapshot.site.confirms_waitlist => {
+            let request = ConfirmRequest { app, snapshot, peer, head, path: &path };
+            (Box::pin(request.respond()).await, NONE)
         }
         None => match &app.live_reload {
             Some(live_reload) if live_reload::is_wait(&path, head) => {

@@ -4,3 +4,5 @@ mod answers;
 mod confirm;
 mod health;
 mod mailbox;
+mod opt_in;
+mod visitors;

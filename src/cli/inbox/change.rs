@@ -155,13 +155,22 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
         let mut changes = Changes::open(console.place, &inbox, &console.user)?;
         for submission in found {
             let id = submission.id;
+            let without = match submission.status {
+                Status::Unconfirmed => ", although the visitor has not confirmed the address",
+                _ => "",
+            };
             match changes.release(id, console.channels, console.now.timestamp())? {
                 Released::Released(0) => {
-                    writeln!(console.out, "{id} is released: there is nothing to deliver.")?;
+                    writeln!(console.out, "{id} is released{without}: there is nothing to deliver.")?;
                 }
                 Released::Released(n) => {
-                    writeln!(console.out, "{id} is released: {}.", describe_retried(n, console.place))?;
+                    let what = describe_retried(n, console.place);
+                    writeln!(console.out, "{id} is released{without}: {what}.")?;
                 }
+                Released::AsksVisitor => writeln!(
+                    console.out,
+                    "{id} is released, but waits until the visitor confirms the address: another `release` delivers it without."
+                )?,
                 Released::NotHeld => writeln!(console.out, "{id} is not held.")?,
                 Released::Missing => missing += report_missing(id, console)?,
             }
@@ -186,10 +195,13 @@ pub struct DeliverOptions {
 
 /// Queues the selected submissions for delivery to each configured channel that does not have them yet.
 pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let is_wanted = |route: &&Route| options.channel.as_ref().is_none_or(|name| *name == route.name);
+    let is_wanted = |route: &&Route| {
+        route.visitor.is_none() && options.channel.as_ref().is_none_or(|name| *name == route.name)
+    };
     let channels: Vec<Route> = console.channels.iter().filter(is_wanted).cloned().collect();
     if channels.is_empty() {
-        let names: Vec<_> = console.channels.iter().map(|route| visible(&route.name)).collect();
+        let team = console.channels.iter().filter(|route| route.visitor.is_none());
+        let names: Vec<_> = team.map(|route| visible(&route.name)).collect();
         console.report(&match (&options.channel, &names[..]) {
             (_, []) => with_hint(
                 anyhow!("no channel is configured"),

@@ -73,6 +73,12 @@ fn write_details(
         about.push(("held since", time_and_distance(held.since, now)));
         about.push(("because", held.because.clone()));
     }
+    if let Some(confirmation) = &submission.confirmation {
+        about.push(match confirmation.confirmed_at {
+            Some(at) => ("confirmed at", time_and_distance(at, now)),
+            None => ("link expires", time_and_distance(confirmation.expires_at, now)),
+        });
+    }
     if let Some(released_at) = submission.released_at {
         about.push(("released at", time_and_distance(released_at, now)));
     }
@@ -320,6 +326,7 @@ mod tests {
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: "00".to_owned(),
             repeats: 1,
+            confirmation: None,
         }
     }
 

@@ -108,7 +108,9 @@ pub(super) fn write_line(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let form = crate::forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
-    let status = Status::ALL.iter().map(|status| columns(status.name())).max().unwrap_or_default();
+    // The longest name is rare, so it may move the other columns.
+    let usual = Status::ALL.iter().filter(|status| **status != Status::Unconfirmed);
+    let status = usual.map(|status| columns(status.name())).max().unwrap_or_default();
     let mut id = submission.id.to_string();
     id.truncate(LONGER_ID);
     let about = [
@@ -130,7 +132,7 @@ pub(super) fn write_line(
 /// Colors `text` by status if `colors` is set.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     let style = match status.filter(|_| colors) {
-        Some(Status::Held) => AnsiColor::Yellow.on_default(),
+        Some(Status::Held | Status::Unconfirmed) => AnsiColor::Yellow.on_default(),
         Some(Status::Parked) => AnsiColor::Red.on_default(),
         Some(Status::Delivered) => AnsiColor::Green.on_default(),
         Some(Status::Kept | Status::Waiting) | None => Style::new(),
@@ -262,6 +264,7 @@ mod tests {
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: "00".to_owned(),
             repeats,
+            confirmation: None,
         }
     }
 

@@ -334,7 +334,7 @@ pub(super) fn compose_snapshot(
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
-        channels: config.channels.clone(),
+        channels: config.channels.iter().chain(&config.visitor_channels).cloned().collect(),
         maintenance: config.maintenance.clone(),
         grace: config.web.shutdown_grace,
     }
@@ -421,7 +421,8 @@ impl SiteWatcher {
 fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
     let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
     let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
-    let parts = SITE_FOLDERS.iter().map(|part| (root.join(part), RecursiveMode::Recursive));
+    let parts = SITE_FOLDERS.iter().chain([&"mails"]);
+    let parts = parts.map(|part| (root.join(part), RecursiveMode::Recursive));
     let own = (root != build).then(|| (root.to_owned(), RecursiveMode::NonRecursive));
     let own = own.into_iter().chain(parts).filter(|_| root != build);
     [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()

@@ -164,6 +164,7 @@ fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
         fields,
         source: String::new(),
         repeats: 0,
+        confirmation: None,
     })
 }
 

@@ -89,6 +89,16 @@ impl SmtpError {
         }
     }
 
+    /// Like [`SmtpError::cause`] for a message to a visitor. The visitor chose the recipient, so a refused
+    /// recipient does not count against the channel.
+    fn cause_for_visitor(&self) -> Cause {
+        match (self.phase, &self.kind) {
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, _)) => Cause::Refused,
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Notification,
+            _ => self.cause(),
+        }
+    }
+
     /// Whether the server may have closed an idle connection before the message was sent.
     pub fn may_be_stale(&self) -> bool {
         self.phase != SmtpPhase::Message && self.breaks_connection()
@@ -100,7 +110,7 @@ impl SmtpError {
     }
 
     /// The failure as recorded in the inbox. `server` is the host and port.
-    pub fn outcome(&self, server: &str) -> Outcome {
+    pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         let sentence = match &self.kind {
             SmtpErrorKind::Refusal(code, text) => format!("{code} {} ({phase}, {server})", reply_text(text)),
@@ -113,7 +123,7 @@ impl SmtpError {
             }
             SmtpErrorKind::Broken(words) => format!("{server}, {phase}: {}", reply_text(words)),
         };
-        Outcome::failed(self.cause(), sentence)
+        Outcome::failed(if is_to_visitor { self.cause_for_visitor() } else { self.cause() }, sentence)
     }
 }
 
@@ -164,6 +174,21 @@ mod tests {
         check(SmtpPhase::Message, 452, Cause::Deferred);
         check(SmtpPhase::Message, 552, Cause::Refused);
         check(SmtpPhase::Message, 554, Cause::Refused);
+    }
+
+    #[test]
+    fn a_visitors_wrong_address_does_not_count_against_the_channel() {
+        let cause = |phase, code| {
+            SmtpError { phase, kind: SmtpErrorKind::Refusal(code, String::new()) }.cause_for_visitor()
+        };
+        assert_eq!(cause(SmtpPhase::Rcpt, 550), Cause::Refused);
+        assert_eq!(cause(SmtpPhase::Rcpt, 450), Cause::Notification);
+        for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Rcpt) {
+            for code in [450, 550] {
+                let kind = SmtpErrorKind::Refusal(code, String::new());
+                assert_eq!(cause(phase, code), SmtpError { phase, kind }.cause(), "{phase} {code}");
+            }
+        }
     }
 
     #[test]
@@ -225,7 +250,9 @@ mod tests {
                 format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
             ),
         };
-        let Outcome::Failed(failure) = error.outcome("mail.example.com:25") else { panic!("no failure") };
+        let Outcome::Failed(failure) = error.outcome("mail.example.com:25", false) else {
+            panic!("no failure")
+        };
         assert!(
             failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"),
             "{}",

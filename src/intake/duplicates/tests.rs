@@ -25,6 +25,7 @@ fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Cand
         is_deliverable: true,
         is_held: false,
         is_suspicious: false,
+        needs_confirmation: false,
     }
 }
 
@@ -34,6 +35,24 @@ fn held(candidate: &Candidate) -> Candidate {
 
 fn suspicious(candidate: &Candidate) -> Candidate {
     Candidate { is_suspicious: true, ..candidate.clone() }
+}
+
+#[test]
+fn only_a_clean_repeat_renews_an_unconfirmed_submission() {
+    let clean = Candidate { needs_confirmation: true, ..arrival(2, 10, 1, None) };
+    for (candidate, renewed) in
+        [(clean.clone(), Some(10)), (elsewhere(&clean), Some(10)), (held(&elsewhere(&clean)), None)]
+    {
+        let decision = decide(&[candidate], stored(HoldCause::Unconfirmed));
+        let id = Uuid::from_u128(1);
+        assert_eq!(decision.fates, [Fate::Repeat(id)]);
+        assert_eq!((decision.renewed.get(&id).copied(), decision.repeats.get(&id)), (renewed, Some(&1)));
+        assert!(decision.eased.is_empty() && decision.held_again.is_empty());
+    }
+    let fates = decide(&[clean.clone(), held(&arrival(3, 10, 2, None))], Known::default()).fates;
+    let holds: Vec<_> =
+        fates.iter().map(|fate| if let Fate::New { hold, .. } = fate { Some(*hold) } else { None }).collect();
+    assert_eq!(holds, [Some(HoldCause::Unconfirmed), Some(HoldCause::Screening)]);
 }
 
 /// The same candidate from a different source.

@@ -45,7 +45,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 16] = [
+pub(crate) const TABLES: [Table; 18] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
@@ -79,6 +79,12 @@ pub(crate) const TABLES: [Table; 16] = [
     Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
     Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
     Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
+    Table { name: "visitor_mail", key: "address, mail", rest: "until" },
+    Table {
+        name: "confirmation",
+        key: "submission",
+        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at",
+    },
 ];
 
 /// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::rows::{self, SUBMISSION};
+use super::rows::{self, NEEDS_TEXT, SUBMISSION, TO_TEAM};
 use super::transaction::Transaction;
 use super::{Cell, Dialect, Row, Sql, bind_all, values};
 use crate::store::error::StoreError;
@@ -18,6 +18,7 @@ use crate::submission::delivery::{
 use crate::submission::outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
+use crate::submission::visitor::is_visitor_channel;
 
 /// All times in parameters and results follow this process's clock.
 impl Transaction<'_> {
@@ -114,6 +115,12 @@ impl Transaction<'_> {
             let quota = channel.and_then(|channel| channel.quota.as_ref());
             let mut claims =
                 claim_for_channel(self, want, quota, under_way, self.to_database_time(now), lease)?;
+            if is_visitor_channel(&want.target.name) {
+                for claimed in &mut claims.claimed {
+                    let token = self.link_token(claimed.lease.submission)?;
+                    claimed.link = token.map(|token| token.to_string());
+                }
+            }
             let NextDue { first, retry } = &mut claims.next;
             *first = first.map(|at| self.to_our_time(at));
             *retry = retry.map(|at| self.to_our_time(at));
@@ -122,7 +129,7 @@ impl Transaction<'_> {
         Ok(all)
     }
 
-    /// Records the outcome of an attempt. Returns whether all channels have now delivered the submission.
+    /// Records the outcome of an attempt. Returns whether no channel needs the submission's text any more.
     pub fn record(
         &self,
         lease: &Lease,
@@ -139,7 +146,9 @@ impl Transaction<'_> {
 
     /// Whether at least one channel has delivered a submission.
     pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        self.sql.exists("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered'", values![id])
+        let confirmed =
+            format!("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered' AND {TO_TEAM}");
+        self.sql.exists(&confirmed, values![id])
     }
 
     /// Records that a channel is paused and being probed, and stores the receiver's reply.
@@ -723,7 +732,13 @@ fn begin_attempt(
         tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
     let outcome = match rows::read_submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
-            return Ok(Some(Claimed { lease, submission, failures: found.failures, is_retry: again }));
+            return Ok(Some(Claimed {
+                lease,
+                submission,
+                failures: found.failures,
+                is_retry: again,
+                link: None,
+            }));
         }
         Ok(_) => {
             Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
@@ -757,10 +772,12 @@ fn requeue(tx: &dyn Sql, found: &DueDelivery, now: Timestamp) -> Result<Option<T
 }
 
 /// SQL assignments that make a delivery due at `?4`, or park it if `?4` is null. If the submission (`?1`) was
-/// held in the meantime, the delivery is held instead.
+/// held in the meantime, the delivery is held instead, except for mails that ask for a confirmation.
 const REQUEUED: &str = "
-    due_at = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
-    state = CASE WHEN (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
+    due_at = CASE WHEN channel IN ('visitor:confirmation', 'visitor:reminder')
+                       OR (SELECT held_at FROM submission WHERE id = ?1) IS NULL THEN CAST(?4 AS bigint) END,
+    state = CASE WHEN channel NOT IN ('visitor:confirmation', 'visitor:reminder')
+                      AND (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
 /// See [`Transaction::record`]. An outcome that is reported after the lease has expired is recorded, but
@@ -811,11 +828,11 @@ fn record_outcome(
             values![lease.submission, lease.channel, lease.number, due_at, blame],
         )?;
     }
-    tx.exists(
+    let settled = format!(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')",
-        values![lease.submission],
-    )
+         AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {NEEDS_TEXT})"
+    );
+    tx.exists(&settled, values![lease.submission])
 }
 
 /// Locks a submission, so that the operator's decision to hold or release it and the recording of an outcome
@@ -851,6 +868,7 @@ fn is_switched_off(tx: &Transaction<'_>, target: &ChannelTarget) -> Result<bool,
 /// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
 /// condition's parameters to `values`. A held submission must stay readable for every configured channel that
 /// would deliver it after a release: the channels with a delivery for it, and those that accept its form.
+/// Mails to visitors need the text too, unless they have failed for good.
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));
@@ -860,6 +878,10 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
     let mut is_missing = String::new();
     for channel in channels {
         let name = bind(&channel.name);
+        is_configured.push(format!("channel = {name}"));
+        if channel.visitor.is_some() {
+            continue;
+        }
         let forms: Vec<String> = channel.forms.iter().map(|form| bind(form)).collect();
         let takes_form =
             if forms.is_empty() { "TRUE".to_owned() } else { format!("s.form IN ({})", forms.join(", ")) };
@@ -867,10 +889,9 @@ pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>)
             " AND NOT (s.held_at IS NOT NULL AND {takes_form}
               AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = {name}))"
         ));
-        is_configured.push(format!("channel = {name}"));
     }
     format!(
-        "NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered'
+        "NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND {NEEDS_TEXT}
          AND (s.held_at IS NULL OR state = 'sending' OR {})){is_missing}",
         is_configured.join(" OR ")
     )

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::{InboxReader, id_range};
-use super::rows::{self, Removable, first_id_at, to_timestamp};
+use super::rows::{self, Removable, TO_TEAM, first_id_at, to_timestamp};
 use super::transaction::Transaction;
 use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
-/// Selects held submissions. Excludes those that only a flood holds, because they are released when the flood
-/// ends, unless `signal` is [`Signal::FormRate`].
+/// Selects held submissions, except those whose address is not confirmed. Excludes those that only a flood
+/// holds, because they are released when the flood ends, unless `signal` is [`Signal::FormRate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
     pub signal: Option<Signal>,
@@ -91,7 +91,9 @@ fn is_selected_by_hold(filter: &HeldFilter) -> &'static str {
 /// The table, the filter's condition without [`is_selected_by_hold`], and the values of its parameters.
 fn table_and_condition(dialect: Dialect, filter: &HeldFilter) -> (String, String, Vec<Cell>) {
     let mut values = Vec::new();
-    let mut condition = "s.held_at IS NOT NULL".to_owned();
+    let mut condition = "s.held_at IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+        .to_owned();
     if let Some(signal) = filter.signal {
         let reasons = dialect.reasons_table("s");
         // A flood may hold a submission without this signal, because screening held it before the flood.
@@ -232,8 +234,10 @@ impl Transaction<'_> {
         );
         let rows = tx.query(&oldest, values![after, first_id_at(before)])?;
         let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
-        let unfinished = "SELECT submission FROM delivery WHERE state <> 'delivered' AND submission";
-        let unfinished = tx.query_in(unfinished, &looked_at, "")?;
+        let unfinished = format!(
+            "SELECT submission FROM delivery WHERE state <> 'delivered' AND {TO_TEAM} AND submission"
+        );
+        let unfinished = tx.query_in(&unfinished, &looked_at, "")?;
         let unfinished =
             unfinished.iter().map(|row| row.get(0)).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
         let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
@@ -256,14 +260,13 @@ impl Transaction<'_> {
         }
         let fitting = rows::count_fitting(&found, step.bytes);
         let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
-        let removed = tx.execute_in(
+        let remove = format!(
             "DELETE FROM submission WHERE held_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id \
-             AND d.state <> 'delivered')
-             AND id",
-            &[],
-            &ids,
-        )?;
+             AND d.state <> 'delivered' AND {TO_TEAM})
+             AND id"
+        );
+        let removed = tx.execute_in(&remove, &[], &ids)?;
         // After a full step, the next step continues after the last submission that this step selected for
         // removal.
         if !step.has_room(&found) {

@@ -6,9 +6,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::SUSPICIOUS_RANK;
+use super::opt_in::{self, confirm_rule};
 use super::{Sql, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
+use crate::submission::visitor::is_visitor_channel;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
@@ -34,12 +36,18 @@ impl Erased {
 /// Releases a held submission: queues its held deliveries, and inserts missing ones, because channels may
 /// have been added or renamed in the meantime. Keeps the screening verdict, so that false positives can be
 /// counted. Returns whether the submission exists and was held.
+///
+/// If the form needs a confirmation that has not been asked for, asks for it instead.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
     now: Timestamp,
     channels: &[Route],
 ) -> Result<bool, StoreError> {
+    if await_confirmation(tx, id, now, channels)? {
+        return Ok(true);
+    }
+    opt_in::close(tx, id, "released")?;
     let released = tx.execute(
         "UPDATE submission SET held_at = NULL, held_because = NULL, flood = 0, released_at = ?2
          WHERE id = ?1 AND held_at IS NOT NULL",
@@ -54,6 +62,29 @@ pub(super) fn release(
         add_deliveries(tx, id, Some(now), channels)?;
     }
     Ok(released == 1)
+}
+
+/// If a held submission needs a confirmation and none has been asked for, asks for it. The submission then
+/// stays held until its visitor confirms the address, or until the next release.
+fn await_confirmation(
+    tx: &dyn Sql,
+    id: Uuid,
+    now: Timestamp,
+    channels: &[Route],
+) -> Result<bool, StoreError> {
+    let held = "SELECT form FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND sealed IS NULL
+         AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = ?1)";
+    let row =
+        if channels.iter().any(|route| route.visitor.is_some()) { tx.row(held, values![id])? } else { None };
+    let rule = row.as_ref().map(|row| row.text(0)).transpose()?.and_then(|form| confirm_rule(channels, form));
+    let Some(rule) = rule else { return Ok(false) };
+    let at = now.as_millisecond();
+    tx.execute(
+        "UPDATE submission SET flood = 0, released_at = ?2, held_at = ?2, held_because = ?3 WHERE id = ?1",
+        values![id, at, opt_in::UNCONFIRMED],
+    )?;
+    opt_in::open(tx, id, at, rule)?;
+    Ok(true)
 }
 
 /// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
@@ -102,9 +133,12 @@ pub(super) fn accepted_among(
 /// Removes these submissions with their deliveries and attempts. The ids must be sorted.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
-    for row in tx.query_in("SELECT state, submission FROM delivery WHERE submission", ids, "")? {
-        erased.deliveries += 1;
-        erased.delivered += usize::from(row.text(0)? == "delivered");
+    for row in tx.query_in("SELECT state, channel, submission FROM delivery WHERE submission", ids, "")? {
+        // A mail to a visitor has none of the submission's content.
+        if !is_visitor_channel(row.text(1)?) {
+            erased.deliveries += 1;
+            erased.delivered += usize::from(row.text(0)? == "delivered");
+        }
     }
     let mut tried = BTreeSet::new();
     for row in tx.query_in("SELECT channel, submission FROM attempt WHERE submission", ids, "")? {

@@ -11,13 +11,14 @@ use uuid::Uuid;
 use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::operator_log::{EntryWriter, OperatorAction};
-use super::rows::{self, Filter, Removable, filter_condition};
-use super::{Cell, Sql, bind_all, edit, transaction, values};
+use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
+use super::{Cell, Sql, bind_all, edit, opt_in, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, postgres, sqlite};
 use crate::submission::delivery::Route;
+use crate::submission::visitor::mailbox_key;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -124,7 +125,7 @@ impl Editor {
     }
 
     /// Holds a submission. Returns false if it does not exist, is already held for a reason other than a
-    /// flood, or has been delivered by every channel.
+    /// flood or a missing confirmation, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Hold).about(id);
         self.commit_and_notify(|tx| {
@@ -137,10 +138,19 @@ impl Editor {
                 entry.add(tx, 1)?;
                 return Ok(true);
             }
-            let is_held = tx.execute(
+            // A link must not release a submission that the operator holds. The next release asks again.
+            if opt_in::close(tx, id, "released")? {
+                tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
+                tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, because])?;
+                return Ok(true);
+            }
+            let hold = format!(
                 "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1 AND held_at IS NULL
-                 AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered')
-                      OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1))",
+                 AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
+                      OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
+            );
+            let is_held = tx.execute(
+                &hold,
                 values![id, to_database_time(tx, now)?.as_millisecond(), because],
             )? == 1;
             if is_held {
@@ -190,7 +200,7 @@ impl Editor {
     pub fn deliver_kept(&mut self, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
         let page = format!(
             "SELECT s.id FROM submission s WHERE s.held_at IS NULL AND s.id > ?1
-             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id) ORDER BY s.id LIMIT {}",
+             AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND {TO_TEAM}) ORDER BY s.id LIMIT {}",
             rows::MAX_ROWS
         );
         let entry = self.log_entry(OperatorAction::Deliver);
@@ -259,6 +269,8 @@ impl Editor {
                 self.remove(ids, edit::accepted_among, &entry, &mut erased)?;
             }
         }
+        let mailbox = self.secret.mailbox(&mailbox_key(email));
+        self.commit_step(|tx| tx.execute("DELETE FROM visitor_mail WHERE address = ?1", values![mailbox]))?;
         self.remove_orphaned_repeats()?;
         self.wipe_log(erased)
     }
@@ -445,7 +457,8 @@ impl Selected {
         }
         let mut deliveries = format!(
             "SELECT submission, channel, attempts FROM delivery
-             WHERE state IN ({}) AND submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})",
+             WHERE state IN ({}) AND (submission IN (SELECT s.id FROM accepted s WHERE s.held_at IS NULL AND {chosen})
+                 OR {ASKS} AND submission IN (SELECT s.id FROM accepted s WHERE {chosen}))",
             if retry.parked_only { "'parked'" } else { RETRIED },
         );
         if let Some(channel) = &retry.channel {

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::deliver::to_millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, pad_keys, rows, values};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, opt_in, pad_keys, rows, values};
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
 use crate::store::error::StoreError;
@@ -19,6 +19,7 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
 use crate::submission::verdict::ScreeningReason;
+use crate::submission::visitor::is_visitor_channel;
 
 /// How long the rows of the table `repeat` are kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
@@ -154,6 +155,8 @@ pub enum HoldCause {
     Flood,
     Screening,
     Operator,
+    /// The visitor has not confirmed the address.
+    Unconfirmed,
 }
 
 /// A processed row of the intake that becomes a submission.
@@ -256,10 +259,13 @@ impl Transaction<'_> {
             values.extend([
                 new.content.bind(),
                 if is_held { Value::Integer(new.row.received_at) } else { Value::Null },
-                new.held_because.bind(),
+                match new.hold {
+                    HoldCause::Unconfirmed => Value::Text(opt_in::UNCONFIRMED),
+                    _ => new.held_because.bind(),
+                },
                 new.score.bind(),
                 reasons.bind(),
-                Value::Integer(is_held.into()),
+                Value::Integer(matches!(new.hold, HoldCause::Flood | HoldCause::Screening).into()),
                 Value::Integer(new.is_suspicious.into()),
                 Value::Integer((new.hold == HoldCause::Flood).into()),
             ]);
@@ -288,6 +294,11 @@ impl Transaction<'_> {
             &values,
         )?;
         tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
+        for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
+            if let Some(rule) = opt_in::confirm_rule(channels, new.row.form()?) {
+                opt_in::open(tx, new.row.id, new.row.received_at.min(latest), rule)?;
+            }
+        }
         Ok(deliveries.len() / 6)
     }
 
@@ -328,7 +339,8 @@ impl Transaction<'_> {
         now: i64,
     ) -> Result<HashMap<Hash, Original>, StoreError> {
         let stored: Vec<Hash> = contents.keys().copied().collect();
-        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL";
+        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL, \
+             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open')";
         let rows =
             newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
         let reach = Reach::read(self.sql, &rows, channels, now)?;
@@ -337,6 +349,7 @@ impl Transaction<'_> {
             let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
             let hold = match held_at {
                 None => HoldCause::None,
+                Some(_) if row.get(10)? => HoldCause::Unconfirmed,
                 Some(_) if row.get(6)? => HoldCause::Flood,
                 Some(_) if row.get(3)? && released_at.is_none() => HoldCause::Screening,
                 Some(_) => HoldCause::Operator,
@@ -355,7 +368,7 @@ impl Transaction<'_> {
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
             };
-            let content = contents.get(&row.get::<Hash>(10)?).copied().unwrap_or_default();
+            let content = contents.get(&row.get::<Hash>(11)?).copied().unwrap_or_default();
             let newest = originals.entry(content).or_insert(original);
             if original.id > newest.id {
                 *newest = original;
@@ -497,6 +510,9 @@ impl Reach {
         let select = "SELECT state, channel, due_at, submission, failures FROM delivery WHERE submission";
         for row in tx.query_in(select, &ids, "")? {
             let (state, name) = (row.text(0)?, row.text(1)?);
+            if is_visitor_channel(name) {
+                continue;
+            }
             let is_far = row.get::<u32>(4)? > MAX_RELIABLE_FAILURES
                 || state == "waiting"
                     && row

@@ -91,6 +91,7 @@ fn select_fields(condition: &str) -> String {
 fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
     match (filter.status, filter.is_done) {
         (Some(Status::Held), _) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
+        (Some(Status::Unconfirmed), _) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
         (Some(Status::Parked), _) => &[
             "SELECT submission FROM delivery WHERE state = 'parked'",
             "SELECT id FROM intake WHERE error IS NOT NULL",
@@ -265,7 +266,11 @@ impl InboxReader {
     /// The number of submissions that meet a status that has an index, counted up to `most`.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let rows = match status {
-            Status::Held => "SELECT 1 FROM submission WHERE held_at IS NOT NULL",
+            Status::Held => {
+                "SELECT 1 FROM submission s WHERE held_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+            }
+            Status::Unconfirmed => "SELECT 1 FROM confirmation WHERE state = 'open'",
             Status::Parked => "SELECT 1 FROM delivery WHERE state = 'parked'",
             Status::Waiting => "SELECT 1 FROM delivery WHERE due_at IS NOT NULL",
             Status::Kept | Status::Delivered => "SELECT 1 FROM submission",
@@ -283,7 +288,7 @@ impl InboxReader {
             let row = self.sql.row(&query, &[])?;
             stamp += &row.map(|row| row.get::<Uuid>(0)).transpose()?.unwrap_or_default().simple().to_string();
         }
-        for status in [Status::Held, Status::Parked, Status::Waiting] {
+        for status in [Status::Held, Status::Unconfirmed, Status::Parked, Status::Waiting] {
             stamp += &format!("-{}", self.count_up_to(status, MAX_CANDIDATES)?);
         }
         Ok(stamp)

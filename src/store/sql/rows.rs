@@ -6,28 +6,41 @@ use uuid::Uuid;
 use super::{Cell, Dialect, Row};
 use crate::store::error::StoreError;
 use crate::submission::verdict::{ScreeningReason, Signal};
-use crate::submission::{Hold, Screening, Status, Submission, parse_fields};
+use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
 /// An SQL expression for the status of `accepted s`, derived from the submission's hold and deliveries. A
-/// parked delivery takes precedence over all others.
+/// parked delivery takes precedence over all others. Mails to visitors do not count.
 macro_rules! status {
     () => {
-        "CASE WHEN s.error IS NOT NULL THEN 'parked' WHEN s.held_at IS NOT NULL THEN 'held' WHEN s.channels > 0 THEN 'waiting' ELSE coalesce(
+        "CASE WHEN s.error IS NOT NULL THEN 'parked' WHEN s.held_at IS NOT NULL THEN CASE WHEN EXISTS \
+         (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open') THEN 'unconfirmed' ELSE 'held' END WHEN s.channels > 0 THEN 'waiting' ELSE coalesce(
             (SELECT CASE max(CASE state WHEN 'parked' THEN 3 WHEN 'delivered' THEN 1 ELSE 2 END)
                 WHEN 3 THEN 'parked' WHEN 2 THEN 'waiting' WHEN 1 THEN 'delivered' END
-             FROM delivery WHERE submission = s.id), 'kept') END"
+             FROM delivery WHERE submission = s.id AND substr(channel, 1, 8) <> 'visitor:'), 'kept') END"
     };
 }
 
 pub(super) const STATUS: &str = status!();
 
+/// A condition on deliveries: true for those to the team, false for mails to visitors.
+pub(super) const TO_TEAM: &str = "substr(channel, 1, 8) <> 'visitor:'";
+/// A condition on deliveries: true for the mails that ask a visitor to confirm the address. They are sent
+/// although the submission is held.
+pub(super) const ASKS: &str = "channel IN ('visitor:confirmation', 'visitor:reminder')";
+/// A condition on deliveries: true while the submission's text is needed. A mail to a visitor that has failed
+/// for good needs it no longer.
+pub(super) const NEEDS_TEXT: &str =
+    "state <> 'delivered' AND NOT (state = 'parked' AND substr(channel, 1, 8) = 'visitor:')";
+
 /// The columns of `accepted s` that [`read_submission`] reads.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
-    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious"
+    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, ",
+    "(SELECT expires_at FROM confirmation WHERE submission = s.id), ",
+    "(SELECT confirmed_at FROM confirmation WHERE submission = s.id)"
 );
 
 /// Selects submissions, newest first.
@@ -88,7 +101,14 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     if let Some(status) = filter.status {
         parts.push(
             match status {
-                Status::Held => "s.held_at IS NOT NULL AND s.error IS NULL",
+                Status::Held => {
+                    "s.held_at IS NOT NULL AND s.error IS NULL
+                     AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+                }
+                Status::Unconfirmed => {
+                    "s.held_at IS NOT NULL
+                     AND EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+                }
                 Status::Parked => {
                     "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
                 }
@@ -109,7 +129,7 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
                      AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)"
                 }
             }
-            .to_owned(),
+            .replace("FROM delivery WHERE ", &format!("FROM delivery WHERE {TO_TEAM} AND ")),
         );
     }
     (parts.join(" AND "), values)
@@ -136,7 +156,14 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
         sealed: row.get(6)?,
         source: Uuid::from_bytes(source).simple().to_string(),
         repeats: u64::try_from(row.get::<i64>(5)?).unwrap_or_default(),
+        confirmation: read_confirmation(row)?,
     })
+}
+
+fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
+    let Some(expires_at) = row.get::<Option<i64>>(17)? else { return Ok(None) };
+    let confirmed_at = row.get::<Option<i64>>(18)?.map(to_timestamp).transpose()?;
+    Ok(Some(Confirmation { expires_at: to_timestamp(expires_at)?, confirmed_at }))
 }
 
 fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {

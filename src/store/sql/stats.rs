@@ -14,8 +14,9 @@ use crate::store::error::StoreError;
 use crate::submission::Status;
 
 /// The queries that count the backlog: unfinished deliveries without and with failures, parked deliveries,
-/// and held submissions. Each uses an index that contains only unfinished rows.
-pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
+/// held submissions, and those among them whose address is not confirmed. Each uses an index that contains
+/// only unfinished rows.
+pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 5] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
         // PostgreSQL has no `min` for UUIDs; their text form sorts in the same order.
@@ -32,6 +33,7 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 4] {
         unfinished(">"),
         "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
         "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
+        "SELECT count(*) FROM confirmation WHERE state = 'open'".to_owned(),
     ]
 }
 
@@ -43,6 +45,7 @@ pub struct Queue {
     pub pending_since: Option<Timestamp>,
     /// Submissions that could not be processed.
     pub set_aside: usize,
+    /// Without those whose address is not confirmed.
     pub held: usize,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
@@ -63,7 +66,7 @@ pub struct ChannelQueue {
 
 impl InboxReader {
     pub fn queue(&self) -> Result<Queue, StoreError> {
-        let [first, again, parked, held] = backlog_queries(self.sql.dialect());
+        let [first, again, parked, held, unconfirmed] = backlog_queries(self.sql.dialect());
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
@@ -82,7 +85,8 @@ impl InboxReader {
             channel.is_off = row.get(1)?;
             channel.is_paused = !channel.is_off;
         }
-        let held = self.sql.one(&held, &[])?.count(0)?;
+        let unconfirmed = self.sql.one(&unconfirmed, &[])?.count(0)?;
+        let held = self.sql.one(&held, &[])?.count(0)?.saturating_sub(unconfirmed);
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
         Ok(Queue {
             pending: intake.count(0)?,

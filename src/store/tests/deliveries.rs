@@ -107,7 +107,8 @@ fn the_queue_is_what_is_still_to_be_done() {
 fn the_queue_is_counted_by_indexes_that_hold_nothing_else() {
     let fixture = Fixture::in_file_with_channels(&["box"]);
     let connection = fixture.connection();
-    let indexes = ["delivery_first", "delivery_again", "delivery_parked", "submission_held"];
+    let indexes =
+        ["delivery_first", "delivery_again", "delivery_parked", "submission_held", "confirmation_open"];
     for (sql, index) in sql::stats::backlog_queries(Dialect::Sqlite).iter().zip(indexes) {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =

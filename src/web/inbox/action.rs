@@ -50,6 +50,7 @@ pub(super) fn change_one(
             "release" => match changes.release(id, &channels, now)? {
                 Released::Released(0) => "released-only",
                 Released::Released(_) => "released",
+                Released::AsksVisitor => "asks-visitor",
                 Released::NotHeld => "not-held",
                 Released::Missing => "gone",
             },

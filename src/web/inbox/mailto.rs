@@ -45,6 +45,7 @@ mod tests {
             released_at: None,
             error: None,
             agent: None,
+            confirmation: None,
             sealed: None,
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             source: String::new(),

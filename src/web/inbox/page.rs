@@ -92,7 +92,7 @@ impl<'a> PageRequest<'a> {
                 is_empty,
                 is_filtered => query.is_filtered(),
                 text => query.text.clone(),
-                tabs => tabs(&query),
+                tabs => tabs(&query, self.inbox.app.snapshot.load().site.confirms_waitlist),
                 forms => form_links(&query),
                 kept => query.from_start().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
                 view => link_to(&query),
@@ -287,21 +287,27 @@ pub(super) fn link_to(query: &ListQuery) -> String {
     }
 }
 
-fn tabs(query: &ListQuery) -> Vec<Value> {
+/// The filters by state. That of unconfirmed entries is shown if visitors confirm their addresses, or if it
+/// is selected.
+fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
     let start = ListQuery { status: None, is_done: None, ..query.from_start() };
     let of = |label: &str, status: Option<Status>, is_done: Option<bool>| {
         let target = ListQuery { status, is_done, ..start.clone() };
         let is_current = (query.status, query.is_done) == (status, is_done);
         context! { label, href => link_to(&target), is_current }
     };
-    vec![
+    let unconfirmed = Some(Status::Unconfirmed);
+    let asks = confirms_waitlist || query.status == unconfirmed;
+    let unconfirmed = asks.then(|| of("Unconfirmed", unconfirmed, None));
+    let tabs = [
         of("Open", None, Some(false)),
         of("Done", None, Some(true)),
         of("All", None, None),
         of("Waiting", Some(Status::Waiting), None),
         of("Held", Some(Status::Held), None),
         of("Failed", Some(Status::Parked), None),
-    ]
+    ];
+    tabs.into_iter().chain(unconfirmed).collect()
 }
 
 fn form_links(query: &ListQuery) -> Vec<Value> {

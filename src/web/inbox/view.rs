@@ -87,6 +87,7 @@ pub(super) fn status_text(status: Status) -> &'static str {
         Status::Waiting => "Waiting",
         Status::Delivered => "Delivered",
         Status::Held => "Held",
+        Status::Unconfirmed => "Unconfirmed",
         Status::Parked => "Failed",
     }
 }

@@ -36,6 +36,7 @@ pub(in crate::web) async fn report(
     write_limits(&mut out, app, &snapshot);
     out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
     out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
+    out.single("frontdesk_visitor_mails_skipped_total", app.intake.counts().skipped_mails.load(Relaxed));
     write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
     write_disk(&mut out, app);
     write_site(&mut out, app, &snapshot);

@@ -64,8 +64,17 @@ pub struct ChannelSite {
 impl ChannelSite {
     /// Starts a server with these channels and further environment variables.
     pub fn open(channels: &str, environment: &[(&str, &str)]) -> ChannelSite {
+        ChannelSite::with_files(channels, &[], environment)
+    }
+
+    /// Like [`ChannelSite::open`], with these files in the site's folder `mails`.
+    pub fn with_files(channels: &str, mails: &[(&str, &str)], environment: &[(&str, &str)]) -> ChannelSite {
         let folder = tempfile::tempdir().expect("a folder");
         let site = write_site(folder.path(), channels);
+        std::fs::create_dir_all(site.join("mails")).expect("it can be created");
+        for (name, text) in mails {
+            std::fs::write(site.join("mails").join(name), text).expect("it can be written");
+        }
         let mut all = vec![("FRONTDESK_LIMITS__ENABLED", "false")];
         all.extend(environment);
         let server = TestServer::with(&site, &all);

@@ -49,6 +49,7 @@ pub struct Script {
     unusual: Option<(At, Do)>,
     offers: Vec<&'static str>,
     greylists: bool,
+    refuses: Option<&'static str>,
     closes_after: Option<usize>,
     leaves_unanswered: Option<usize>,
 }
@@ -75,6 +76,13 @@ impl Script {
     #[must_use]
     pub fn greylisting(mut self) -> Script {
         self.greylists = true;
+        self
+    }
+
+    /// Replies 550 to this recipient.
+    #[must_use]
+    pub fn refusing(mut self, recipient: &'static str) -> Script {
+        self.refuses = Some(recipient);
         self
     }
 
@@ -242,7 +250,10 @@ pub fn converse<S: Read + Write>(
             "RCPT" => {
                 let recipient = between_brackets(&line);
                 let is_new = lock(record).seen.insert((from.clone(), recipient.clone()));
-                if script.greylists && is_new {
+                if script.refuses == Some(recipient.as_str()) {
+                    talk.say("550 5.1.1 no such mailbox")?;
+                    true
+                } else if script.greylists && is_new {
                     talk.say("451 4.7.1 greylisted, come back later")?;
                     true
                 } else {

@@ -1,0 +1,23 @@
+-- From layout 9: adds tables for mails to visitors and for confirmations of their addresses.
+
+CREATE TABLE visitor_mail (
+    address BLOB    NOT NULL CHECK (length(address) = 16),
+    mail    TEXT    NOT NULL,
+    until   INTEGER NOT NULL,
+    PRIMARY KEY (address, mail)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX visitor_mail_until ON visitor_mail (until);
+
+CREATE TABLE confirmation (
+    submission   BLOB    PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
+    state        TEXT    NOT NULL CHECK (state IN ('open', 'confirmed', 'released')),
+    expires_at   INTEGER NOT NULL,
+    mail_at      INTEGER,
+    reminds      INTEGER NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)),
+    mailed_at    INTEGER,
+    confirmed_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX confirmation_open ON confirmation (submission) WHERE state = 'open';
+CREATE INDEX confirmation_mail ON confirmation (mail_at) WHERE mail_at IS NOT NULL;

@@ -1,0 +1,268 @@
+//! Mails to visitors: `forms.contact.acknowledge` and `forms.waitlist.confirm`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::reader::Reader;
+use super::value;
+use crate::deliver::visitor_mail::{MailText, VisitorMailOptions};
+use crate::deliver::{ChannelOptions, TransportOptions};
+use crate::fault::Fault;
+use crate::forms::{CONTACT, WAITLIST};
+use crate::pages::{PagesOptions, Placeholder, parse_mail};
+use crate::submission::visitor::{ConfirmRule, VisitorMail, VisitorRule, mailbox_key};
+
+/// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
+const CONCURRENCY: usize = 2;
+
+/// The placeholder for the link that confirms an address.
+const CONFIRM_LINK: &str = "confirm_link";
+
+/// The values of the keys, which are read before the channels.
+pub(super) struct VisitorKeys {
+    acknowledge: Option<PathBuf>,
+    pub(super) confirm: Option<PathBuf>,
+    rule: ConfirmRule,
+    per_hour: u32,
+}
+
+impl VisitorKeys {
+    /// Reads the key that all forms share. Call [`VisitorKeys::read_form`] for each form next.
+    pub(super) fn read(r: &mut Reader<'_>) -> VisitorKeys {
+        let per_hour = r.get(
+            "forms.visitor_mails_per_hour",
+            "300",
+            "How many mails visitors get per hour, all together. Beyond it, they get none; their submissions are \
+             delivered as usual.",
+            value::count(1..=100_000),
+        );
+        let rule = ConfirmRule { within: 7 * DAY, remind_after: None };
+        VisitorKeys { acknowledge: None, confirm: None, rule, per_hour }
+    }
+
+    pub(super) fn read_form(&mut self, r: &mut Reader<'_>, folder: &Path, form: &str) {
+        if form == WAITLIST.name {
+            self.confirm = r.get(
+                CONFIRM,
+                "",
+                "A file with the text of a mail that asks visitors to confirm their addresses, such as \
+                 \"mails/confirm.md\"; none if empty. Entries are delivered once they are confirmed \
+                 (docs/pages/visitor-mail.md).",
+                value::file_in(folder),
+            );
+            self.rule.within = r.get(
+                "forms.waitlist.confirm_within",
+                "7d",
+                "How long the link in the mail can be used, and when visitors are reminded once; \"off\" for no reminder.",
+                value::duration(DAY..=90 * DAY),
+            );
+            self.rule.remind_after =
+                r.get(REMIND_AFTER, "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
+            r.refuse_if(
+                self.rule.remind_after.is_some_and(|after| after >= self.rule.within),
+                REMIND_AFTER,
+                "must be shorter than `forms.waitlist.confirm_within`",
+            );
+        }
+        if form == CONTACT.name {
+            self.acknowledge = r.get(
+                ACKNOWLEDGE,
+                "",
+                "A file with the text of a mail that thanks the visitor, such as \"mails/thanks.md\"; none if empty. The \
+                 first channel with `kind = \"smtp\"` that accepts this form sends it (docs/pages/visitor-mail.md).",
+                value::file_in(folder),
+            );
+        }
+    }
+}
+
+const ACKNOWLEDGE: &str = "forms.contact.acknowledge";
+const CONFIRM: &str = "forms.waitlist.confirm";
+const REMIND_AFTER: &str = "forms.waitlist.remind_after";
+const DAY: Duration = Duration::from_hours(24);
+
+/// The channels that send mails to visitors.
+pub(super) fn read_channels(
+    r: &mut Reader<'_>,
+    folder: &Path,
+    keys: &VisitorKeys,
+    channels: &[ChannelOptions],
+    pages: &PagesOptions,
+) -> Vec<ChannelOptions> {
+    let mut found = Vec::new();
+    if let Some(path) = &keys.acknowledge {
+        let source = MailSource { folder, path, pages, key: ACKNOWLEDGE, form: CONTACT.name };
+        found.extend(source.read(r, VisitorMail::Acknowledgement, channels, keys.per_hour, None));
+    }
+    if let Some(path) = &keys.confirm {
+        let source = MailSource { folder, path, pages, key: CONFIRM, form: WAITLIST.name };
+        let mail = source.read(r, VisitorMail::Confirmation, channels, keys.per_hour, Some(keys.rule));
+        if keys.rule.remind_after.is_some() && mail.is_some() {
+            found.extend(source.read(r, VisitorMail::Reminder, channels, keys.per_hour, None));
+        }
+        found.extend(mail);
+    }
+    found
+}
+
+/// The file with the text of a mail, and the key that names the file.
+struct MailSource<'a> {
+    folder: &'a Path,
+    path: &'a Path,
+    pages: &'a PagesOptions,
+    key: &'static str,
+    form: &'static str,
+}
+
+impl MailSource<'_> {
+    /// The channel for the mail. Records a fault and returns `None` if the text is unusable, or if no channel
+    /// can send it.
+    fn read(
+        &self,
+        r: &mut Reader<'_>,
+        mail: VisitorMail,
+        channels: &[ChannelOptions],
+        per_hour: u32,
+        confirm: Option<ConfirmRule>,
+    ) -> Option<ChannelOptions> {
+        let form = self.form;
+        let text = self.read_text(r, mail);
+        let accepts = |channel: &&ChannelOptions| channel.route().accepts(form);
+        let smtp = channels.iter().filter(accepts).find_map(|channel| match &channel.kind {
+            TransportOptions::Smtp(smtp) => Some((smtp.clone(), channel.has_daily_quota)),
+            _ => None,
+        });
+        r.refuse_if(
+            smtp.is_none(),
+            self.key,
+            &format!("needs a `[[channel]]` with `kind = \"smtp\"` that accepts the form \"{form}\""),
+        );
+        let (text, (smtp, has_daily_quota)) = (text?, smtp?);
+        let mut own: Vec<String> = channels
+            .iter()
+            .filter_map(|channel| match &channel.kind {
+                TransportOptions::Smtp(smtp) => Some(smtp.addresses.all()),
+                _ => None,
+            })
+            .flatten()
+            .chain([self.pages.operator.email.as_str(), &text.reply_to])
+            .filter(|address| !address.is_empty())
+            .map(mailbox_key)
+            .collect();
+        own.sort_unstable();
+        own.dedup();
+        let rule = VisitorRule { mail, own_addresses: own.into(), per_hour, confirm };
+        Some(ChannelOptions {
+            name: mail.name().to_owned(),
+            forms: vec![form.to_owned()],
+            concurrency: CONCURRENCY,
+            has_daily_quota,
+            kind: TransportOptions::Visitor(VisitorMailOptions { rule, text, smtp, link: String::new() }),
+        })
+    }
+
+    fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
+        let asks = mail != VisitorMail::Acknowledgement;
+        let text = match std::fs::read_to_string(self.path) {
+            Ok(text) => text,
+            Err(error) => {
+                r.refuse_if(true, self.key, &format!("cannot be read: {}: {error}", self.path.display()));
+                return None;
+            }
+        };
+        let (operator, title) = (&self.pages.operator, self.pages.title.as_str());
+        let name = if operator.name.is_empty() { title } else { &operator.name };
+        let known: [Placeholder<'_>; 4] = [
+            ("site", Some(title)),
+            ("operator", Some(name)),
+            ("email", Some(&operator.email)),
+            ("date", None),
+        ];
+        let place = self.path.strip_prefix(self.folder).unwrap_or(self.path).display().to_string();
+        let known: Vec<Placeholder<'_>> =
+            known.into_iter().chain(asks.then_some((CONFIRM_LINK, None))).collect();
+        if asks && !text.contains(&format!("{{{CONFIRM_LINK}}}")) {
+            let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
+            r.report(fault.hint("the visitor opens this link to confirm the address"));
+            return None;
+        }
+        match parse_mail(&place, &text, &self.pages.language, &known) {
+            Ok(mail) => Some(MailText {
+                subject: mail.subject,
+                from_name: mail.from_name,
+                reply_to: if mail.reply_to.is_empty() { operator.email.clone() } else { mail.reply_to },
+                text: mail.text,
+                html: mail.html,
+            }),
+            Err(faults) => {
+                for fault in faults {
+                    r.report(fault);
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::config::Config;
+    use crate::deliver::TransportOptions;
+
+    const CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
+    const SET: &str = "[operator]\nname = \"Example\"\nemail = \"hello@example.com\"\n[forms.contact]\nacknowledge = \"mails/thanks.md\"\n";
+    const TEXT: &str = "---\nsubject: Thanks\n---\nFrom {operator} ({email}) at {site} on {date}.\n";
+
+    #[test]
+    fn the_first_mail_server_that_takes_the_form_sends_the_mail() {
+        let other = CHANNEL.replace("mail", "other");
+        let waitlist = format!("{other}forms = [\"waitlist\"]\n");
+        let (config, faults) = load(&format!("{SET}{waitlist}{CHANNEL}"), TEXT);
+        assert_eq!(faults, [""; 0]);
+        let [channel] = &config.visitor_channels[..] else { panic!() };
+        let TransportOptions::Visitor(visitor) = &channel.kind else { panic!() };
+        assert_eq!(
+            (channel.name.as_str(), &channel.forms[..]),
+            ("visitor:acknowledgement", &["contact".to_owned()][..])
+        );
+        assert_eq!((visitor.smtp.host.as_str(), visitor.rule.per_hour), ("mail.example.com", 300));
+        assert_eq!(visitor.text.text, "From Example (hello@example.com) at Example on {date}.\n");
+        assert_eq!(visitor.text.reply_to, "hello@example.com");
+        for own in ["desk@example.com", "TEAM@example.com", "hello@example.com", "desk@example.com"] {
+            assert!(!visitor.rule.permits(own), "{own}");
+        }
+        // No submission is delivered to a visitor.
+        assert!(config.store.channels.iter().all(|route| route.accepts("contact") == (route.name == "mail")));
+    }
+
+    #[test]
+    fn a_mail_that_cannot_be_sent_is_a_fault() {
+        let needs = "frontdesk.toml:5: `forms.contact.acknowledge` needs a `[[channel]]` with `kind = \"smtp\"` that accepts the form \"contact\"";
+        assert_eq!(load(SET, TEXT).1, [needs]);
+        assert_eq!(load(&format!("{SET}{CHANNEL}forms = [\"waitlist\"]\n"), TEXT).1, [needs]);
+        assert_eq!(
+            load(&format!("{SET}{CHANNEL}"), "---\nsubject: Thanks\n---\nDear {name}\n").1,
+            ["mails/thanks.md:4: unknown placeholder {name}"]
+        );
+        let (_, faults) = load(&format!("{}{CHANNEL}", SET.replace("thanks", "missing")), TEXT);
+        assert!(
+            faults[0].starts_with("frontdesk.toml:5: `forms.contact.acknowledge` cannot be read: "),
+            "{faults:?}"
+        );
+    }
+
+    /// Loads a configuration with this text of the mail. Returns its errors without hints.
+    fn load(toml: &str, text: &str) -> (Config, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("mails")).expect("it is new");
+        fs::write(folder.path().join("mails/thanks.md"), text).expect("it can be written");
+        let (config, faults) = Config::parse(toml, folder.path(), [], &[]);
+        let errors = faults.iter().filter(|fault| fault.severity == crate::fault::Severity::Error);
+        (
+            config,
+            errors.map(|fault| fault.to_string().lines().next().unwrap_or_default().to_owned()).collect(),
+        )
+    }
+}

@@ -1,0 +1,83 @@
+//! The pages behind the links that confirm addresses. They are rendered when the site is loaded.
+
+use jiff::civil::Date;
+use serde_json::Value;
+
+use super::document::{Document, PageKind};
+use super::language::Language;
+
+/// The beginning of the path of all links that confirm addresses.
+pub const CONFIRM_PATH: &str = "/_frontdesk/confirm/";
+
+/// A page behind a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfirmPage {
+    /// Has the button that confirms the address.
+    Ask,
+    Done,
+    /// The link has expired, or was not issued by this server.
+    Invalid,
+    /// The confirmation could not be stored. Has the button, too.
+    Failed,
+}
+
+impl ConfirmPage {
+    pub const ALL: [ConfirmPage; 4] =
+        [ConfirmPage::Ask, ConfirmPage::Done, ConfirmPage::Invalid, ConfirmPage::Failed];
+
+    /// The names of the words for the title and the description begin with this.
+    const fn word(self) -> &'static str {
+        match self {
+            ConfirmPage::Ask => "confirm_ask",
+            ConfirmPage::Done => "confirm_done",
+            ConfirmPage::Invalid => "confirm_invalid",
+            ConfirmPage::Failed => "confirm_failed",
+        }
+    }
+
+    const fn has_button(self) -> bool {
+        matches!(self, ConfirmPage::Ask | ConfirmPage::Failed)
+    }
+
+    /// A page without a theme, for sites that have none.
+    pub const fn plain_html(self) -> &'static str {
+        match self {
+            ConfirmPage::Ask => {
+                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+                 <title>Please confirm your address</title><h1>Please confirm your address</h1>\
+                 <form method=\"post\"><button>Confirm</button></form></html>\n"
+            }
+            ConfirmPage::Done => {
+                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+                 <title>Address confirmed</title><h1>Address confirmed</h1><p>Thank you. You can close this page.</p></html>\n"
+            }
+            ConfirmPage::Invalid => {
+                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+                 <title>This link is not valid</title><h1>This link is not valid</h1>\
+                 <p>It may have expired. Send the form again to get a new one.</p></html>\n"
+            }
+            ConfirmPage::Failed => {
+                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+                 <title>Not confirmed yet</title><h1>Not confirmed yet</h1><p>Something went wrong on our side. Please try again.</p>\
+                 <form method=\"post\"><button>Confirm</button></form></html>\n"
+            }
+        }
+    }
+}
+
+/// The documents of all pages, in the site's default language. Like the 404 page, they have no URL.
+pub(super) fn confirm_documents(languages: &[Language]) -> Vec<Document> {
+    let Some(language) = languages.first() else { return Vec::new() };
+    let document = |page: ConfirmPage| {
+        let name = page.word();
+        let [title, description] =
+            ["title", "description"].map(|end| language.words.get(&format!("{name}_{end}")));
+        let path = format!("{CONFIRM_PATH}{name}/");
+        let mut document =
+            Document::new_generated(0, &path, PageKind::NotFound, title, description, Date::default());
+        document.front_matter.template = Some("confirm".to_owned());
+        document.front_matter.extra.insert("has_button".to_owned(), Value::Bool(page.has_button()));
+        document
+    };
+    ConfirmPage::ALL.map(document).into()
+}

@@ -1,0 +1,276 @@
+//! Double opt-in: an entry is delivered once its visitor has confirmed the address, and only then.
+
+use super::*;
+use crate::submission::delivery::Delivery;
+use crate::submission::outcome::Cause;
+use crate::submission::visitor::{ConfirmRule, VisitorMail, VisitorRule};
+
+const ASKS: &str = VisitorMail::Confirmation.name();
+const REMINDS: &str = VisitorMail::Reminder.name();
+const WEEK: Duration = Duration::from_hours(7 * 24);
+const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
+
+#[test]
+fn an_entry_waits_for_its_confirmation_and_is_then_delivered_once() {
+    let fixture = opt_in(100, None);
+    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    assert_eq!(
+        (fixture.status(id), fixture.state("box", id)),
+        (Status::Unconfirmed, Some(DeliveryState::Held))
+    );
+    assert_eq!((fixture.ask(noon()), fixture.ask(noon())), (1, 0));
+    let token = fixture.send(ASKS, id, noon());
+    assert_eq!(fixture.state("box", id), Some(DeliveryState::Held));
+    for _ in 0..3 {
+        assert_eq!(fixture.look(&token, noon()), LinkState::Open, "a scanner changes nothing");
+    }
+    assert_eq!(fixture.status(id), Status::Unconfirmed);
+    assert_eq!(fixture.confirm(&token, noon()), (LinkState::Confirmed, true));
+    assert_eq!(fixture.confirm(&token, noon() + 9 * WEEK), (LinkState::Confirmed, false));
+    assert_eq!(fixture.look(&token, noon()), LinkState::Confirmed);
+    assert_eq!((fixture.status(id), fixture.claim("box", noon()).len()), (Status::Waiting, 1));
+    let confirmed = fixture.reader().get(id).unwrap().unwrap().confirmation.unwrap();
+    assert_eq!(confirmed.confirmed_at, Some(noon()));
+    // A repeat changes nothing, and no mail is sent.
+    fixture.keep_again(&later(&waitlist("ADA@example.com"), 2 * DAY), id);
+    assert_eq!(fixture.ask(noon() + 3 * DAY), 0);
+}
+
+#[test]
+fn forged_expired_and_unknown_links_do_nothing() {
+    let fixture = opt_in(100, None);
+    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    fixture.ask(noon());
+    let token = fixture.send(ASKS, id, noon());
+    let mut forged = token.clone();
+    forged.replace_range(47..48, if token.ends_with('A') { "B" } else { "A" });
+    assert_eq!(fixture.confirm(&forged, noon()), (LinkState::Unknown, false));
+    let end = noon() + WEEK;
+    assert_eq!(fixture.look(&token, end - Duration::from_secs(1)), LinkState::Open);
+    assert_eq!(
+        (fixture.look(&token, end), fixture.confirm(&token, end)),
+        (LinkState::Expired, (LinkState::Expired, false))
+    );
+    assert_eq!(fixture.status(id), Status::Unconfirmed, "nothing is discarded");
+    // Another inbox has another secret.
+    let other = opt_in(100, None);
+    assert_eq!(other.confirm(&token, noon()), (LinkState::Unknown, false));
+    fixture.editor().discard(&[id]).unwrap();
+    assert_eq!(fixture.confirm(&token, noon()), (LinkState::Unknown, false));
+    assert_eq!((fixture.count("confirmation"), fixture.count("delivery")), (0, 0));
+}
+
+#[test]
+fn a_visitor_who_sends_the_form_again_gets_a_new_link_once_a_day() {
+    let fixture = opt_in(100, None);
+    let entry = waitlist("ada@example.com");
+    let id = fixture.keep_new(&entry);
+    assert_eq!(fixture.ask(noon()), 1);
+    let first = fixture.send(ASKS, id, noon());
+    for _ in 0..50 {
+        fixture.keep_again(&later(&entry, Duration::from_hours(2)), id);
+    }
+    assert_eq!(fixture.ask(noon() + Duration::from_hours(3)), 0);
+    // After the link has expired.
+    fixture.keep_again(&later(&entry, 2 * WEEK), id);
+    let now = noon() + 2 * WEEK;
+    assert_eq!(fixture.ask(now), 1);
+    let second = fixture.send(ASKS, id, now);
+    assert_ne!(first, second);
+    assert_eq!(fixture.confirm(&first, now), (LinkState::Expired, false));
+    assert_eq!(fixture.confirm(&second, now), (LinkState::Confirmed, true));
+}
+
+#[test]
+fn a_visitor_is_reminded_once() {
+    let fixture = opt_in(100, Some(2 * DAY));
+    let [id, quick] = ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+    assert_eq!(fixture.ask(noon()), 2);
+    let token = fixture.send(ASKS, id, noon());
+    let confirmed = fixture.send(ASKS, quick, noon());
+    assert_eq!(fixture.confirm(&confirmed, noon()), (LinkState::Confirmed, true));
+    assert_eq!(fixture.ask(noon() + DAY), 0);
+    assert_eq!(fixture.ask(noon() + 2 * DAY), 1);
+    assert_eq!(fixture.send(REMINDS, id, noon() + 2 * DAY), token, "the same link");
+    assert_eq!(fixture.state(REMINDS, quick), None);
+    assert_eq!(fixture.ask(noon() + 9 * DAY), 0);
+}
+
+#[test]
+fn a_mail_that_is_no_longer_needed_is_not_sent() {
+    let fixture = opt_in(100, Some(2 * DAY));
+    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    fixture.ask(noon());
+    let token = fixture.send(ASKS, id, noon());
+    fixture.ask(noon() + 2 * DAY);
+    assert_eq!(fixture.state(REMINDS, id), Some(DeliveryState::Waiting));
+    fixture.confirm(&token, noon() + 2 * DAY);
+    assert_eq!(fixture.state(REMINDS, id), None);
+}
+
+#[test]
+fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
+    let fixture = opt_in(100, None);
+    let verdict = ScreeningVerdict { suspicious: true, score: 60, ..ScreeningVerdict::default() };
+    let suspicious = Arrival { evidence: Evidence::Verdict(verdict), ..waitlist("eve@example.com") };
+    let held = [waitlist("ada@example.com").held_for(&HONEYPOT), suspicious];
+    for arrival in &held {
+        let id = fixture.keep_new(arrival);
+        assert_eq!((fixture.status(id), fixture.ask(noon())), (Status::Held, 0));
+        fixture.keep_again(&later(arrival, 2 * DAY), id);
+        assert_eq!((fixture.status(id), fixture.ask(noon() + 3 * DAY)), (Status::Held, 0));
+        let mut editor = fixture.editor();
+        assert!(editor.release(id, &fixture.options.channels, noon()).unwrap());
+        assert_eq!((fixture.status(id), fixture.ask(noon())), (Status::Unconfirmed, 1));
+        let token = fixture.send(ASKS, id, noon());
+        assert_eq!(fixture.confirm(&token, noon()), (LinkState::Confirmed, true));
+        assert_eq!(fixture.status(id), Status::Waiting);
+    }
+    // A clean repeat releases a held entry, which is then asked to confirm.
+    let id = fixture.keep_new(&waitlist("bob@example.com").held_for(&HONEYPOT));
+    fixture.keep_again(&Arrival { source: source(9), ..waitlist("bob@example.com") }, id);
+    assert_eq!((fixture.status(id), fixture.ask(noon())), (Status::Unconfirmed, 1));
+}
+
+#[test]
+fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
+    let fixture = opt_in(100, Some(2 * DAY));
+    let [released, held] =
+        ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+    fixture.ask(noon());
+    let tokens = [released, held].map(|id| fixture.send(ASKS, id, noon()));
+    let mut editor = fixture.editor();
+    assert!(editor.release(released, &fixture.options.channels, noon()).unwrap());
+    assert_eq!(fixture.status(released), Status::Waiting);
+    assert!(editor.hold(held, "odd", noon()).unwrap());
+    assert_eq!(fixture.status(held), Status::Held);
+    assert_eq!(fixture.ask(noon() + 3 * DAY), 0, "nobody is reminded");
+    // The visitor's click is recorded, but delivers nothing again, and does not undo the hold.
+    assert_eq!(fixture.confirm(&tokens[0], noon()), (LinkState::Confirmed, true));
+    assert_eq!(fixture.claim("box", noon()).len(), 1);
+    assert_eq!(fixture.confirm(&tokens[1], noon()), (LinkState::Unknown, false));
+    assert_eq!(fixture.status(held), Status::Held);
+}
+
+#[test]
+fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
+    let fixture = opt_in(100, None);
+    fixture.keep_new(&waitlist("ada@example.com"));
+    let held = fixture.keep_new(&contact("odd").held_for(&HONEYPOT));
+    let count =
+        |status| fixture.reader().count(&Filter { status: Some(status), ..Filter::default() }).unwrap();
+    assert_eq!(
+        [Status::Unconfirmed, Status::Held, Status::Waiting, Status::Delivered].map(count),
+        [1, 1, 0, 0]
+    );
+    assert_eq!(fixture.reader().queue().unwrap().held, 1);
+    let counts = fixture.reader().daily_counts().unwrap();
+    assert!(counts.iter().any(|tally| tally.status == Status::Unconfirmed && tally.count == 1));
+    let filter = HeldFilter::default();
+    assert_eq!(fixture.reader().held(&filter).unwrap().submissions, 1);
+    fixture.editor().discard_held(&filter).unwrap();
+    assert_eq!(fixture.reader().get(held).unwrap(), None);
+    assert_eq!((count(Status::Unconfirmed), count(Status::Held)), (1, 0));
+}
+
+#[test]
+fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
+    let fixture = opt_in(2, None);
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
+    fixture.ask(noon());
+    let asked = || ids.iter().filter(|id| fixture.state(ASKS, **id).is_some()).count();
+    assert_eq!(asked(), 2);
+    fixture.ask(noon() + Duration::from_mins(31));
+    assert_eq!(asked(), 3);
+    // The entry is held, but the mail about it is not.
+    let claimed = fixture.claim(ASKS, noon()).remove(0);
+    let failed = Outcome::failed(Cause::Deferred, "451");
+    fixture.record(&claimed, &failed, NextStep::RetryAt(noon() + DAY), noon());
+    assert_eq!(fixture.state(ASKS, claimed.lease.submission), Some(DeliveryState::Waiting));
+    let retry = Retry { channel: Some(ASKS.to_owned()), ..Retry::default() };
+    assert!(fixture.editor().retry(&retry, noon()).unwrap() >= 1);
+    assert!(
+        fixture.claim(ASKS, noon()).iter().any(|again| again.lease.submission == claimed.lease.submission)
+    );
+}
+
+#[test]
+fn retention_removes_entries_that_nobody_confirmed() {
+    let fixture = opt_in(100, None);
+    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    let expire =
+        |after| fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(noon() + after)));
+    assert_eq!(expire(Duration::ZERO).unwrap(), 1);
+    assert_eq!(fixture.reader().get(id).unwrap(), None);
+    assert_eq!(fixture.count("confirmation"), 0);
+}
+
+#[test]
+fn two_clicks_at_once_deliver_once() {
+    let fixture = opt_in(100, None);
+    let id = fixture.keep_new(&waitlist("ada@example.com"));
+    fixture.ask(noon());
+    let token = LinkToken::parse(&fixture.send(ASKS, id, noon())).unwrap();
+    let channels = fixture.store.channels.load_full();
+    let clicks = fixture.runtime.block_on(async {
+        let click = || {
+            let channels = channels.clone();
+            fixture.store.change(move |tx| tx.confirm(&token, noon(), &channels))
+        };
+        tokio::join!(click(), click(), click())
+    });
+    let new = [clicks.0, clicks.1, clicks.2].into_iter().filter(|click| click.as_ref().unwrap().1).count();
+    assert_eq!((new, fixture.claim("box", noon()).len()), (1, 1));
+}
+
+fn opt_in(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
+    let rule = |mail, confirm| {
+        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), per_hour, confirm };
+        Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
+    };
+    let confirm = ConfirmRule { within: WEEK, remind_after };
+    let reminder = remind_after.map(|_| rule(VisitorMail::Reminder, None));
+    let routes = [Route::new("box"), rule(VisitorMail::Confirmation, Some(confirm))];
+    Fixture::with_options(|options| options.channels = routes.into_iter().chain(reminder).collect())
+}
+
+fn noon() -> Timestamp {
+    "2026-11-20T15:00:00Z".parse().unwrap()
+}
+
+impl Fixture {
+    fn state(&self, channel: &str, id: Uuid) -> Option<DeliveryState> {
+        let deliveries: Vec<Delivery> = self.reader().deliveries(id).unwrap();
+        deliveries.into_iter().find(|delivery| delivery.channel == channel).map(|delivery| delivery.state)
+    }
+
+    /// Queues the mails that are due, and returns the number of entries.
+    fn ask(&self, now: Timestamp) -> usize {
+        let channels = self.options.channels.clone();
+        self.runtime.block_on(self.store.change(move |tx| tx.queue_confirmations(now, 9, &channels))).unwrap()
+    }
+
+    /// Sends a queued mail, and returns its token.
+    fn send(&self, channel: &str, id: Uuid, now: Timestamp) -> String {
+        let mut link = None;
+        for claimed in self.claim(channel, now) {
+            if claimed.lease.submission == id {
+                self.record(&claimed, &Outcome::delivered("250"), NextStep::Delivered, now);
+                link = claimed.link;
+            } else {
+                self.record(&claimed, &Outcome::failed(Cause::Deferred, "451"), NextStep::RetryAt(now), now);
+            }
+        }
+        link.expect("it is due, and has a link")
+    }
+
+    fn look(&self, token: &str, now: Timestamp) -> LinkState {
+        let token = LinkToken::parse(token).unwrap();
+        self.runtime.block_on(self.store.change(move |tx| tx.link_state(&token, now))).unwrap()
+    }
+
+    fn confirm(&self, token: &str, now: Timestamp) -> (LinkState, bool) {
+        let (token, channels) = (LinkToken::parse(token).unwrap(), self.options.channels.clone());
+        self.runtime.block_on(self.store.change(move |tx| tx.confirm(&token, now, &channels))).unwrap()
+    }
+}

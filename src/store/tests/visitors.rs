@@ -1,0 +1,213 @@
+//! Mails to visitors: who gets one, how many, and that none counts as a delivery to the team.
+
+use super::*;
+use crate::submission::delivery::Delivery;
+use crate::submission::outcome::Cause;
+use crate::submission::visitor::{VisitorMail, VisitorRule};
+
+const THANKS: &str = VisitorMail::Acknowledgement.name();
+
+#[test]
+fn a_new_clean_message_is_acknowledged_once() {
+    let fixture = acknowledging(100);
+    let message = contact("Hello");
+    let id = fixture.keep_new(&message);
+    assert_eq!(fixture.mail(id).unwrap().state, DeliveryState::Waiting);
+    fixture.keep_again(&later(&message, MILLISECOND), id);
+    assert_eq!(fixture.mails(), 1);
+    // The waitlist has no acknowledgement.
+    assert!(fixture.mail(fixture.keep_new(&waitlist("ada@example.com"))).is_none());
+    // Another message from the same address, or from a variant of it, on the same day.
+    assert!(fixture.mail(fixture.keep_new(&from("ADA+1@Example.com", "two"))).is_none());
+    let next_day = later(&from("ada@example.com", "three"), DAY);
+    assert!(fixture.mail(fixture.keep_new(&next_day)).is_some());
+}
+
+#[test]
+fn a_hundred_messages_from_an_address_are_acknowledged_once() {
+    let fixture = acknowledging(100);
+    let arrivals: Vec<Arrival> = (0..100).map(|n| contact(&n.to_string())).collect();
+    for accepted in fixture.keep_all(&arrivals) {
+        accepted.unwrap();
+    }
+    assert_eq!((fixture.list().len(), fixture.mails()), (100, 1));
+}
+
+#[test]
+fn held_and_suspicious_messages_are_never_acknowledged() {
+    let fixture = acknowledging(100);
+    let held = fixture.keep_new(&contact("held").held_for(&[(Signal::Links, "4 links")]));
+    let verdict = ScreeningVerdict { suspicious: true, ..ScreeningVerdict::default() };
+    let suspicious = Arrival { evidence: Evidence::Verdict(verdict), ..contact("suspicious") };
+    let suspicious = fixture.keep_new(&suspicious);
+    assert!(fixture.editor().release(held, &fixture.options.channels, noon()).unwrap());
+    assert_eq!((fixture.mail(held), fixture.mail(suspicious), fixture.mails()), (None, None, 0));
+    // A repeat that releases a held message is not acknowledged either.
+    let held = fixture.keep_new(&from("eve@example.com", "odd").held_for(&[(Signal::Links, "4 links")]));
+    fixture.keep_again(&from("eve@example.com", "odd"), held);
+    assert_eq!((fixture.status(held), fixture.mails()), (Status::Waiting, 0));
+}
+
+#[test]
+fn a_flood_sends_no_mail() {
+    let fixture = Fixture::with_options(|options| {
+        options.channels = routes(100);
+        options.intake.form_quota = Some(Quota { per_minute: 5, per_hour: 5 });
+        // No flood ends while a test runs.
+        options.intake.flood_ends_after = Duration::from_hours(1);
+    });
+    for n in 0..40 {
+        let arrival = from(&format!("v{n}@example.org"), &n.to_string());
+        fixture.keep_new(&Arrival { received_at: Timestamp::now(), ..arrival });
+    }
+    let held = fixture.list().iter().filter(|one| one.status == Status::Held).count();
+    assert!(held > 30, "{held}");
+    assert_eq!(fixture.mails(), 40 - held);
+}
+
+#[test]
+fn all_visitors_together_get_a_limited_number_of_mails_per_hour() {
+    let fixture = acknowledging(10);
+    let send = |n: u32, minutes: u64| {
+        let arrival = from(&format!("v{n}@example.org"), &n.to_string());
+        let id = fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)));
+        fixture.mail(id).is_some()
+    };
+    let first: Vec<bool> = (0..14).map(|n| send(n, 0)).collect();
+    assert_eq!(first.iter().filter(|sent| **sent).count(), 10, "{first:?}");
+    // A tenth of an hour later, there is room for one more. A mail that was not sent used up nothing.
+    assert_eq!([14, 15].map(|n| send(n, 6)), [true, false]);
+    // After the clock was set back, no mail is delayed for long.
+    assert!(send(16, 24 * 60) && send(17, 0));
+}
+
+#[test]
+fn no_submission_has_the_status_of_its_mail() {
+    let fixture = acknowledging(100);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.finish("box", id, true);
+    assert_eq!((fixture.status(id), fixture.count_of(Status::Waiting)), (Status::Delivered, 0));
+    assert!(!fixture.editor().hold(id, "why", noon()).unwrap(), "the team has it");
+    fixture.finish(THANKS, id, false);
+    assert_eq!((fixture.status(id), fixture.count_of(Status::Parked)), (Status::Delivered, 0));
+    assert_eq!(fixture.count_of(Status::Delivered), 1);
+
+    let other = fixture.keep_new(&from("eve@example.com", "Hi"));
+    fixture.finish(THANKS, other, true);
+    assert_eq!((fixture.status(other), fixture.count_of(Status::Waiting)), (Status::Waiting, 1));
+    assert!(!fixture.runtime.block_on(fixture.store.is_confirmed(other)).unwrap());
+    // A repeat may not rely on the mail: the team's channel has parked the message.
+    fixture.finish("box", other, false);
+    assert_eq!(fixture.status(other), Status::Parked);
+    fixture.keep_new(&later(&from("eve@example.com", "Hi"), MILLISECOND));
+}
+
+#[test]
+fn a_message_without_a_channel_to_the_team_can_still_be_delivered() {
+    let fixture = acknowledging(100);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.finish(THANKS, id, true);
+    fixture.sql("DELETE FROM delivery WHERE channel = 'box'");
+    assert_eq!((fixture.status(id), fixture.count_of(Status::Kept)), (Status::Kept, 1));
+    assert_eq!(fixture.editor().deliver_kept(&fixture.options.channels, noon()).unwrap(), 1);
+    assert_eq!(fixture.status(id), Status::Waiting);
+}
+
+#[test]
+fn sealing_waits_until_the_mail_is_sent_or_has_failed_for_good() {
+    for is_sent in [true, false] {
+        let fixture = acknowledging(100);
+        let id = fixture.keep_new(&contact("Hello"));
+        assert!(!fixture.finish("box", id, true), "the mail needs the address");
+        assert!(!fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
+        let to_be_sealed = || fixture.reader().to_be_sealed(&fixture.options.channels, 9).unwrap().len();
+        assert_eq!(to_be_sealed(), 0);
+        assert!(fixture.finish(THANKS, id, is_sent));
+        assert_eq!(to_be_sealed(), 1);
+        assert!(fixture.runtime.block_on(fixture.store.seal(id, b"sealed".to_vec())).unwrap());
+    }
+}
+
+#[test]
+fn retention_does_not_wait_for_a_mail() {
+    let fixture = acknowledging(100);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.finish("box", id, true);
+    let expired = fixture.store.change(|tx| tx.expire(noon() + DAY * 10, Uuid::nil()));
+    assert_eq!(fixture.runtime.block_on(expired).unwrap().removed, 1);
+}
+
+#[test]
+fn erasing_an_address_forgets_that_it_got_a_mail() {
+    let fixture = acknowledging(100);
+    fixture.keep_new(&from("Ada+x@example.com", "Hello"));
+    assert_eq!(fixture.count("visitor_mail"), 1);
+    let erased = fixture.editor().erase("ada+x@example.com").unwrap();
+    assert_eq!((erased.submissions, erased.deliveries), (1, 1), "the mail has no content");
+    assert_eq!((fixture.count("visitor_mail"), fixture.count("delivery")), (0, 0));
+}
+
+#[test]
+fn addresses_are_forgotten_after_a_day() {
+    let fixture = acknowledging(1000);
+    for n in 0..10 {
+        fixture.keep_new(&from(&format!("v{n}@example.org"), "Hello"));
+    }
+    for n in 10..20 {
+        fixture.keep_new(&later(&from(&format!("v{n}@example.org"), "Hello"), 2 * DAY));
+    }
+    assert_eq!(fixture.count("visitor_mail"), 10);
+}
+
+fn routes(per_hour: u32) -> Vec<Route> {
+    let own_addresses = ["desk@example.com".to_owned()].into();
+    let mail = VisitorMail::Acknowledgement;
+    let rule = VisitorRule { mail, own_addresses, per_hour, confirm: None };
+    let thanks = Route { forms: vec!["contact".to_owned()], visitor: Some(rule), ..Route::new(THANKS) };
+    vec![Route::new("box"), thanks]
+}
+
+fn acknowledging(per_hour: u32) -> Fixture {
+    Fixture::with_options(|options| options.channels = routes(per_hour))
+}
+
+fn from(email: &str, message: &str) -> Arrival {
+    let body = serde_json::json!({"message": message, "email": email, "name": "Ada"});
+    arrival(entry(&CONTACT, &body.to_string()))
+}
+
+fn noon() -> Timestamp {
+    "2026-11-20T15:00:00Z".parse().unwrap()
+}
+
+impl Fixture {
+    fn mail(&self, id: Uuid) -> Option<Delivery> {
+        let deliveries = self.reader().deliveries(id).unwrap();
+        deliveries.into_iter().find(|delivery| delivery.channel == THANKS)
+    }
+
+    /// The number of mails to visitors that were queued.
+    fn mails(&self) -> usize {
+        let channels = self.reader().channels().unwrap();
+        let thanks = channels.iter().find(|channel| channel.name == THANKS);
+        thanks.map_or(0, |channel| channel.deliveries.iter().map(|(_, count)| count).sum())
+    }
+
+    fn count_of(&self, status: Status) -> usize {
+        self.reader().count(&Filter { status: Some(status), ..Filter::default() }).unwrap()
+    }
+
+    /// Claims a delivery, and records that it succeeded or was refused for good. Returns whether the
+    /// submission is settled.
+    fn finish(&self, channel: &str, id: Uuid, succeeds: bool) -> bool {
+        let claimed = self.claim(channel, noon());
+        let lease = claimed.into_iter().map(|claimed| claimed.lease).find(|lease| lease.submission == id);
+        let (outcome, next) = if succeeds {
+            (Outcome::delivered("250"), NextStep::Delivered)
+        } else {
+            (Outcome::failed(Cause::Refused, "550"), NextStep::Parked)
+        };
+        let recorded = self.store.record(lease.expect("it was due"), outcome, next, noon());
+        self.runtime.block_on(recorded).unwrap()
+    }
+}

@@ -1,0 +1,166 @@
+//! Mails to visitors: what they are for, and which addresses get them.
+//!
+//! A mail to a visitor is a delivery through a channel of its own, whose name begins with [`PREFIX`]. It
+//! never counts as a delivery to the team.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::forms::email::Mailbox;
+
+/// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
+pub const PREFIX: &str = "visitor:";
+
+named_enum! {
+    /// The purpose of a mail to a visitor. The name is the name of its channel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum VisitorMail {
+        /// Thanks for a submission, sent once it has been processed.
+        Acknowledgement = "visitor:acknowledgement",
+        /// Asks a visitor to confirm the address.
+        Confirmation = "visitor:confirmation",
+        /// Asks once more.
+        Reminder = "visitor:reminder",
+    }
+}
+
+/// Whether a channel's deliveries go to visitors instead of the team.
+pub fn is_visitor_channel(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// When a mail is sent to a visitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisitorRule {
+    pub mail: VisitorMail,
+    /// Addresses of the operator, in lower case, which get no such mail: each would be answered in turn.
+    pub own_addresses: Arc<[String]>,
+    /// The maximum number of mails per hour to all visitors, so that an attacker cannot flood third
+    /// parties through this server.
+    pub per_hour: u32,
+    /// Set for [`VisitorMail::Confirmation`].
+    pub confirm: Option<ConfirmRule>,
+}
+
+/// How visitors confirm their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmRule {
+    /// How long a link can be used.
+    pub within: Duration,
+    /// The time between the mail and the reminder; `None` for no reminder.
+    pub remind_after: Option<Duration>,
+}
+
+impl VisitorRule {
+    /// Whether a visitor's address may get mail. Refuses addresses of programs, because a reply could start a
+    /// loop; addresses of the operator; and addresses that a mail server could relay elsewhere or deliver on
+    /// its own machine: address literals, domains without a dot, quoted local parts, `%` and `!`.
+    pub fn permits(&self, email: &str) -> bool {
+        let Some(mailbox) = Mailbox::parse(email) else { return false };
+        let (local, domain) = (mailbox.local().to_ascii_lowercase(), mailbox.domain());
+        let is_plain = !local.contains(['"', '%', '!']) && !domain.starts_with('[') && domain.contains('.');
+        let name = local.split('+').next().unwrap_or_default();
+        let of_program = PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
+            || name.starts_with("owner-")
+            || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end));
+        let is_own = self.own_addresses.iter().any(|own| *own == mailbox_key(email));
+        is_plain && !of_program && !is_own
+    }
+}
+
+/// Local parts of addresses that programs read, without `-`, `_` and `.`.
+const PROGRAMS: [&str; 14] = [
+    "mailerdaemon",
+    "postmaster",
+    "hostmaster",
+    "abuse",
+    "noreply",
+    "noreplies",
+    "donotreply",
+    "bounce",
+    "bounces",
+    "majordomo",
+    "listserv",
+    "mailman",
+    "daemon",
+    "root",
+];
+
+/// The address in lower case and without a subaddress (`+…`), so that all variants of an address that usually
+/// share a mailbox are equal.
+pub fn mailbox_key(email: &str) -> String {
+    let email = email.to_lowercase();
+    match email.rsplit_once('@') {
+        Some((local, domain)) if !local.starts_with('"') => {
+            let name = local.split('+').next().filter(|name| !name.is_empty()).unwrap_or(local);
+            format!("{name}@{domain}")
+        }
+        _ => email,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_the_operator_and_odd_addresses_get_no_mail() {
+        check(
+            true,
+            &["ada@example.com", "Ada+tag@mail.example.com", "noreply.fan@example.com", "a.b@x.example"],
+        );
+        check(
+            false,
+            &[
+                "not an address",
+                "ada@[192.0.2.1]",
+                "ada@[IPv6:::1]",
+                "root@localhost",
+                "ada@localhost",
+                "\"ada\"@example.com",
+                "\"a@b\"@example.com",
+                "victim%example.org@example.com",
+                "example.org!victim@example.com",
+                "MAILER-DAEMON@example.com",
+                "no-reply@example.com",
+                "No_Reply+1@example.com",
+                "do.not.reply@example.com",
+                "postmaster@example.com",
+                "list-request@example.com",
+                "owner-list@example.com",
+                "list-bounces@example.com",
+                "desk@example.com",
+                "Desk+loop@Example.com",
+            ],
+        );
+    }
+
+    #[test]
+    fn variants_of_an_address_have_one_key() {
+        for email in ["ada@example.com", "ADA@Example.COM", "ada+1@example.com", "Ada+x+y@example.com"] {
+            assert_eq!(mailbox_key(email), "ada@example.com", "{email}");
+        }
+        for (email, key) in [("+x@example.com", "+x@example.com"), ("\"a+b\"@x.example", "\"a+b\"@x.example")]
+        {
+            assert_eq!(mailbox_key(email), key);
+        }
+    }
+
+    #[test]
+    fn channels_of_visitors_are_told_by_their_names() {
+        assert!(VisitorMail::ALL.iter().all(|mail| is_visitor_channel(mail.name())));
+        assert!(!is_visitor_channel("visitor"));
+    }
+
+    fn check(permitted: bool, addresses: &[&str]) {
+        let rule = VisitorRule {
+            mail: VisitorMail::Acknowledgement,
+            own_addresses: ["desk@example.com".to_owned()].into(),
+            per_hour: 1,
+            confirm: None,
+        };
+        for email in addresses {
+            assert_eq!(rule.permits(email), permitted, "{email}");
+        }
+    }
+}
