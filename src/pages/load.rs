@@ -32,7 +32,7 @@ use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::path_registry::{LinkUse, PathRegistry, check_links};
-use super::plain_page::{insert_plain_pages, plain_form_page};
+use super::plain_page::{insert_plain_pages, plain_form_page, thanks_texts};
 use super::prebuilt::{self, BuildCache, Prebuilt};
 use super::redirects::{self, CompiledRedirects};
 use super::search::{self, SearchCache, SearchDocument};
@@ -225,7 +225,7 @@ impl LoadCache {
         );
         report_missing_home_pages(&mut names, &invalid, &languages, &mut faults);
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
-        add_thanks_pages(options.html_posts, &mut documents, &languages, &mut names, &mut faults);
+        add_thanks_pages(options, &mut documents, &languages, &mut names, &mut faults);
         let mut catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
         catalog.pages.extend(invalid);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
@@ -480,19 +480,19 @@ fn form_without_answers(form: &str) -> Fault {
 /// Generates the thank-you page of each language, unless its path is in use, if forms work without
 /// JavaScript.
 fn add_thanks_pages(
-    html_posts: bool,
+    options: &PagesOptions,
     documents: &mut Vec<Document>,
     languages: &[Language],
     names: &mut PathRegistry,
     faults: &mut Vec<Fault>,
 ) {
     let updated = documents.iter().map(|document| document.updated).max().unwrap_or_default();
-    for (index, language) in languages.iter().enumerate().filter(|_| html_posts) {
+    for (index, language) in languages.iter().enumerate().filter(|_| options.html_posts) {
         let path = format!("{}{THANKS}", language.prefix);
         if names.has_path(&path) || names.has_path(&path::twin_path(&path)) {
             continue;
         }
-        let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
+        let (title, text) = thanks_texts(language, options);
         let mut document = Document::new_generated(index, &path, PageKind::Page, title, text, updated);
         document.front_matter.unlisted = true;
         let href =

@@ -73,7 +73,7 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     let style = BUILT_IN.iter().find_map(|(name, text)| (*name == "style.css").then_some(*text));
     let style = style.unwrap_or_default().to_owned();
     site.insert_resource(STYLE, File::new("text/css; charset=utf-8", Cache::Revalidate, style));
-    let (title, text) = (language.words.get("thanks_title"), language.words.get("thanks_message"));
+    let (title, text) = thanks_texts(language, options);
     let page =
         context! { title, head_title => title, description => text, language => language.tag.as_str() };
     let Ok(html) = render(page, language, options, &[]) else { return };
@@ -90,6 +90,12 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
         };
         site.insert_page(THANKS, page, None);
     }
+}
+
+/// The title and the text of the thank-you page, which both forms share.
+pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
+    let text = if options.confirms_waitlist { "thanks_message_confirm" } else { "thanks_message" };
+    (language.words.get("thanks_title"), language.words.get(text))
 }
 
 fn render(

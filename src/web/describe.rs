@@ -9,7 +9,7 @@ use super::get_page::{API, choose};
 use super::response::{HttpResponse, add_security_headers, bad_request};
 use crate::forms::FORMS;
 use crate::pages::negotiate::{Encoding, Media};
-use crate::pages::{File, Site, SiteEntry, path};
+use crate::pages::{CONFIRM_PATH, File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
@@ -75,7 +75,8 @@ pub struct Description {
     pub read_only: RecordedResponse,
     /// The response to a path that other servers may interpret differently.
     pub ambiguous: RecordedResponse,
-    /// Paths of the forms' endpoints, which only this server can serve.
+    /// Paths that only this server can serve: the forms' endpoints, and the links that confirm addresses. A
+    /// path that ends with a slash stands for all paths below it.
     pub endpoints: Vec<&'static str>,
 }
 
@@ -104,7 +105,11 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
         missing_in: missing_in.collect(),
         unknown_endpoint: recorder.record_response_to(&no_endpoint, true, None, Encoding::Identity),
         ambiguous: recorder.record(bad_request(&ambiguous)),
-        endpoints: FORMS.iter().map(|form| form.path).collect(),
+        endpoints: FORMS
+            .iter()
+            .map(|form| form.path)
+            .chain(site.confirms_waitlist.then_some(CONFIRM_PATH))
+            .collect(),
         urls,
     }
 }

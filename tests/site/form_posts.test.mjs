@@ -3,9 +3,9 @@ import { after, before, describe, test } from 'node:test';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
-import { launch, watch } from './support/browser.mjs';
+import { findViolations, launch, watch } from './support/browser.mjs';
 import { none } from './support/list.mjs';
-import { packages, screenshots } from './support/paths.mjs';
+import { screenshots } from './support/paths.mjs';
 import { markdown, startScratch } from './support/scratch.mjs';
 
 const WIDTHS = [390, 1440];
@@ -74,9 +74,7 @@ async function audit(page, width) {
         ? route.fulfill({ contentType: 'text/html; charset=utf-8', body: html })
         : route.continue());
     await copy.goto(`${server.origin}/copy`, { waitUntil: 'load' });
-    await copy.addScriptTag({ path: packages.resolve('axe-core/axe.min.js') });
-    const { violations } = await copy.evaluate(() => globalThis.axe.run());
-    none(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`), 'axe complained');
+    none(await findViolations(copy), 'axe complained');
   } finally {
     await context.close();
   }

@@ -362,7 +362,12 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));
     let security: Vec<String> = security.map(with_value).collect();
     let form = |endpoint: &&str| {
-        let values = [("endpoint", (*endpoint).to_owned()), ("forwarding", forwarding_directives(options))];
+        let modifier = if endpoint.ends_with('/') { "^~" } else { "=" };
+        let values = [
+            ("modifier", modifier.to_owned()),
+            ("endpoint", (*endpoint).to_owned()),
+            ("forwarding", forwarding_directives(options)),
+        ];
         fill_template(include_str!("nginx/form.conf").trim_end(), &values)
     };
     let response =

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Export, awkward_site, build, said, serve};
+use super::{ENVIRONMENT, Export, awkward_site, build, said, serve};
 use crate::support::channel_site::until;
 use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, example_site};
@@ -358,6 +358,36 @@ fn nginx_passes_the_clients_address_with_forms() {
 #[ignore = "needs nginx: scripts/test door"]
 fn nginx_passes_the_clients_address_in_forwarded() {
     check_forms("forwarded", "for=");
+}
+
+#[test]
+#[ignore = "needs nginx: scripts/test door"]
+fn nginx_forwards_links_that_confirm_addresses() {
+    let site = awkward_site();
+    let text = "---\nsubject: Please confirm\n---\n{confirm_link}\n";
+    std::fs::create_dir_all(site.path().join("mails")).expect("a folder");
+    std::fs::write(site.path().join("mails/confirm.md"), text).expect("it can be written");
+    let path = site.path().join("frontdesk.toml");
+    let config = std::fs::read_to_string(&path).expect("a configuration");
+    let more = "\n[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\ntls = \"none\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
+    std::fs::write(path, config + more).expect("it can be written");
+    let asks = [("FRONTDESK_FORMS__WAITLIST__CONFIRM", "mails/confirm.md")];
+    let server = TestServer::with(site.path(), &[&ENVIRONMENT[..], &asks].concat());
+    let replica = server.address.to_string();
+    let export = Export::with(site.path(), &["--replica", &replica], &asks);
+    assert_eq!(export.manifest["endpoints"][2], "/_frontdesk/confirm/");
+    let nginx = Nginx::start(&export.path());
+    for method in ["GET", "POST"] {
+        let path = "/_frontdesk/confirm/damaged";
+        let mut connection = Connection::open(nginx.address);
+        let answer = connection.request(method, path, &[], b"").expect("an answer");
+        let expected = server.request(method, path, &[], b"");
+        assert_eq!((answer.status, said(&answer)), (404, said(&expected)), "{method}");
+        assert!(answer.text().contains("This link is not valid"), "{}", answer.text());
+        assert_eq!(answer.body, expected.body);
+    }
+    let style = Connection::open(nginx.address).request("GET", "/_frontdesk/forms.js", &[], b"");
+    assert_eq!(style.expect("an answer").status, 200);
 }
 
 /// Sends forms through nginx to a server that reads the client address from `header`, in which `parameter`

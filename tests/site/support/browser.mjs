@@ -1,5 +1,6 @@
 // Debian's Chromium, driven by playwright-core.
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { packages } from './paths.mjs';
 
 const executablePath = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium';
@@ -52,4 +53,11 @@ export async function watch(page, origin, trouble = []) {
     if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) trouble.push(`request to ${url}`);
   });
   return trouble;
+}
+
+/** What axe finds on a page with JavaScript: one line for each violation, with its elements. */
+export async function findViolations(page) {
+  await page.evaluate(await readFile(packages.resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }
