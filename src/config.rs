@@ -281,6 +281,12 @@ impl Config {
             }
         }
         pages.confirms_waitlist = visitor_keys.confirm.is_some();
+        r.warn_if(
+            pages.confirms_waitlist && base_url.is_empty() && tls::acme_base_url(&web.tls).is_none(),
+            "base_url",
+            "`base_url` is not set, so the links in mails to visitors point to the address that the server listens on",
+            "set it to the site's public address, such as \"https://www.example.com\"",
+        );
         let visitor_channels = visitor::read_channels(r, folder, &visitor_keys, &channels, &pages);
         let route = |channel: &ChannelOptions| {
             let route = channel.route();
@@ -729,6 +735,13 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             "off",
             "How long held submissions are kept, such as \"30d\", counted from when they were held; \"off\" \
              keeps them until you release or discard them.",
+            retention(),
+        ),
+        retention_unconfirmed: r.get(
+            "store.retention_unconfirmed",
+            "off",
+            "How long waitlist entries are kept after the link that confirms their address has expired, such as \
+             \"30d\"; \"off\" keeps them like held submissions.",
             retention(),
         ),
         recipient: r.get(

@@ -16,8 +16,9 @@ CREATE TABLE confirmation (
     mail_at      bigint,
     reminds      integer NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)),
     mailed_at    bigint,
-    confirmed_at bigint
+    confirmed_at bigint,
+    low_priority integer NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1))
 );
 
-CREATE INDEX confirmation_open ON confirmation (submission) WHERE state = 'open';
-CREATE INDEX confirmation_mail ON confirmation (mail_at) WHERE mail_at IS NOT NULL;
+CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';
+CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) WHERE mail_at IS NOT NULL;

@@ -210,12 +210,13 @@ CREATE TABLE confirmation (
     expires_at   INTEGER NOT NULL,                               -- when the link in the last mail expires
     mail_at      INTEGER,                                        -- when the next mail is due
     reminds      INTEGER NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)), -- whether that mail is the reminder
-    mailed_at    INTEGER,                                        -- when the last mail, other than the reminder, was queued
-    confirmed_at INTEGER
+    mailed_at    INTEGER,                                        -- when an attempt to send the mail, not the reminder, last began
+    confirmed_at INTEGER,
+    low_priority INTEGER NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1)) -- whether the network had sent many entries
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX confirmation_open ON confirmation (submission) WHERE state = 'open';
-CREATE INDEX confirmation_mail ON confirmation (mail_at) WHERE mail_at IS NOT NULL;
+CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';
+CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) WHERE mail_at IS NOT NULL;
 
 -- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS

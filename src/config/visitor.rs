@@ -32,8 +32,8 @@ impl VisitorKeys {
         let per_hour = r.get(
             "forms.visitor_mails_per_hour",
             "300",
-            "How many mails visitors get per hour, all together. Beyond it, they get none; their submissions are \
-             delivered as usual.",
+            "How many mails of each kind visitors get per hour, all together. Beyond it, messages are delivered \
+             without an acknowledgement, and mails that ask for a confirmation wait.",
             value::count(1..=100_000),
         );
         let rule = ConfirmRule { within: 7 * DAY, remind_after: None };
@@ -181,12 +181,12 @@ impl MailSource<'_> {
         let place = self.path.strip_prefix(self.folder).unwrap_or(self.path).display().to_string();
         let known: Vec<Placeholder<'_>> =
             known.into_iter().chain(asks.then_some((CONFIRM_LINK, None))).collect();
-        if asks && !text.contains(&format!("{{{CONFIRM_LINK}}}")) {
-            let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
-            r.report(fault.hint("the visitor opens this link to confirm the address"));
-            return None;
-        }
         match parse_mail(&place, &text, &self.pages.language, &known) {
+            Ok(mail) if asks && !mail.text.contains(&format!("{{{CONFIRM_LINK}}}")) => {
+                let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
+                r.report(fault.hint("the visitor opens this link to confirm the address"));
+                None
+            }
             Ok(mail) => Some(MailText {
                 subject: mail.subject,
                 from_name: mail.from_name,

@@ -10,7 +10,7 @@ use super::notification::{Notification, Topic};
 use crate::store::disk::{MinFree, Shortage};
 use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
-use crate::submission::visitor::{PREFIX, is_visitor_channel};
+use crate::submission::visitor::{VisitorMail, is_visitor_channel};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Digest {
     /// Set if the file system that holds the inbox is nearly full.
     pub shortage: Option<Shortage>,
     pub held: usize,
+    /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour ago.
+    pub unasked: usize,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     pub channels: Vec<ChannelState>,
@@ -33,7 +35,7 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 /// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
 /// than half an hour.
 const MANY_FAILURES: u32 = 4;
-/// The digest reports refused mails to visitors from this number on, if they are the majority.
+/// The digest reports refused mails to visitors from this number on, if they are more than a fifth.
 const MANY_REFUSED: usize = 3;
 
 impl Digest {
@@ -45,12 +47,18 @@ impl Digest {
         now: Timestamp,
     ) -> Result<Digest, StoreError> {
         let queue = inbox.queue()?;
+        let long_ago = now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN);
         Ok(Digest {
             shortage: Shortage::check(place, min_free),
             held: queue.held,
+            unasked: if queue.unasked_since.is_some_and(|since| since < long_ago) {
+                queue.unasked
+            } else {
+                0
+            },
             set_aside: queue.set_aside,
             channels: inbox.channels()?,
-            overdue: inbox.overdue(now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN))?,
+            overdue: inbox.overdue(long_ago)?,
             failing: inbox.failing(MANY_FAILURES)?,
         })
     }
@@ -69,6 +77,14 @@ impl Digest {
                 "{submissions} {are} held until you release or discard {them} (frontdesk inbox list --status held)."
             ));
         }
+        if self.unasked > 0 {
+            let (entries, have) = if self.unasked == 1 { ("entry", "has") } else { ("entries", "have") };
+            lines.push(format!(
+                "{} waitlist {entries} {have} been waiting for the mail in which the visitor confirms the address: \
+                 `forms.visitor_mails_per_hour` is used up (frontdesk inbox list --status unconfirmed).",
+                self.unasked
+            ));
+        }
         if self.set_aside > 0 {
             let (submissions, are) = counted(self.set_aside, "submission", "submissions");
             lines.push(format!(
@@ -78,14 +94,15 @@ impl Digest {
         }
         for channel in &self.channels {
             let name = &channel.name;
-            if is_visitor_channel(name) {
-                lines.extend(line_about_visitor_mail(channel));
-                continue;
-            }
             let of_channel = |counts: &[(String, usize)]| {
                 let (_, n) = counts.iter().find(|(other, _)| other == name)?;
                 Some(counted(*n, "delivery", "deliveries"))
             };
+            if is_visitor_channel(name) {
+                let late = of_channel(&self.overdue).or_else(|| of_channel(&self.failing));
+                lines.extend(line_about_visitor_mail(channel, late.is_some()));
+                continue;
+            }
             match &channel.obstacle {
                 Some(obstacle) if obstacle.off => lines.push(format!(
                     "Channel \"{name}\" has been switched off since {:.0}: its receiver replied that it is gone for good. Once it is back, or its address \
@@ -144,23 +161,32 @@ impl Digest {
 }
 
 /// A sentence if a channel to visitors does not work. A few refused mails are normal, because visitors
-/// mistype their addresses.
-fn line_about_visitor_mail(channel: &ChannelState) -> Option<String> {
-    let mail = channel.name.trim_start_matches(PREFIX);
-    if let Some(obstacle) = &channel.obstacle {
-        return Some(format!(
-            "Mails to visitors ({mail}) have been failing since {:.0} (frontdesk inbox stats shows the mail server's reply). Submissions still reach you.",
-            obstacle.since
-        ));
-    }
+/// mistype their addresses. `is_late` says whether mails are overdue, or failed repeatedly.
+fn line_about_visitor_mail(channel: &ChannelState, is_late: bool) -> Option<String> {
+    let name = &channel.name;
+    let effect = if *name == VisitorMail::Acknowledgement.name() {
+        "Submissions still reach you."
+    } else {
+        "Waitlist entries reach you only after the visitor has confirmed the address, or after you release them."
+    };
     let [parked, delivered] =
         [DeliveryState::Parked, DeliveryState::Delivered].map(|state| channel.count(state));
-    (parked >= MANY_REFUSED && parked > delivered).then(|| {
-        format!(
-            "The mail server has refused {parked} mails to visitors ({mail}), more than it has accepted: may it send to any address              (frontdesk inbox list --channel {})? Submissions still reach you.",
-            channel.name
-        )
-    })
+    let problem = match &channel.obstacle {
+        Some(obstacle) => format!(
+            "Mails to visitors ({name}) have been failing since {:.0} (frontdesk inbox stats shows the mail server's reply).",
+            obstacle.since
+        ),
+        None if parked >= MANY_REFUSED && parked * 4 > delivered => format!(
+            "The mail server has refused {parked} mails to visitors ({name}) and accepted {delivered}: may it send to any address \
+             (frontdesk inbox list --channel {name})?",
+        ),
+        None if is_late => format!(
+            "Mails to visitors ({name}) have been waiting for more than an hour or have failed repeatedly \
+             (frontdesk inbox list --channel {name}).",
+        ),
+        None => return None,
+    };
+    Some(format!("{problem} {effect}"))
 }
 
 /// The notification that submissions are being held because of floods. Its id is derived from the hour, so
@@ -239,12 +265,16 @@ mod tests {
         let digest = Digest {
             shortage: Some(Shortage { space, reserve: 1 << 30 }),
             held: 2,
+            unasked: 3,
             set_aside: 1,
             channels: vec![
                 channel("crm", Some(false), 0),
                 channel("mail", None, 1),
                 channel("old", Some(true), 3),
                 channel("renamed", None, 0),
+                channel("visitor:acknowledgement", Some(false), 0),
+                channel("visitor:confirmation", None, 3),
+                channel("visitor:reminder", None, 2),
             ],
             // The digest already reports that `crm` is failing, so it omits these counts for `crm`.
             overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
@@ -254,6 +284,7 @@ mod tests {
         let begin = [
             "Only 1.0 MiB of 1.0 TiB is free on the inbox's disk",
             "2 submissions are held",
+            "3 waitlist entries have been waiting for the mail in which the visitor confirms the address",
             "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"mail\" failed repeatedly and are still being retried",
@@ -261,6 +292,8 @@ mod tests {
             "Channel \"old\" has been switched off since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"old\" are parked",
             "2 deliveries for channel \"renamed\" should have been tried more than an hour ago",
+            "Mails to visitors (visitor:acknowledgement) have been failing since 2026-11-20T06:00:00Z",
+            "The mail server has refused 3 mails to visitors (visitor:confirmation) and accepted 7",
         ];
         assert_eq!(lines.len(), begin.len(), "{lines:#?}");
         for (line, begin) in lines.iter().zip(begin) {

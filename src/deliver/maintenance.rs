@@ -47,6 +47,9 @@ pub struct MaintenanceOptions {
     pub retention: Option<Duration>,
     /// How long submissions can be held before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
+    /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
+    /// `retention_held` removes them.
+    pub retention_unconfirmed: Option<Duration>,
     /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,
     /// `store.min_free`: the digest warns when less than twice this reserve is free.
@@ -70,8 +73,10 @@ impl Maintenance {
     pub async fn run(&self) {
         let options = &self.options;
         // The previous process may have ended before it truncated the log.
-        let mut log_is_stale =
-            options.recipient.is_some() || options.retention.is_some() || options.retention_held.is_some();
+        let mut log_is_stale = [options.retention, options.retention_held, options.retention_unconfirmed]
+            .iter()
+            .any(Option::is_some)
+            || options.recipient.is_some();
         self.warn_about_removed_channels().await;
         // Scanning the inbox is slow, so sealing a submission triggers only a truncation of the log, not a
         // full run.
@@ -85,11 +90,13 @@ impl Maintenance {
                 if is_time && clock.runs_evenly(Instant::now(), now) {
                     log_is_stale |= self.remove_expired(now).await? > 0;
                     log_is_stale |= self.remove_long_held(now).await? > 0;
+                    log_is_stale |= self.remove_unconfirmed(now).await? > 0;
                     remove_old_view_counts(&self.store, now).await?;
                 }
                 if is_time {
                     log_is_stale |= self.seal_settled().await? > 0;
                     remove_old_refusal_counts(&self.store, now).await?;
+                    self.tidy_visitor_mails(now).await?;
                 }
                 if log_is_stale {
                     log_is_stale = !self.store.truncate_wal().await?;
@@ -177,13 +184,36 @@ impl Maintenance {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
         let mut removed = 0;
-        while let more @ 1.. = self.store.change(move |tx| tx.expire_held(before)).await? {
+        while let more @ 1.. = self.store.change(move |tx| tx.expire_held(before, now)).await? {
             removed += more;
         }
         if removed > 0 {
             tracing::info!(removed, "removed submissions held for longer than `store.retention_held`");
         }
         Ok(removed)
+    }
+
+    async fn remove_unconfirmed(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let before = self.options.retention_unconfirmed.and_then(|age| now.checked_sub(age).ok());
+        let Some(before) = before else { return Ok(0) };
+        let mut removed = 0;
+        while let more @ 1.. = self.store.change(move |tx| tx.expire_unconfirmed(before)).await? {
+            removed += more;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed unconfirmed entries as `store.retention_unconfirmed` says");
+        }
+        Ok(removed)
+    }
+
+    async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
+        let channels = self.store.channels.load_full();
+        loop {
+            let channels = channels.clone();
+            if !self.store.change(move |tx| tx.tidy_visitor_mails(now, &channels)).await? {
+                return Ok(());
+            }
+        }
     }
 
     /// Seals submissions that were not sealed right after their last delivery, because the process ended

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
 use crate::submission::delivery::{DeliveryState, Route};
+use crate::submission::visitor::is_visitor_channel;
 use crate::submission::{Status, Submission};
 
 /// The reason of a hold for which the operator gives none.
@@ -77,10 +78,11 @@ impl<'a> Changes<'a> {
             return Ok(if self.exists(id)? { unchanged } else { Held::Missing });
         }
         let deliveries = self.reader.deliveries(id)?;
-        let states = deliveries.iter().map(|delivery| delivery.state);
-        let gone =
-            states.filter(|state| matches!(state, DeliveryState::Delivered | DeliveryState::Sending)).count();
-        Ok(Held::Held { gone, deliveries: deliveries.len() })
+        let to_team = deliveries.iter().filter(|delivery| !is_visitor_channel(&delivery.channel));
+        let states: Vec<DeliveryState> = to_team.map(|delivery| delivery.state).collect();
+        let is_gone =
+            |state: &&DeliveryState| matches!(state, DeliveryState::Delivered | DeliveryState::Sending);
+        Ok(Held::Held { gone: states.iter().filter(is_gone).count(), deliveries: states.len() })
     }
 
     /// Releases a held submission to the channels that are configured now.

@@ -157,6 +157,8 @@ struct Screened {
     row: PendingRow,
     candidate: Candidate,
     verdict: ScreeningVerdict,
+    /// Whether the entry is held only because its form asks for confirmations.
+    is_held_for_opt_in: bool,
 }
 
 impl Screened {
@@ -190,8 +192,8 @@ impl Screened {
         };
         // An unconfirmed submission is not delivered with a mark, and a suspicious one gets no mail: hold it.
         let needs_confirmation = !row.is_sealed && store::confirm_rule(channels, row.form()?).is_some();
-        let verdict =
-            ScreeningVerdict { hold: verdict.hold || needs_confirmation && verdict.suspicious, ..verdict };
+        let is_held_for_opt_in = needs_confirmation && verdict.suspicious && !verdict.hold;
+        let verdict = ScreeningVerdict { hold: verdict.hold || is_held_for_opt_in, ..verdict };
         let candidate = Candidate {
             needs_confirmation,
             id: row.id,
@@ -206,7 +208,7 @@ impl Screened {
             is_held: verdict.hold,
             is_suspicious: verdict.suspicious,
         };
-        Ok(Screened { row, candidate, verdict })
+        Ok(Screened { row, candidate, verdict, is_held_for_opt_in })
     }
 
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
@@ -214,12 +216,16 @@ impl Screened {
         if hold == HoldCause::Flood {
             verdict = verdict.in_flood();
         }
+        let mut because = verdict.because();
+        if self.is_held_for_opt_in {
+            because += "; a suspicious entry is not asked to confirm its address";
+        }
         NewSubmission {
             row: &self.row,
             content: stored_content_hash(&self.candidate, store::day(self.candidate.received_at)),
             hold,
             rank,
-            held_because: (hold != HoldCause::None).then(|| verdict.because()),
+            held_because: (hold != HoldCause::None).then_some(because),
             score: verdict.score,
             reasons: verdict.reasons,
             is_suspicious: verdict.suspicious,
@@ -274,7 +280,14 @@ fn acknowledge(
         let fields = row.fields()?;
         let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") else { continue };
         let at = row.received_at.min(latest);
-        let request = MailRequest { mail, submission: row.id, form, email, rank: new.rank, at };
+        let request = MailRequest {
+            mail,
+            submission: row.id,
+            form,
+            email,
+            low_priority: store::is_high_volume(new.rank),
+            at,
+        };
         fates.push(tx.queue_visitor_mail(&request, channels)?);
     }
     Ok(fates)

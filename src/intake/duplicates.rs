@@ -134,7 +134,9 @@ fn decide_one(
     let has_original = original.is_some();
     let mut counted = None;
     if let Some(original) = original.filter(|original| is_repeat(candidate, original)) {
-        if matches!(original.hold, HoldCause::None | HoldCause::Unconfirmed) || candidate.is_held {
+        // Without a confirmation, the repeat would be delivered if it were new, so it releases the original.
+        let awaits_confirmation = original.hold == HoldCause::Unconfirmed && candidate.needs_confirmation;
+        if original.hold == HoldCause::None || awaits_confirmation || candidate.is_held {
             count_repeat(candidate, original, rates, decision);
             return Fate::Repeat(original.id);
         }
@@ -195,8 +197,9 @@ fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, d
 /// Counts a repeat that releases the held original, or leaves it held until a flood ends.
 fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
-    // A later copy must not mark a submission as suspicious if only a flood holds it.
-    let was_clean = original.hold == HoldCause::Flood && !original.is_suspicious;
+    // A later copy must not mark a submission as suspicious if screening has found nothing.
+    let was_clean =
+        matches!(original.hold, HoldCause::Flood | HoldCause::Unconfirmed) && !original.is_suspicious;
     original.is_suspicious = candidate.is_suspicious && !was_clean;
     let was_screened = original.hold == HoldCause::Screening;
     original.hold = if load.is_flood { HoldCause::Flood } else { HoldCause::None };
@@ -217,7 +220,7 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {
-            // Once the address is confirmed, the original is delivered.
+            // The original is delivered once the address is confirmed, or by the repeat; see `decide_one`.
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,

@@ -41,8 +41,9 @@ const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
-/// The minimum time between two log entries about mails to visitors that were skipped.
-const SKIP_LOG_INTERVAL: Duration = Duration::from_hours(1);
+/// The minimum time between two log entries about the limit of mails to visitors: an attacker can use it up again
+/// and again.
+const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Counts of submissions since the process started.
 #[derive(Default)]
@@ -85,7 +86,7 @@ impl Processor {
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             announced_at: None,
-            skips_logged_at: None,
+            limit_logged_at: None,
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -116,8 +117,8 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
-    /// When it was last logged that mails to visitors were skipped.
-    skips_logged_at: Option<Instant>,
+    /// When it was last logged that the limit of mails to visitors is used up.
+    limit_logged_at: Option<Instant>,
 }
 
 impl ProcessorThread {
@@ -173,19 +174,32 @@ impl ProcessorThread {
         }
         loop {
             let channels = channels.clone();
-            let examined = self.store.change_blocking(move |tx| {
-                let examined = tx.queue_confirmations(Timestamp::now(), MAX_RELEASED, &channels)?;
-                if examined > 0 {
+            let mails = self.store.change_blocking(move |tx| {
+                let mails = tx.queue_confirmations(Timestamp::now(), MAX_RELEASED, &channels)?;
+                if mails.queued > 0 {
                     tx.announce()?;
                 }
-                Ok(examined)
+                Ok(mails)
             })?;
-            if examined > 0 {
+            if mails.queued > 0 {
                 self.store.events().queued.notify_one();
             }
-            if examined < MAX_RELEASED || self.store.is_busy() {
+            if mails.is_limited {
+                self.log_limit("the mails that ask them to confirm their addresses wait");
+            }
+            if !mails.has_more || self.store.is_busy() {
                 return Ok(());
             }
+        }
+    }
+
+    fn log_limit(&mut self, effect: &'static str) {
+        if self.limit_logged_at.is_none_or(|at| at.elapsed() >= LIMIT_LOG_INTERVAL) {
+            self.limit_logged_at = Some(Instant::now());
+            tracing::warn!(
+                effect,
+                "visitors get no more mail for now: `forms.visitor_mails_per_hour` is used up"
+            );
         }
     }
 
@@ -284,13 +298,7 @@ impl ProcessorThread {
         self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
         if processed.skipped_mails > 0 {
             self.counts.skipped_mails.fetch_add(processed.skipped_mails as u64, Relaxed);
-            // Log this once an hour, because an attacker can cause it again and again.
-            if self.skips_logged_at.is_none_or(|at| at.elapsed() >= SKIP_LOG_INTERVAL) {
-                self.skips_logged_at = Some(Instant::now());
-                tracing::warn!(
-                    "visitors get no more mail for now: `forms.visitor_mails_per_hour` is used up; their submissions are delivered as usual"
-                );
-            }
+            self.log_limit("their submissions are delivered without an acknowledgement");
         }
         if processed.in_flood > 0 {
             self.is_flooded = true;

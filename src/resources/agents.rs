@@ -41,6 +41,12 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
          | 429 | Too many requests or bytes; `Retry-After` says after how many seconds to try again | `{\"error\": \"…\"}` |\n\
          | 500 | Nothing was kept; try again | `{\"error\": \"…\"}` |\n\n",
     );
+    if options.confirms_waitlist {
+        text.push_str(
+            "A waitlist request counts once its address is confirmed: its owner gets a mail with a link, and only \
+             a person should follow it.\n\n",
+        );
+    }
     if let Some((minute, hour)) = resources.quotas {
         let _ = write!(
             text,

@@ -33,9 +33,10 @@ pub fn is_visitor_channel(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorRule {
     pub mail: VisitorMail,
-    /// Addresses of the operator, in lower case, which get no such mail: each would be answered in turn.
+    /// Addresses of the operator, in lower case, which get no acknowledgement: a program that reads such an
+    /// address could answer it through the form, again and again.
     pub own_addresses: Arc<[String]>,
-    /// The maximum number of mails per hour to all visitors, so that an attacker cannot flood third
+    /// The maximum number of such mails per hour to all visitors, so that an attacker cannot flood third
     /// parties through this server.
     pub per_hour: u32,
     /// Set for [`VisitorMail::Confirmation`].
@@ -52,8 +53,8 @@ pub struct ConfirmRule {
 }
 
 impl VisitorRule {
-    /// Whether a visitor's address may get mail. Refuses addresses of programs, because a reply could start a
-    /// loop; addresses of the operator; and addresses that a mail server could relay elsewhere or deliver on
+    /// Whether a visitor's address may get the mail. Refuses addresses of programs, because a reply could start
+    /// a loop; addresses of the operator, for an acknowledgement; and addresses that a mail server could relay elsewhere or deliver on
     /// its own machine: address literals, domains without a dot, quoted local parts, `%` and `!`.
     pub fn permits(&self, email: &str) -> bool {
         let Some(mailbox) = Mailbox::parse(email) else { return false };
@@ -63,7 +64,8 @@ impl VisitorRule {
         let of_program = PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
             || name.starts_with("owner-")
             || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end));
-        let is_own = self.own_addresses.iter().any(|own| *own == mailbox_key(email));
+        let is_own = self.mail == VisitorMail::Acknowledgement
+            && self.own_addresses.iter().any(|own| *own == mailbox_key(email));
         is_plain && !of_program && !is_own
     }
 }
@@ -87,13 +89,16 @@ const PROGRAMS: [&str; 14] = [
 ];
 
 /// The address in lower case and without a subaddress (`+…`), so that all variants of an address that usually
-/// share a mailbox are equal.
+/// share a mailbox are equal. Gmail also ignores dots, and has a second domain.
 pub fn mailbox_key(email: &str) -> String {
     let email = email.to_lowercase();
     match email.rsplit_once('@') {
         Some((local, domain)) if !local.starts_with('"') => {
             let name = local.split('+').next().filter(|name| !name.is_empty()).unwrap_or(local);
-            format!("{name}@{domain}")
+            match domain {
+                "gmail.com" | "googlemail.com" => format!("{}@gmail.com", name.replace('.', "")),
+                _ => format!("{name}@{domain}"),
+            }
         }
         _ => email,
     }
@@ -140,14 +145,19 @@ mod tests {
         for email in ["ada@example.com", "ADA@Example.COM", "ada+1@example.com", "Ada+x+y@example.com"] {
             assert_eq!(mailbox_key(email), "ada@example.com", "{email}");
         }
-        for (email, key) in [("+x@example.com", "+x@example.com"), ("\"a+b\"@x.example", "\"a+b\"@x.example")]
-        {
+        for (email, key) in [
+            ("+x@example.com", "+x@example.com"),
+            ("\"a+b\"@x.example", "\"a+b\"@x.example"),
+            ("a.da@example.com", "a.da@example.com"),
+            ("A.d.a+1@Gmail.com", "ada@gmail.com"),
+            ("ad.a@googlemail.com", "ada@gmail.com"),
+        ] {
             assert_eq!(mailbox_key(email), key);
         }
     }
 
     #[test]
-    fn channels_of_visitors_are_told_by_their_names() {
+    fn channels_to_visitors_have_a_prefix() {
         assert!(VisitorMail::ALL.iter().all(|mail| is_visitor_channel(mail.name())));
         assert!(!is_visitor_channel("visitor"));
     }
@@ -162,5 +172,7 @@ mod tests {
         for email in addresses {
             assert_eq!(rule.permits(email), permitted, "{email}");
         }
+        let asks = VisitorRule { mail: VisitorMail::Confirmation, ..rule };
+        assert!(asks.permits("desk@example.com"), "an operator can try the form");
     }
 }

@@ -93,7 +93,11 @@ impl SmtpError {
     /// recipient does not count against the channel.
     fn cause_for_visitor(&self) -> Cause {
         match (self.phase, &self.kind) {
-            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, _)) => Cause::Refused,
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, text)) => match enhanced_code(text) {
+                // Not about the mailbox: a policy, such as one against relaying, or a limit.
+                Some((3.., _)) => Cause::Notification,
+                _ => Cause::Refused,
+            },
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Notification,
             _ => self.cause(),
         }
@@ -131,20 +135,23 @@ impl SmtpError {
 /// the first word of the reply's text. Some servers also use 5xx codes for temporary problems, for example
 /// 5.4.5 when a daily quota is exhausted (Gmail).
 fn cause_of_refusal(text: &str) -> Cause {
-    let code = text.split_whitespace().next().unwrap_or_default();
-    let numbers: Vec<Option<u16>> = code.split('.').map(|number| number.parse().ok()).collect();
-    let [Some(4 | 5), subject, detail] = numbers[..] else { return Cause::Refused };
-    match (subject, detail) {
+    match enhanced_code(text) {
         // The mailbox is disabled; there is a problem with the network, routing, congestion or a quota; or
         // Exchange Online's daily recipient limit or tenant threshold is exceeded.
-        (Some(2), Some(1)) | (Some(4), Some(_)) | (Some(1), Some(90)) | (Some(7), Some(705)) => {
-            Cause::Channel
-        }
+        Some((2, 1) | (4, _) | (1, 90) | (7, 705)) => Cause::Channel,
         // The mailbox or the system is full, or does not accept messages. This may depend on the message's
         // size.
-        (Some(2), Some(2)) | (Some(3), Some(1 | 2 | 5)) => Cause::Unclear,
+        Some((2, 2) | (3, 1 | 2 | 5)) => Cause::Unclear,
         _ => Cause::Refused,
     }
+}
+
+/// The subject and the detail of the enhanced status code with which a negative reply begins.
+fn enhanced_code(text: &str) -> Option<(u16, u16)> {
+    let code = text.split_whitespace().next()?;
+    let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
+    let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (matches!(class, 4 | 5) && numbers.next().is_none()).then_some((subject, detail))
 }
 
 /// The beginning of a server's reply, with line breaks and control characters made visible.
@@ -155,6 +162,22 @@ pub fn reply_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_address_of_a_visitor_is_final_and_a_policy_is_not() {
+        for (text, cause) in [
+            ("5.1.1 no such user", Cause::Refused),
+            ("5.2.1 disabled", Cause::Refused),
+            ("no such user", Cause::Refused),
+            ("5.7.1 relaying denied", Cause::Notification),
+            ("5.4.5 daily quota exceeded", Cause::Notification),
+            ("5.7 odd", Cause::Refused),
+        ] {
+            let error =
+                SmtpError { phase: SmtpPhase::Rcpt, kind: SmtpErrorKind::Refusal(550, text.to_owned()) };
+            assert_eq!(error.cause_for_visitor(), cause, "{text}");
+        }
+    }
 
     #[test]
     fn errors_before_the_message_count_against_the_channel_or_defer() {

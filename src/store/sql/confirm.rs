@@ -1,23 +1,36 @@
 //! Double opt-in: the mails that ask visitors to confirm their addresses, and the confirmation.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::to_millis;
 use super::opt_in::{close, confirm_rule};
+use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor::{MailFate, MailRequest};
-use super::{edit, rows, values};
+use super::{edit, values};
 use crate::store::error::StoreError;
 use crate::store::link::LinkToken;
 use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
 use crate::submission::visitor::VisitorMail;
 
-/// The time until another try if the address has had a mail within a day.
-const RETRY: Duration = Duration::from_hours(1);
+/// The kinds of mails that are due, as values of `reminds` and `low_priority`, in the order in which they are
+/// queued.
+pub(super) const CLASSES: [(i64, i64); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
+const HOUR: i64 = 60 * 60 * 1000;
+/// Why an entry is held whose address gets no mail.
+const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
+
+/// The outcome of [`Transaction::queue_confirmations`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConfirmationMails {
+    pub queued: usize,
+    /// Whether mails are waiting because the limit per hour is used up.
+    pub is_limited: bool,
+    /// Whether more mails may be due.
+    pub has_more: bool,
+}
 
 /// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +98,10 @@ impl Transaction<'_> {
     pub fn renew_confirmation(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         let renewed = self.sql.execute(
             "UPDATE confirmation SET mail_at = ?2, reminds = 0
-             WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1) AND coalesce(mailed_at, 0) <= ?3",
-            values![id, at, at - rows::DAY_IN_MILLISECONDS],
+             WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1)
+             AND (mailed_at IS NULL OR mailed_at <= ?3 OR mailed_at > ?4)",
+            // A time that is much later was written before the clock was set back.
+            values![id, at, at - DAY_IN_MILLISECONDS, at + HOUR],
         )?;
         if renewed == 1 {
             self.sql.execute(
@@ -97,54 +112,144 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. Returns the
-    /// number of examined entries. Mails beyond a limit wait.
+    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails come
+    /// before reminders, and mails for networks that have sent many entries after the others of their kind.
+    /// Mails beyond the limit per hour wait.
     pub fn queue_confirmations(
         &self,
         now: Timestamp,
         most: usize,
         channels: &[Route],
-    ) -> Result<usize, StoreError> {
+    ) -> Result<ConfirmationMails, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let due = format!(
-            "SELECT c.submission, c.reminds, s.form, s.fields,
-                 coalesce((SELECT max(rank) FROM delivery WHERE submission = c.submission), 0)
-             FROM confirmation c JOIN submission s ON s.id = c.submission
-             WHERE c.mail_at <= ?1 AND s.sealed IS NULL ORDER BY c.mail_at LIMIT ?2 {}",
+            "SELECT c.submission, s.form, s.fields, s.received_at FROM confirmation c JOIN submission s ON s.id = c.submission
+             WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
+             ORDER BY c.mail_at LIMIT ?4 {}",
             tx.dialect().skip_locked_clause()
         );
-        let due = tx.query(&due, values![now, most])?;
-        for row in &due {
-            let (id, reminds, form): (Uuid, bool, &str) = (row.get(0)?, row.get(1)?, row.text(2)?);
-            let fields = parse_fields(row.text(3)?.as_bytes()).unwrap_or_default();
-            let email = fields.iter().find(|(name, _)| name == "email").map_or("", |(_, value)| value);
-            let mail = if reminds { VisitorMail::Reminder } else { VisitorMail::Confirmation };
-            let request = MailRequest { mail, submission: id, form, email, rank: row.get(4)?, at: now };
-            let fate = self.queue_visitor_mail(&request, channels)?;
-            let rule = confirm_rule(channels, form);
-            let mail_at = match (fate, rule) {
-                (MailFate::OverLimit, _) => return Ok(0),
-                (MailFate::Repeated, _) if !reminds => Some(now + to_millis(RETRY)),
-                (MailFate::Queued, Some(rule)) if !reminds => {
-                    rule.remind_after.map(|after| now + to_millis(after))
+        let (mut mails, mut left) = (ConfirmationMails::default(), most);
+        for (reminds, low_priority) in CLASSES {
+            let rows = tx.query(&due, values![reminds, low_priority, now, left])?;
+            for row in &rows {
+                let entry = DueEntry {
+                    id: row.get(0)?,
+                    form: row.text(1)?,
+                    fields: row.text(2)?,
+                    received_at: row.get(3)?,
+                    reminds: reminds == 1,
+                    low_priority: low_priority == 1,
+                };
+                match self.queue_confirmation(&entry, now, channels)? {
+                    MailFate::OverLimit => {
+                        mails.is_limited = true;
+                        break;
+                    }
+                    fate => mails.queued += usize::from(fate == MailFate::Queued),
                 }
-                _ => None,
-            };
-            tx.execute("UPDATE confirmation SET mail_at = ?2 WHERE submission = ?1", values![id, mail_at])?;
-            if let (MailFate::Queued, Some(rule), false) = (fate, rule, reminds) {
-                tx.execute(
-                    "UPDATE confirmation SET reminds = 1, mailed_at = ?2, expires_at = ?3 WHERE submission = ?1",
-                    values![id, now, now + to_millis(rule.within)],
-                )?;
+            }
+            left -= rows.len();
+            mails.has_more |= left == 0;
+            if left == 0 {
+                break;
             }
         }
-        Ok(due.len())
+        mails.has_more &= !mails.is_limited;
+        Ok(mails)
     }
 
-    /// The token for the link in a mail; `None` if the entry needs no confirmation any more.
-    pub(super) fn link_token(&self, id: Uuid) -> Result<Option<LinkToken>, StoreError> {
-        let expires_at = "SELECT expires_at FROM confirmation WHERE submission = ?1 AND state = 'open'";
-        let row = self.sql.row(expires_at, values![id])?;
+    /// Queues the mail or the reminder for one entry, and sets when its next mail is due.
+    fn queue_confirmation(
+        &self,
+        entry: &DueEntry<'_>,
+        now: i64,
+        channels: &[Route],
+    ) -> Result<MailFate, StoreError> {
+        let DueEntry { id, form, reminds, low_priority, .. } = *entry;
+        let tx = self.sql;
+        let next_mail_at = |at: Option<i64>| {
+            tx.execute("UPDATE confirmation SET mail_at = ?2 WHERE submission = ?1", values![id, at])
+        };
+        let mail = if reminds { VisitorMail::Reminder } else { VisitorMail::Confirmation };
+        if reminds && !self.has_sent(VisitorMail::Confirmation, id)? {
+            next_mail_at(None)?;
+            return Ok(MailFate::NotPermitted);
+        }
+        let Some(rule) = confirm_rule(channels, form) else {
+            next_mail_at(None)?;
+            return Ok(MailFate::NotPermitted);
+        };
+        let fields = parse_fields(entry.fields.as_bytes()).unwrap_or_default();
+        let email = fields.iter().find(|(name, _)| name == "email").map_or("", |(_, value)| value);
+        let request = MailRequest { mail, submission: id, form, email, low_priority, at: now };
+        let fate = self.queue_visitor_mail(&request, channels)?;
+        match fate {
+            MailFate::OverLimit => {}
+            // Only the operator can release the entry now.
+            MailFate::NotPermitted if !reminds => {
+                close(tx, id, "released")?;
+                let hold = "UPDATE submission SET held_because = ?2 WHERE id = ?1";
+                tx.execute(hold, values![id, NOT_ASKED])?;
+            }
+            // Another entry with a variant of the address was mailed: try once more when a day has passed.
+            MailFate::Repeated if !reminds => {
+                let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
+                next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;
+            }
+            MailFate::Queued if !reminds => {
+                tx.execute(
+                    "UPDATE confirmation SET mail_at = ?2, reminds = 1, mailed_at = ?3, expires_at = ?4 WHERE submission = ?1",
+                    values![
+                        id,
+                        rule.remind_after.map(|after| now + to_millis(after)),
+                        now,
+                        now + to_millis(rule.within)
+                    ],
+                )?;
+            }
+            _ => {
+                next_mail_at(None)?;
+            }
+        }
+        Ok(fate)
+    }
+
+    fn has_sent(&self, mail: VisitorMail, id: Uuid) -> Result<bool, StoreError> {
+        let sent = "SELECT 1 FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'delivered'";
+        self.sql.exists(sent, values![id, mail.name()])
+    }
+
+    /// The token for the link in a mail that is about to be sent through `channel`; `None` if the entry needs no
+    /// confirmation any more, or if a reminder would contain an expired link. A mail's link can be used for the
+    /// whole time from the attempt on, even if earlier attempts failed.
+    pub(super) fn link_token(
+        &self,
+        channel: &str,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<LinkToken>, StoreError> {
+        let now = self.to_database_time(now).as_millisecond();
+        if channel == VisitorMail::Confirmation.name() {
+            self.sql.execute(
+                "UPDATE confirmation SET expires_at = ?2 + expires_at - mailed_at, mailed_at = ?2
+                 WHERE submission = ?1 AND state = 'open' AND mailed_at IS NOT NULL",
+                values![id, now],
+            )?;
+        }
+        let expires_at = "SELECT expires_at FROM confirmation WHERE submission = ?1 AND state = 'open' AND expires_at > ?2";
+        let row = self.sql.row(expires_at, values![id, now])?;
         row.map(|row| Ok(LinkToken::issue(self.secret, id, row.get(0)?))).transpose()
     }
+}
+
+/// An entry whose visitor is to get a mail.
+struct DueEntry<'a> {
+    id: Uuid,
+    form: &'a str,
+    /// As JSON.
+    fields: &'a str,
+    /// Unix time in milliseconds.
+    received_at: i64,
+    reminds: bool,
+    low_priority: bool,
 }

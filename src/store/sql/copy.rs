@@ -83,7 +83,7 @@ pub(crate) const TABLES: [Table; 18] = [
     Table {
         name: "confirmation",
         key: "submission",
-        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at",
+        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at, low_priority",
     },
 ];
 

@@ -117,7 +117,7 @@ impl Transaction<'_> {
                 claim_for_channel(self, want, quota, under_way, self.to_database_time(now), lease)?;
             if is_visitor_channel(&want.target.name) {
                 for claimed in &mut claims.claimed {
-                    let token = self.link_token(claimed.lease.submission)?;
+                    let token = self.link_token(&want.target.name, claimed.lease.submission, now)?;
                     claimed.link = token.map(|token| token.to_string());
                 }
             }
@@ -294,6 +294,11 @@ pub const SUSPICIOUS_RANK: i64 = 64;
 /// submissions from the network, which is capped at 72.
 pub const HIGH_VOLUME_RANK: i64 = 8;
 
+/// Whether the rank is that of a submission from a network that has used up its daily allowance.
+pub fn is_high_volume(rank: i64) -> bool {
+    rank % SUSPICIOUS_RANK >= HIGH_VOLUME_RANK
+}
+
 fn claim_for_channel(
     transaction: &Transaction<'_>,
     want: &ClaimRequest,
@@ -412,7 +417,7 @@ impl DueDelivery {
 
     /// Whether the sender's network had used up its daily allowance, which makes it a high-volume network.
     fn is_high_volume(&self) -> bool {
-        self.rank % SUSPICIOUS_RANK >= HIGH_VOLUME_RANK
+        is_high_volume(self.rank)
     }
 
     /// Deliveries of lower classes are claimed first: low-volume networks before high-volume networks, and

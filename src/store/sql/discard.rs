@@ -190,7 +190,7 @@ pub struct Expired {
 impl Transaction<'_> {
     /// Removes a few of the submissions that have been held since before `before`, starting with those held
     /// the longest, and returns their number. Call this until it returns zero.
-    pub fn expire_held(&self, before: Timestamp) -> Result<usize, StoreError> {
+    pub fn expire_held(&self, before: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (
             held_table(tx.dialect()),
@@ -200,13 +200,16 @@ impl Transaction<'_> {
         let oldest = format!(
             "SELECT s.held_at, s.id, {} FROM {held}
              WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
+             AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open'
+                 AND (expires_at > ?4 OR mail_at IS NOT NULL AND reminds = 0))
              ORDER BY s.held_at, s.id LIMIT {} {lock}",
             rows::size_expression(tx.dialect(), "s"),
             step.sizes,
         );
         let (mut found, mut after) = (Vec::new(), START);
         while step.has_room(&found) {
-            let rows = tx.query(&oldest, values![before.as_millisecond(), after.0, after.1])?;
+            let rows =
+                tx.query(&oldest, values![before.as_millisecond(), after.0, after.1, now.as_millisecond()])?;
             for row in &rows {
                 found.push(Removable::read(row, 1, 2)?);
                 after = (row.get(0)?, row.get(1)?);
@@ -217,6 +220,22 @@ impl Transaction<'_> {
         }
         let fitting = rows::count_fitting(&found, step.bytes);
         let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
+        ids.sort_unstable();
+        Ok(edit::remove_submissions(tx, &ids)?.submissions)
+    }
+
+    /// Removes up to one step's entries whose addresses were not confirmed before their links expired, if that was
+    /// before `before`, and returns their number. Call this until it returns zero.
+    pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let tx = self.sql;
+        let lock = tx.dialect().skip_locked_clause();
+        let oldest = format!(
+            "SELECT submission FROM confirmation WHERE state = 'open' AND expires_at < ?1
+             AND (mail_at IS NULL OR reminds = 1) ORDER BY expires_at LIMIT {} {lock}",
+            ExpiryStep::for_dialect(tx.dialect()).sizes,
+        );
+        let rows = tx.query(&oldest, values![before.as_millisecond()])?;
+        let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
         ids.sort_unstable();
         Ok(edit::remove_submissions(tx, &ids)?.submissions)
     }

@@ -72,18 +72,23 @@ fn await_confirmation(
     now: Timestamp,
     channels: &[Route],
 ) -> Result<bool, StoreError> {
-    let held = "SELECT form FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND sealed IS NULL
+    if !channels.iter().any(|route| route.visitor.is_some()) {
+        return Ok(false);
+    }
+    // With PostgreSQL, only one of several simultaneous releases asks for the confirmation.
+    let lock = tx.dialect().row_lock_clause();
+    tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {lock}"), values![id])?;
+    let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0)
+         FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND sealed IS NULL
          AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = ?1)";
-    let row =
-        if channels.iter().any(|route| route.visitor.is_some()) { tx.row(held, values![id])? } else { None };
-    let rule = row.as_ref().map(|row| row.text(0)).transpose()?.and_then(|form| confirm_rule(channels, form));
-    let Some(rule) = rule else { return Ok(false) };
+    let Some(row) = tx.row(held, values![id])? else { return Ok(false) };
+    let Some(rule) = confirm_rule(channels, row.text(0)?) else { return Ok(false) };
     let at = now.as_millisecond();
     tx.execute(
         "UPDATE submission SET flood = 0, released_at = ?2, held_at = ?2, held_because = ?3 WHERE id = ?1",
         values![id, at, opt_in::UNCONFIRMED],
     )?;
-    opt_in::open(tx, id, at, rule)?;
+    opt_in::open(tx, id, at, row.get(1)?, rule)?;
     Ok(true)
 }
 

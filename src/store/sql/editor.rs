@@ -141,7 +141,10 @@ impl Editor {
             // A link must not release a submission that the operator holds. The next release asks again.
             if opt_in::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
-                tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, because])?;
+                let at = to_database_time(tx, now)?.as_millisecond();
+                let hold = "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1";
+                tx.execute(hold, values![id, at, because])?;
+                entry.add(tx, 1)?;
                 return Ok(true);
             }
             let hold = format!(
@@ -172,6 +175,7 @@ impl Editor {
             let is_released = edit::release(tx, id, to_database_time(tx, now)?, channels)?;
             if is_released {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
+                tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
                 entry.add(tx, 1)?;
             }
             Ok(is_released)
@@ -464,6 +468,10 @@ impl Selected {
         if let Some(channel) = &retry.channel {
             values.push(Cell::Text(channel.clone()));
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
+        } else if retry.which.id.is_none() {
+            // Mails to visitors must be selected by channel or submission: most of those that are parked are
+            // for addresses that do not exist.
+            deliveries.push_str(&format!(" AND {TO_TEAM}"));
         }
         for row in sql.query(&deliveries, &bind_all(&values))? {
             found.deliveries.entry(row.get(1)?).or_default().push((row.get(0)?, row.get(2)?));

@@ -296,7 +296,7 @@ impl Transaction<'_> {
         tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
         for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
             if let Some(rule) = opt_in::confirm_rule(channels, new.row.form()?) {
-                opt_in::open(tx, new.row.id, new.row.received_at.min(latest), rule)?;
+                opt_in::open(tx, new.row.id, new.row.received_at.min(latest), new.rank, rule)?;
             }
         }
         Ok(deliveries.len() / 6)

@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 
-use super::deliver::to_millis;
+use super::deliver::{is_high_volume, to_millis};
 use super::{Sql, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
@@ -18,12 +18,13 @@ pub fn confirm_rule(channels: &[Route], form: &str) -> Option<ConfirmRule> {
     channels.iter().find_map(|route| route.rule_for(VisitorMail::Confirmation, form)?.confirm)
 }
 
-/// Begins to wait for the confirmation of an entry, which must be held. The mail is due at `at`, in
-/// milliseconds.
-pub(super) fn open(tx: &dyn Sql, id: Uuid, at: i64, rule: ConfirmRule) -> Result<(), StoreError> {
+/// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`, in
+/// milliseconds. `rank` is that of the entry's deliveries: mails for networks that have sent many entries come
+/// after all others.
+pub(super) fn open(tx: &dyn Sql, id: Uuid, at: i64, rank: i64, rule: ConfirmRule) -> Result<(), StoreError> {
     tx.execute(
-        "INSERT INTO confirmation (submission, state, expires_at, mail_at) VALUES (?1, 'open', ?2, ?3)",
-        values![id, at + to_millis(rule.within), at],
+        "INSERT INTO confirmation (submission, state, expires_at, mail_at, low_priority) VALUES (?1, 'open', ?2, ?3, ?4)",
+        values![id, at + to_millis(rule.within), at, i64::from(is_high_volume(rank))],
     )
     .map(drop)
 }

@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{Filter, SUBMISSION, filter_condition, read_submission};
+use super::rows::{Filter, SUBMISSION, filter_condition, read_submission, to_team};
 use super::{Bind, Cell, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission, parse_fields};
@@ -93,12 +93,13 @@ fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
         (Some(Status::Held), _) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
         (Some(Status::Unconfirmed), _) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
         (Some(Status::Parked), _) => &[
-            "SELECT submission FROM delivery WHERE state = 'parked'",
+            concat!("SELECT submission FROM delivery WHERE state = 'parked' AND ", to_team!()),
             "SELECT id FROM intake WHERE error IS NOT NULL",
         ],
-        (Some(Status::Waiting), _) => {
-            &["SELECT submission FROM delivery WHERE due_at IS NOT NULL", "SELECT id FROM intake"]
-        }
+        (Some(Status::Waiting), _) => &[
+            concat!("SELECT submission FROM delivery WHERE due_at IS NOT NULL AND ", to_team!()),
+            "SELECT id FROM intake",
+        ],
         (_, Some(true)) => &["SELECT submission FROM annotation WHERE done_at IS NOT NULL"],
         _ => &[],
     }
@@ -266,13 +267,16 @@ impl InboxReader {
     /// The number of submissions that meet a status that has an index, counted up to `most`.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let rows = match status {
+            // Every open entry is held, so count both by their indexes.
             Status::Held => {
-                "SELECT 1 FROM submission s WHERE held_at IS NOT NULL
-                 AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+                let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
+                     - (SELECT count(*) FROM confirmation WHERE state = 'open')";
+                let held = usize::try_from(self.sql.one(count, &[])?.get::<i64>(0)?).unwrap_or_default();
+                return Ok(held.min(most));
             }
             Status::Unconfirmed => "SELECT 1 FROM confirmation WHERE state = 'open'",
-            Status::Parked => "SELECT 1 FROM delivery WHERE state = 'parked'",
-            Status::Waiting => "SELECT 1 FROM delivery WHERE due_at IS NOT NULL",
+            Status::Parked => concat!("SELECT 1 FROM delivery WHERE state = 'parked' AND ", to_team!()),
+            Status::Waiting => concat!("SELECT 1 FROM delivery WHERE due_at IS NOT NULL AND ", to_team!()),
             Status::Kept | Status::Delivered => "SELECT 1 FROM submission",
         };
         let count = format!("SELECT count(*) FROM ({rows} LIMIT ?1) AS counted");

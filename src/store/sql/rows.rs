@@ -25,7 +25,14 @@ macro_rules! status {
 pub(super) const STATUS: &str = status!();
 
 /// A condition on deliveries: true for those to the team, false for mails to visitors.
-pub(super) const TO_TEAM: &str = "substr(channel, 1, 8) <> 'visitor:'";
+macro_rules! to_team {
+    () => {
+        "substr(channel, 1, 8) <> 'visitor:'"
+    };
+}
+pub(super) use to_team;
+
+pub(super) const TO_TEAM: &str = to_team!();
 /// A condition on deliveries: true for the mails that ask a visitor to confirm the address. They are sent
 /// although the submission is held.
 pub(super) const ASKS: &str = "channel IN ('visitor:confirmation', 'visitor:reminder')";

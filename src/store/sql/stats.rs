@@ -14,9 +14,10 @@ use crate::store::error::StoreError;
 use crate::submission::Status;
 
 /// The queries that count the backlog: unfinished deliveries without and with failures, parked deliveries,
-/// held submissions, and those among them whose address is not confirmed. Each uses an index that contains
+/// held submissions, those among them whose address is not confirmed, and those whose visitor has not been asked
+/// to confirm it. Each uses an index that contains
 /// only unfinished rows.
-pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 5] {
+pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 6] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",
         // PostgreSQL has no `min` for UUIDs; their text form sorts in the same order.
@@ -34,6 +35,8 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 5] {
         "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
         "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
         "SELECT count(*) FROM confirmation WHERE state = 'open'".to_owned(),
+        "SELECT count(*), min(mail_at) FROM confirmation WHERE mail_at IS NOT NULL AND reminds = 0"
+            .to_owned(),
     ]
 }
 
@@ -47,6 +50,11 @@ pub struct Queue {
     pub set_aside: usize,
     /// Without those whose address is not confirmed.
     pub held: usize,
+    /// Entries whose visitors have not been asked to confirm their addresses yet, because of
+    /// `forms.visitor_mails_per_hour` or because the address has had a mail within a day.
+    pub unasked: usize,
+    /// When the first of these mails was due.
+    pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,
 }
@@ -66,7 +74,7 @@ pub struct ChannelQueue {
 
 impl InboxReader {
     pub fn queue(&self) -> Result<Queue, StoreError> {
-        let [first, again, parked, held, unconfirmed] = backlog_queries(self.sql.dialect());
+        let [first, again, parked, held, unconfirmed, unasked] = backlog_queries(self.sql.dialect());
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
@@ -87,12 +95,15 @@ impl InboxReader {
         }
         let unconfirmed = self.sql.one(&unconfirmed, &[])?.count(0)?;
         let held = self.sql.one(&held, &[])?.count(0)?.saturating_sub(unconfirmed);
+        let unasked = self.sql.one(&unasked, &[])?;
         let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
         Ok(Queue {
             pending: intake.count(0)?,
             pending_since: intake.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?,
             set_aside: intake.count(2)?,
             held,
+            unasked: unasked.count(0)?,
+            unasked_since: unasked.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?,
             channels: channels.into_iter().map(|(name, channel)| ChannelQueue { name, ..channel }).collect(),
         })
     }

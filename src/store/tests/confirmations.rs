@@ -144,7 +144,12 @@ fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
     assert_eq!(fixture.status(released), Status::Waiting);
     assert!(editor.hold(held, "odd", noon()).unwrap());
     assert_eq!(fixture.status(held), Status::Held);
-    assert_eq!(fixture.ask(noon() + 3 * DAY), 0, "nobody is reminded");
+    assert_eq!(fixture.ask(noon() + 3 * DAY), 0, "neither gets a reminder");
+    let logged = fixture.reader().operator_log(None, 9).unwrap();
+    let logged: Vec<_> = logged.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(logged, ["hold", "release"], "newest first");
+    let since = fixture.reader().get(held).unwrap().unwrap().held.unwrap().since;
+    assert!(since >= noon(), "{since}: held by the operator, not since it arrived");
     // The visitor's click is recorded, but delivers nothing again, and does not undo the hold.
     assert_eq!(fixture.confirm(&tokens[0], noon()), (LinkState::Confirmed, true));
     assert_eq!(fixture.claim("box", noon()).len(), 1);
@@ -180,7 +185,7 @@ fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
     fixture.ask(noon());
     let asked = || ids.iter().filter(|id| fixture.state(ASKS, **id).is_some()).count();
     assert_eq!(asked(), 2);
-    fixture.ask(noon() + Duration::from_mins(31));
+    fixture.ask(noon() + Duration::from_mins(61));
     assert_eq!(asked(), 3);
     // The entry is held, but the mail about it is not.
     let claimed = fixture.claim(ASKS, noon()).remove(0);
@@ -195,14 +200,89 @@ fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
 }
 
 #[test]
-fn retention_removes_entries_that_nobody_confirmed() {
-    let fixture = opt_in(100, None);
+fn retention_removes_an_entry_only_after_its_link_has_expired() {
+    for is_general in [true, false] {
+        let fixture = opt_in(100, None);
+        let id = fixture.keep_new(&waitlist("ada@example.com"));
+        let expire = |now: Timestamp| {
+            let removed = fixture.store.change(move |tx| {
+                if is_general { tx.expire_held(now, now) } else { tx.expire_unconfirmed(now) }
+            });
+            fixture.runtime.block_on(removed).unwrap()
+        };
+        assert_eq!(expire(noon() + 2 * WEEK), 0, "its mail has not been sent");
+        fixture.ask(noon());
+        fixture.send(ASKS, id, noon());
+        assert_eq!((expire(noon() + WEEK - MILLISECOND), expire(noon() + WEEK + MILLISECOND)), (0, 1));
+        assert_eq!((fixture.reader().get(id).unwrap(), fixture.count("confirmation")), (None, 0));
+    }
+}
+
+#[test]
+fn a_link_is_valid_for_the_whole_time_from_the_attempt_that_sends_it() {
+    let fixture = opt_in(100, Some(5 * DAY));
     let id = fixture.keep_new(&waitlist("ada@example.com"));
-    let expire =
-        |after| fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(noon() + after)));
-    assert_eq!(expire(Duration::ZERO).unwrap(), 1);
-    assert_eq!(fixture.reader().get(id).unwrap(), None);
-    assert_eq!(fixture.count("confirmation"), 0);
+    fixture.ask(noon());
+    let failed = fixture.claim(ASKS, noon()).remove(0);
+    let outcome = Outcome::failed(Cause::Deferred, "451");
+    fixture.record(&failed, &outcome, NextStep::RetryAt(noon() + 3 * DAY), noon());
+    let token = fixture.send(ASKS, id, noon() + 3 * DAY);
+    assert_eq!(fixture.look(&token, noon() + 9 * DAY), LinkState::Open);
+    // A reminder would contain an expired link.
+    fixture.ask(noon() + 6 * DAY);
+    assert!(fixture.claim(REMINDS, noon() + 11 * DAY).iter().all(|claimed| claimed.link.is_none()));
+}
+
+#[test]
+fn without_opt_in_a_repeat_delivers_an_unconfirmed_entry() {
+    let fixture = opt_in(100, None);
+    let [repeated, other] =
+        ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
+    fixture.ask(noon());
+    let token = fixture.send(ASKS, repeated, noon());
+    fixture.store.channels.store(vec![Route::new("box")].into());
+    fixture.keep_again(&later(&waitlist("ada@example.com"), DAY), repeated);
+    assert_eq!([repeated, other].map(|id| fixture.status(id)), [Status::Waiting, Status::Unconfirmed]);
+    assert_eq!(fixture.confirm(&token, noon()), (LinkState::Confirmed, true));
+    assert_eq!(fixture.claim("box", noon() + DAY).len(), 1, "delivered once");
+}
+
+#[test]
+fn mails_for_networks_that_send_many_entries_come_last() {
+    let fixture = opt_in(2, None);
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
+    fixture.sql("UPDATE confirmation SET low_priority = 1");
+    fixture.sql(
+        "UPDATE confirmation SET low_priority = 0 WHERE submission = (SELECT id FROM submission ORDER BY id DESC LIMIT 1)",
+    );
+    assert_eq!(fixture.ask(noon()), 1);
+    let asked: Vec<bool> = ids.iter().map(|id| fixture.state(ASKS, *id).is_some()).collect();
+    assert_eq!(asked, [false, false, true]);
+    let queue = fixture.reader().queue().unwrap();
+    assert_eq!((queue.unasked, queue.unasked_since.is_some_and(|since| since <= noon())), (2, true));
+}
+
+#[test]
+fn variants_of_an_address_get_two_mails_at_most() {
+    let fixture = opt_in(100, None);
+    for local in ["ada", "a.da", "ad.a", "a.d.a", "ADA+1"] {
+        fixture.keep_new(&waitlist(&format!("{local}@gmail.com")));
+        fixture.keep_new(&waitlist(&format!("{local}@googlemail.com")));
+    }
+    let asked: Vec<usize> =
+        (0..40).map(|hours| fixture.ask(noon() + Duration::from_hours(4 * hours))).collect();
+    assert_eq!(asked.iter().sum::<usize>(), 2, "{asked:?}");
+}
+
+#[test]
+fn an_address_that_gets_no_mail_is_held_for_the_operator() {
+    let fixture = opt_in(100, None);
+    let id = fixture.keep_new(&waitlist("no-reply@example.com"));
+    assert_eq!((fixture.ask(noon()), fixture.status(id)), (0, Status::Held));
+    let held = fixture.reader().get(id).unwrap().unwrap().held.unwrap();
+    assert!(held.because.starts_with("no mail is sent to this address"), "{}", held.because);
+    assert!(fixture.editor().release(id, &fixture.options.channels, noon()).unwrap());
+    assert_eq!(fixture.status(id), Status::Waiting);
 }
 
 #[test]
@@ -244,10 +324,11 @@ impl Fixture {
         deliveries.into_iter().find(|delivery| delivery.channel == channel).map(|delivery| delivery.state)
     }
 
-    /// Queues the mails that are due, and returns the number of entries.
+    /// Queues the mails that are due, and returns their number.
     fn ask(&self, now: Timestamp) -> usize {
         let channels = self.options.channels.clone();
-        self.runtime.block_on(self.store.change(move |tx| tx.queue_confirmations(now, 9, &channels))).unwrap()
+        let queued = self.store.change(move |tx| tx.queue_confirmations(now, 9, &channels));
+        self.runtime.block_on(queued).unwrap().queued
     }
 
     /// Sends a queued mail, and returns its token.

@@ -224,7 +224,7 @@ fn held_submissions_expire() {
     assert!(fixture.editor().hold(by_hand, "odd", "2026-11-10T00:00:00Z".parse().unwrap()).unwrap());
     let expire = || {
         let before = "2026-11-10T00:00:00Z".parse().unwrap();
-        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap()
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before, before))).unwrap()
     };
     assert_eq!((expire(), expire()), (2, 0));
     assert_eq!(fixture.ids(), [late, waiting, by_hand]);

@@ -78,7 +78,7 @@ fn in_a_flood_other_networks_are_delivered_and_the_rest_is_held() {
     // Retention does not remove submissions that a flood holds.
     let expired = fixture
         .runtime
-        .block_on(fixture.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1))));
+        .block_on(fixture.store.change(move |tx| tx.expire_held(start() + Duration::from_hours(1), start())));
     assert_eq!(expired.unwrap(), 0);
 
     // The end of the flood does not change the operator's decisions.

@@ -32,7 +32,7 @@ fn durations_of_statements_that_visitors_wait_for() {
     fixture.deliver_everything();
     let before: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
     for _ in 0..100 {
-        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap();
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before, before))).unwrap();
     }
     fixture.look_after_everything();
     let (mut worst, mut medians) = (Vec::new(), Vec::new());

@@ -265,7 +265,7 @@ impl Fixture {
                 assert_eq!(store.change(|tx| tx.forget_page_views(20_778, 200)).await?, 3);
                 store.change(move |tx| tx.store_time("digest", day(1))).await?;
                 store.change(|tx| tx.stored_time("digest")).await?;
-                assert!(store.change(move |tx| tx.expire_held(day(1))).await? > 0);
+                assert!(store.change(move |tx| tx.expire_held(day(1), day(1))).await? > 0);
                 let expired = store.change(move |tx| tx.expire(day(1), Uuid::nil())).await?;
                 assert!(expired.removed > 0, "{expired:?}");
                 store.truncate_wal().await

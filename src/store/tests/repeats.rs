@@ -177,7 +177,7 @@ fn a_repeat_that_is_held_counts_as_held_since_then() {
     fixture.keep_again(&later(&hostile(), DAY * 30), first);
     let expire = |after: Duration| {
         let before = hostile().received_at + after;
-        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before))).unwrap()
+        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(before, before))).unwrap()
     };
     // A repeat that was received earlier but processed later changes nothing.
     fixture.keep_again(&later(&hostile(), DAY), first);

@@ -227,7 +227,10 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
     }
     fixture.sql(make_large);
     let expire_held = || {
-        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire_held(now(4_000_000_000)))).unwrap()
+        fixture
+            .runtime
+            .block_on(fixture.store.change(move |tx| tx.expire_held(now(4_000_000_000), now(0))))
+            .unwrap()
     };
     assert_eq!((expire_held(), expire_held(), expire_held()), (4, 1, 0));
     assert_eq!(fixture.count("submission"), 1);

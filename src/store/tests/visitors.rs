@@ -68,17 +68,31 @@ fn a_flood_sends_no_mail() {
 #[test]
 fn all_visitors_together_get_a_limited_number_of_mails_per_hour() {
     let fixture = acknowledging(10);
-    let send = |n: u32, minutes: u64| {
+    let send = |n: u8, minutes: u64| {
         let arrival = from(&format!("v{n}@example.org"), &n.to_string());
-        let id = fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)));
+        let id = fixture.keep_new(&later(&from_network(arrival, n), Duration::from_mins(minutes)));
         fixture.mail(id).is_some()
     };
     let first: Vec<bool> = (0..14).map(|n| send(n, 0)).collect();
     assert_eq!(first.iter().filter(|sent| **sent).count(), 10, "{first:?}");
     // A tenth of an hour later, there is room for one more. A mail that was not sent used up nothing.
     assert_eq!([14, 15].map(|n| send(n, 6)), [true, false]);
-    // After the clock was set back, no mail is delayed for long.
-    assert!(send(16, 24 * 60) && send(17, 0));
+    // After the clock was set back, mails are sent again once maintenance has run.
+    assert_eq!([send(16, 24 * 60), send(17, 0)], [true, false]);
+    fixture.tidy(noon());
+    assert!(send(18, 0));
+}
+
+#[test]
+fn one_network_uses_up_only_half_of_the_limit() {
+    let fixture = acknowledging(10);
+    let send = |network: u8, n: u32| {
+        let arrival = from(&format!("v{network}.{n}@example.org"), &format!("{network} {n}"));
+        let id = fixture.keep_new(&from_network(arrival, network));
+        fixture.mail(id).is_some()
+    };
+    assert_eq!((0..40).filter(|n| send(1, *n)).count(), 5);
+    assert_eq!((0..4).map(|n| send(n + 2, 0)).collect::<Vec<_>>(), [true; 4]);
 }
 
 #[test]
@@ -153,10 +167,39 @@ fn addresses_are_forgotten_after_a_day() {
     for n in 0..10 {
         fixture.keep_new(&from(&format!("v{n}@example.org"), "Hello"));
     }
-    for n in 10..20 {
-        fixture.keep_new(&later(&from(&format!("v{n}@example.org"), "Hello"), 2 * DAY));
-    }
+    fixture.tidy(noon() - DAY / 2);
     assert_eq!(fixture.count("visitor_mail"), 10);
+    fixture.tidy(noon() + 2 * DAY);
+    assert_eq!(fixture.count("visitor_mail"), 0);
+}
+
+#[test]
+fn mails_that_no_channel_sends_any_more_are_removed_after_a_day() {
+    let fixture = acknowledging(100);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.tidy(noon() + 2 * DAY);
+    assert_eq!(fixture.mails(), 1, "its channel is only late");
+    fixture.store.channels.store(vec![Route::new("box")].into());
+    fixture.tidy(noon());
+    assert_eq!(fixture.mails(), 1, "another replica may still have the channel");
+    fixture.tidy(noon() + 2 * DAY);
+    assert_eq!((fixture.mails(), fixture.status(id)), (0, Status::Waiting));
+}
+
+#[test]
+fn a_retry_of_everything_leaves_out_mails_to_visitors() {
+    let fixture = acknowledging(100);
+    let id = fixture.keep_new(&contact("Hello"));
+    fixture.finish("box", id, false);
+    fixture.finish(THANKS, id, false);
+    let retry = |which: Filter, channel: Option<&str>| {
+        let retry = Retry { which, channel: channel.map(str::to_owned), parked_only: true };
+        fixture.editor().retry(&retry, noon()).unwrap()
+    };
+    assert_eq!((retry(Filter::default(), None), fixture.mail(id).unwrap().state), (1, DeliveryState::Parked));
+    assert_eq!(retry(Filter::default(), Some(THANKS)), 1);
+    fixture.finish(THANKS, id, false);
+    assert_eq!(retry(Filter { id: Some(id), ..Filter::default() }, None), 1);
 }
 
 fn routes(per_hour: u32) -> Vec<Route> {
@@ -176,6 +219,10 @@ fn from(email: &str, message: &str) -> Arrival {
     arrival(entry(&CONTACT, &body.to_string()))
 }
 
+fn from_network(arrival: Arrival, network: u8) -> Arrival {
+    Arrival { source: Source::V4([192, 0, network, 1]), ..arrival }
+}
+
 fn noon() -> Timestamp {
     "2026-11-20T15:00:00Z".parse().unwrap()
 }
@@ -191,6 +238,12 @@ impl Fixture {
         let channels = self.reader().channels().unwrap();
         let thanks = channels.iter().find(|channel| channel.name == THANKS);
         thanks.map_or(0, |channel| channel.deliveries.iter().map(|(_, count)| count).sum())
+    }
+
+    fn tidy(&self, now: Timestamp) {
+        let channels = self.store.channels.load_full();
+        let tidied = self.store.change(move |tx| tx.tidy_visitor_mails(now, &channels));
+        assert!(!self.runtime.block_on(tidied).unwrap(), "there is no more to do");
     }
 
     fn count_of(&self, status: Status) -> usize {

@@ -20,6 +20,7 @@ use crate::inbox::change::{Changes, Held, Queued, Released};
 use crate::inbox::query::ListQuery;
 use crate::inbox::removal::DiscardPreview;
 use crate::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use crate::submission::{Status, Submission};
 
 /// Maximum number of submissions that one form may change.
 const MAX_IDS: usize = 500;
@@ -47,7 +48,9 @@ pub(super) fn change_one(
                 Held::AlreadyDelivered => "already-delivered",
                 Held::Missing => "gone",
             },
-            "release" => match changes.release(id, &channels, now)? {
+            // A second click on the button of a held submission must not deliver it without a confirmation.
+            "release" if submission.status == Status::Unconfirmed => "asks-visitor",
+            "release" | "deliver-unconfirmed" => match changes.release(id, &channels, now)? {
                 Released::Released(0) => "released-only",
                 Released::Released(_) => "released",
                 Released::AsksVisitor => "asks-visitor",
@@ -109,7 +112,7 @@ fn notice_path(path: &str, code: &str) -> String {
     format!("{path}{joint}notice={code}")
 }
 
-/// Releases or discards the selected held submissions.
+/// Releases or discards the selected held submissions. Does not release those that visitors must confirm.
 pub(super) fn change_selected(request: &PageRequest<'_>, form: &Pairs) -> Result<Option<Reply>, StoreError> {
     let mut ids: Vec<Uuid> = form.all("id").filter_map(|id| Uuid::try_parse(id).ok()).take(MAX_IDS).collect();
     ids.sort_unstable();
@@ -124,7 +127,9 @@ pub(super) fn change_selected(request: &PageRequest<'_>, form: &Pairs) -> Result
             let channels = inbox.app.store.channels.load_full();
             inbox.readers.with(|reader| {
                 let mut changes = Changes::open(inbox.readers.place(), reader, &request.operator.user)?;
-                ids.iter().try_for_each(|id| changes.release(*id, &channels, request.clock.now).map(drop))
+                let held = find_all(reader, &ids)?.into_iter().filter(|found| found.status == Status::Held);
+                held.map(|found| found.id)
+                    .try_for_each(|id| changes.release(id, &channels, request.clock.now).map(drop))
             })?;
             Ok(Some(see_other(&notice_path("/review", "released"))))
         }
@@ -194,7 +199,7 @@ fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     }
 }
 
-fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<crate::submission::Submission>, StoreError> {
+fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 

@@ -8,7 +8,7 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
         "already-delivered" => "Every channel has delivered it already, so there is nothing to hold.",
         "released" => "Released. Its deliveries are due now.",
         "asks-visitor" => {
-            "Released, but it waits until the visitor confirms the address. Another release delivers it without."
+            "It is delivered once the visitor has confirmed the address. You can also deliver it without that."
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
         "not-held" => "It is not held any more.",

@@ -123,6 +123,7 @@ pub(super) fn details(
         source => submission.source.clone(),
         error => submission.error.as_deref().map(visible),
         held => submission.held.as_ref().map(|held| context! { since => clock.time(held.since), because => visible(&held.because) }),
+        is_unconfirmed => submission.status == Status::Unconfirmed,
         released => submission.released_at.map(|at| clock.time(at)),
         done => annotation.done_at.map(|at| clock.time(at)),
         note => annotation.note.clone().unwrap_or_default(),

@@ -126,6 +126,7 @@ fn write_inbox(
     out.single("frontdesk_intake_oldest_seconds", queue.pending_since.map_or(0.0, age));
     out.single("frontdesk_intake_set_aside", queue.set_aside);
     out.single("frontdesk_submissions_held", queue.held);
+    out.single("frontdesk_confirmation_mails_pending", queue.unasked);
 
     // Idle channels are reported as well, so that alerts see zeros instead of missing series.
     let configured = snapshot.options.channels.iter().map(String::as_str);
