@@ -114,23 +114,28 @@ impl Transaction<'_> {
     pub fn tidy_visitor_mails(&self, now: Timestamp, channels: &[Route]) -> Result<bool, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let lock = tx.dialect().skip_locked_clause();
-        let forget = format!(
-            "DELETE FROM visitor_mail WHERE (address, mail) IN (SELECT address, mail FROM visitor_mail
-             WHERE until < ?1 OR until > ?2 ORDER BY until LIMIT {MAX_ROWS} {lock})"
-        );
-        let forgotten = tx.execute(&forget, values![now, now + DAY_IN_MILLISECONDS + HOUR])?;
-        let mut has_more = forgotten == MAX_ROWS;
+        let mut has_more = false;
+        for (condition, bound) in [("until < ?1", now), ("until > ?1", now + DAY_IN_MILLISECONDS + HOUR)] {
+            let forget = format!(
+                "DELETE FROM visitor_mail WHERE (address, mail) IN
+                 (SELECT address, mail FROM visitor_mail WHERE {condition} ORDER BY until LIMIT {MAX_ROWS} {lock})"
+            );
+            has_more |= tx.execute(&forget, values![bound])? == MAX_ROWS;
+        }
         for mail in VisitorMail::ALL {
             let name = pace_name(mail);
             if self.stored_time(&name)?.is_some_and(|pace| pace.as_millisecond() > now + 2 * HOUR) {
                 self.store_time(&name, rows::to_timestamp(now)?)?;
             }
             if !channels.iter().any(|route| route.name == mail.name()) {
-                let stale = format!(
-                    "DELETE FROM delivery WHERE channel = ?1 AND state = 'waiting' AND submission IN
-                     (SELECT submission FROM delivery WHERE channel = ?1 AND due_at < ?2 LIMIT {MAX_ROWS} {lock})"
-                );
-                has_more |= tx.execute(&stale, values![mail.name(), now - DAY_IN_MILLISECONDS])? == MAX_ROWS;
+                for condition in ["failures = 0", "failures > 0"] {
+                    let stale = format!(
+                        "DELETE FROM delivery WHERE (submission, channel) IN (SELECT submission, channel FROM delivery
+                         WHERE channel = ?1 AND due_at < ?2 AND {condition} AND state = 'waiting' LIMIT {MAX_ROWS} {lock})"
+                    );
+                    let removed = tx.execute(&stale, values![mail.name(), now - DAY_IN_MILLISECONDS])?;
+                    has_more |= removed == MAX_ROWS;
+                }
             }
         }
         for (reminds, low_priority) in super::confirm::CLASSES {

@@ -1,6 +1,7 @@
 //! Double opt-in: an entry is delivered once its visitor has confirmed the address, and only then.
 
 use super::*;
+use crate::store::test_recorder as recorder;
 use crate::submission::delivery::Delivery;
 use crate::submission::outcome::Cause;
 use crate::submission::visitor::{ConfirmRule, VisitorMail, VisitorRule};
@@ -303,7 +304,35 @@ fn two_clicks_at_once_deliver_once() {
     assert_eq!((new, fixture.claim("box", noon()).len()), (1, 1));
 }
 
+#[test]
+fn every_statement_about_mails_to_visitors_uses_an_index() {
+    let fixture = Fixture::recorded_with(Fresh::file, opt_in_routes(100, Some(2 * DAY)));
+    let entries = ["ada", "eve", "no-reply", "bob"].map(|local| waitlist(&format!("{local}@example.com")));
+    let ids = entries.each_ref().map(|entry| fixture.keep_new(entry));
+    fixture.ask(noon());
+    let token = fixture.send(ASKS, ids[0], noon());
+    fixture.confirm(&token, noon());
+    fixture.keep_again(&later(&entries[1], 2 * DAY), ids[1]);
+    fixture.ask(noon() + 3 * DAY);
+    fixture
+        .runtime
+        .block_on(fixture.store.change(|tx| {
+            tx.tidy_visitor_mails(noon() + 3 * DAY, &[])?;
+            tx.expire_held(noon(), noon())?;
+            tx.expire_unconfirmed(noon() + 3 * WEEK)
+        }))
+        .unwrap();
+    let recorded = recorder::stop(&fixture.options.url);
+    assert!(recorded.keys().any(|sql| sql.contains("DELETE FROM visitor_mail")));
+    let checked = plans::check_plans(&fixture, &recorded);
+    assert!(checked > 30, "{checked}");
+}
+
 fn opt_in(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
+    Fixture::with_options(|options| options.channels = opt_in_routes(per_hour, remind_after))
+}
+
+fn opt_in_routes(per_hour: u32, remind_after: Option<Duration>) -> Vec<Route> {
     let rule = |mail, confirm| {
         let rule = VisitorRule { mail, own_addresses: Vec::new().into(), per_hour, confirm };
         Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
@@ -311,7 +340,7 @@ fn opt_in(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
     let confirm = ConfirmRule { within: WEEK, remind_after };
     let reminder = remind_after.map(|_| rule(VisitorMail::Reminder, None));
     let routes = [Route::new("box"), rule(VisitorMail::Confirmation, Some(confirm))];
-    Fixture::with_options(|options| options.channels = routes.into_iter().chain(reminder).collect())
+    routes.into_iter().chain(reminder).collect()
 }
 
 fn noon() -> Timestamp {
