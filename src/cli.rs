@@ -144,8 +144,7 @@ enum Command {
         #[command(flatten)]
         options: doctor::DoctorOptions,
     },
-    /// Serve your own AI assistant: the inbox as tools of a Model Context Protocol server on standard input and
-    /// output. Only reads, unless --allow-changes is given
+    /// Serve the inbox to your own AI assistant (Model Context Protocol on standard input and output)
     Mcp {
         #[command(flatten)]
         site: SiteArgument,

@@ -16,7 +16,7 @@ use crate::store::InboxReader;
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
 const MAX_ALIGNED: usize = 72;
 
-/// What a check of a site found.
+/// The result of checking a site.
 pub(super) struct CheckReport {
     pub(super) faults: Vec<Fault>,
     /// Facts about the site that are not faults.

@@ -102,8 +102,8 @@ fn spawn(site: &Path, data: &Path, flags: &[&str], environment: &[(&str, &str)])
     command.spawn().expect("it starts")
 }
 
-/// Sends text to `frontdesk mcp` and closes its standard input. Returns the lines that it wrote, each of which
-/// is a message of the protocol, its standard error, and its status.
+/// Sends text to `frontdesk mcp` and closes its standard input. Returns its messages on standard output,
+/// its standard error, and its status.
 fn exchange(site: &Path, data: &Path, input: &[u8]) -> (Vec<Value>, String, ExitStatus) {
     let mut child = spawn(site, data, &[], &[]);
     let mut stdin = child.stdin.take().expect("it is piped");

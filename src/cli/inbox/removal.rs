@@ -204,7 +204,7 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     Ok(is_confirmed)
 }
 
-/// What a removal removed, and what the operator should know about it.
+/// The result of a removal, for the operator.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct RemovalReport {
     /// Such as `1 submission removed`; empty if nothing was removed.

@@ -1,5 +1,5 @@
-//! The tools that change submissions: the same functions as on the command line, for explicit ids. They change
-//! states in the database; only the server sends anything.
+//! The tools that change submissions: the same functions as on the command line, for explicit ids. They
+//! change the database; only the server sends anything.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 
@@ -29,20 +29,20 @@ pub(super) const MAX_REASON: usize = 500;
 /// Random bytes in the code that confirms a removal.
 const CODE_BYTES: usize = 4;
 
-/// What became of a submission, as the rest of a sentence; `None` if it no longer exists.
-type Outcome = Result<Option<String>, StoreError>;
+/// The result for one submission, as the rest of a sentence; `None` if it does not exist.
+type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns what became of each.
+/// Applies a change to each of the submissions. Returns a sentence about each.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],
-    change: impl Fn(&mut Changes<'_>, &Submission, &Config) -> Outcome,
+    change: impl Fn(&mut Changes<'_>, &Submission, &Config) -> ChangeResult,
 ) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let mut changes = Changes::open(&config.store.url, &inbox, &session.user)?;
     let mut results: Vec<Value> = Vec::new();
-    let mut apply = |id: Uuid| -> Outcome {
+    let mut apply = |id: Uuid| -> ChangeResult {
         let Some(submission) = inbox.get(id)? else { return Ok(None) };
         change(&mut changes, &submission, &config)
     };

@@ -1,5 +1,5 @@
-//! The tools that report on the inbox and the site: stats, doctor and check. They contact no other system than
-//! the inbox's database.
+//! The tools that report on the inbox and the site: stats, doctor and check. They contact no other system
+//! than the inbox's database.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result
     }))
 }
 
-/// What only `frontdesk doctor` on the command line checks.
+/// Describes the checks that only `frontdesk doctor` on the command line makes.
 fn unchecked(config: &Config) -> Vec<String> {
     let channels = config.channels.iter().map(|channel| {
         let records = match channel.kind {

@@ -1,4 +1,4 @@
-//! What tool calls share: the site's folder, the user, and the removal that was previewed last.
+//! The state that tool calls share: the site's folder, the user, and the removal that was previewed last.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -81,8 +81,8 @@ impl McpSession {
         site::load_configuration(&self.folder, self.data_dir.clone())
     }
 
-    /// Opens the inbox, and waits briefly for accepted submissions to be processed. `None` if nothing has been
-    /// received yet.
+    /// Opens the inbox, and waits briefly for accepted submissions to be processed. `None` if nothing has
+    /// been received yet.
     pub(super) fn open_inbox(config: &Config) -> Result<Option<InboxReader>, ToolError> {
         let inbox = inbox::open(&config.store.url)?;
         if let Some(inbox) = &inbox {

@@ -182,7 +182,13 @@ fn shorten(value: &mut Value) -> bool {
             *text = format!("{}…", &shown[..end]);
             true
         }
-        Value::Object(members) => members.values_mut().fold(false, |any, value| shorten(value) || any),
+        Value::Object(members) => {
+            let mut is_shortened = false;
+            for value in members.values_mut() {
+                is_shortened |= shorten(value);
+            }
+            is_shortened
+        }
         _ => false,
     }
 }
