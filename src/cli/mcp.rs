@@ -1,9 +1,9 @@
 //! `frontdesk mcp`: a Model Context Protocol server on standard input and output, for the operator's own AI
 //! assistant. The SDK is used in this file only.
 //!
-//! Standard output carries protocol messages and nothing else. A tool call runs on a thread of its own, one
-//! at a time, and opens the inbox again each time, so the process survives restarts of the database, restores
-//! and changes of the configuration.
+//! Standard output carries protocol messages and nothing else. Tools run one at a time on a thread of their
+//! own. Each call opens the configuration and the inbox again, so the process survives restarts of the
+//! database, restores, and changes of the configuration.
 
 mod arguments;
 mod change;
@@ -14,6 +14,7 @@ mod submissions;
 mod tools;
 
 use std::borrow::Cow;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -61,6 +62,10 @@ pub(super) fn run(
     let session = McpSession::new(folder, data_dir, options.allow_changes);
     // Fails now rather than in the first tool call, where the operator would not see the reason.
     session.load_configuration()?;
+    if std::io::stdin().is_terminal() {
+        let mut stderr = anstream::stderr().lock();
+        let _ = writeln!(stderr, "Waiting for an MCP client on standard input; Ctrl-C ends it.");
+    }
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_SIZE).build()?;
     runtime.block_on(serve(session))

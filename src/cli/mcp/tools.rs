@@ -210,7 +210,7 @@ fn search_parameters() -> Parameters {
 
 /// The filters, the size of a page and the position, of lists and searches.
 fn common_parameters() -> Parameters {
-    let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight), or an age such as 30m, 2h, 3d";
+    let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![
         ("form", choice(&FORMS.map(|form| form.name), "Only submissions to this form")),
         (
