@@ -1,5 +1,5 @@
-//! `frontdesk mcp`: a Model Context Protocol server on standard input and output, for the operator's own AI
-//! assistant. The SDK is used in this file only.
+//! `frontdesk mcp`: the inbox as tools for the operator's own AI assistant, over the Model Context Protocol
+//! on standard input and output.
 //!
 //! Standard output carries protocol messages and nothing else. Tools run one at a time on a thread of their
 //! own. Each call opens the configuration and the inbox again, so the process survives restarts of the
@@ -13,22 +13,13 @@ mod session;
 mod submissions;
 mod tools;
 
-use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{anyhow, bail};
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
-};
-use rmcp::service::{QuitReason, RequestContext, ServerInitializeError};
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::stdio;
-use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
-use tokio::sync::Mutex;
+use frontdesk_mcp::{CallOutcome, ServeError, ServerDescription, ToolDescription, ToolProvider};
+use serde_json::{Map, Value};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -40,10 +31,8 @@ use self::tools::{Effect, TOOLS, ToolSpec};
 use crate::cli::output::with_hint;
 use crate::forms::text::visible;
 
-/// Maximum length of a message from the client, in bytes. Longer ones are skipped.
-const MAX_MESSAGE: usize = 1 << 20;
-/// The stack of the threads that run tools, in bytes: that of a main thread, because `check` loads a site.
-const STACK_SIZE: usize = 8 << 20;
+/// Maximum length of a tool's name in an error, in characters.
+const MAX_NAME: usize = 64;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct McpOptions {
@@ -66,31 +55,13 @@ pub(super) fn run(
         let mut stderr = anstream::stderr().lock();
         let _ = writeln!(stderr, "Waiting for an MCP client on standard input; Ctrl-C ends it.");
     }
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_SIZE).build()?;
-    runtime.block_on(serve(session))
-}
-
-async fn serve(session: McpSession) -> anyhow::Result<ExitCode> {
-    let server = McpServer { session: Arc::new(session), turn: Mutex::new(()) };
-    let (stdin, stdout) = stdio();
-    let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MAX_MESSAGE);
-    let running = match serve_server(server, transport).await {
-        Ok(running) => running,
-        // The client ended without a request.
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ExitCode::SUCCESS),
-        Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
-            return Err(with_hint(
-                anyhow!("the client's first message is not an `initialize` request"),
-                "an MCP client starts this command; by hand, begin with `initialize`",
-            ));
+    frontdesk_mcp::serve(Arc::new(session)).map_err(|error| match error {
+        ServeError::NotInitialized => {
+            with_hint(error, "an MCP client starts this command; by hand, begin with `initialize`")
         }
-        Err(error) => return Err(error.into()),
-    };
-    match running.waiting().await? {
-        QuitReason::JoinError(error) => bail!("the connection to the client failed: {error}"),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+        error => error.into(),
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Logs to standard error. Leaves out what the SDK logs below errors, because it quotes messages.
@@ -102,87 +73,60 @@ fn start_log() {
     let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
 }
 
-struct McpServer {
-    session: Arc<McpSession>,
-    /// Held while a tool runs, so that a client cannot start many at once.
-    turn: Mutex<()>,
-}
-
-impl McpServer {
-    fn is_offered(&self, tool: &ToolSpec) -> bool {
-        self.session.allows_changes || tool.effect == Effect::Reads
-    }
-}
-
-impl ServerHandler for McpServer {
-    fn get_info(&self) -> ServerConfig {
-        let about = Implementation::new("frontdesk", env!("CARGO_PKG_VERSION"))
-            .with_title("frontdesk: the inbox of a company website");
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(about)
-            .with_instructions(tools::instructions(self.session.allows_changes))
+impl ToolProvider for McpSession {
+    fn describe(&self) -> ServerDescription {
+        ServerDescription {
+            name: "frontdesk",
+            title: "frontdesk: the inbox of a company website",
+            version: env!("CARGO_PKG_VERSION"),
+            instructions: tools::instructions(self.allows_changes),
+        }
     }
 
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let offered = TOOLS.iter().filter(|tool| self.is_offered(tool));
-        Ok(ListToolsResult::with_all_items(offered.map(describe_tool).collect()))
+    fn tools(&self) -> Vec<ToolDescription> {
+        TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe_tool).collect()
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let name = visible(&request.name.chars().take(64).collect::<String>());
-        let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None));
+    fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
+        let shown = || visible(&name.chars().take(MAX_NAME).collect::<String>());
+        let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
+            return CallOutcome::Refused(format!("there is no tool `{}`", shown()));
         };
-        if !self.is_offered(tool) {
-            let message = format!(
-                "`{name}` is not available: this server only reads. The operator can start it with `--allow-changes`"
-            );
-            return Err(ErrorData::invalid_params(message, None));
+        if !is_offered(tool, self) {
+            return CallOutcome::Refused(format!(
+                "`{}` is not available: this server only reads. The operator can start it with `--allow-changes`",
+                shown()
+            ));
         }
-        let _turn = self.turn.lock().await;
-        let (session, given) = (self.session.clone(), request.arguments.unwrap_or_default());
-        // The database and the loading of a site block the thread.
-        let called = tokio::task::spawn_blocking(move || call(tool, &session, given)).await;
-        let called = called.unwrap_or_else(|_| {
-            Err(ToolError::new("the tool failed because of a defect in frontdesk; its log has the details"))
-        });
-        Ok(match called {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        match call(tool, self, arguments) {
+            Ok(text) => CallOutcome::Done(text),
+            Err(error) => CallOutcome::Failed(error.to_string()),
         }
-        .into())
     }
+}
+
+fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
+    session.allows_changes || tool.effect == Effect::Reads
 }
 
 /// Runs a tool. Returns its labelled result.
-fn call(
-    tool: &ToolSpec,
-    session: &McpSession,
-    given: serde_json::Map<String, serde_json::Value>,
-) -> Result<String, ToolError> {
+fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)
 }
 
-fn describe_tool(tool: &ToolSpec) -> Tool {
+fn describe_tool(tool: &ToolSpec) -> ToolDescription {
     let (is_read_only, is_destructive, is_idempotent) = match tool.effect {
         Effect::Reads => (true, false, true),
         Effect::Changes { is_destructive, is_idempotent } => (false, is_destructive, is_idempotent),
     };
-    let annotations = ToolAnnotations::with_title(tool.title)
-        .read_only(is_read_only)
-        .destructive(is_destructive)
-        .idempotent(is_idempotent)
-        .open_world(false);
-    Tool::new(tool.name, Cow::Borrowed(tool.description), Arc::new(tools::input_schema(tool)))
-        .with_title(tool.title)
-        .with_annotations(annotations)
+    ToolDescription {
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        input_schema: tools::input_schema(tool),
+        is_read_only,
+        is_destructive,
+        is_idempotent,
+    }
 }
