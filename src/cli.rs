@@ -10,6 +10,7 @@ mod doctor;
 mod export;
 pub mod inbox;
 mod init;
+mod mcp;
 mod output;
 mod serve;
 mod site;
@@ -143,6 +144,16 @@ enum Command {
         #[command(flatten)]
         options: doctor::DoctorOptions,
     },
+    /// Serve the inbox to your own AI assistant (Model Context Protocol on standard input and output)
+    Mcp {
+        #[command(flatten)]
+        site: SiteArgument,
+        /// Folder for submissions
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        #[command(flatten)]
+        options: mcp::McpOptions,
+    },
     /// Show the effective settings and where each comes from
     Config {
         #[command(flatten)]
@@ -217,6 +228,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Doctor { site, data_dir, options } => {
             doctor::run(&site::load_configuration(site.path(), data_dir)?, &options)
         }
+        Command::Mcp { site, data_dir, options } => mcp::run(site.path().to_owned(), data_dir, &options),
         Command::Config { site, json, overrides } => {
             check::show_settings(site.path(), &overrides.flags(), json)
         }

@@ -9,17 +9,45 @@ use serde_json::json;
 use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
 use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, Flag, Setting};
-use crate::fault::Severity;
+use crate::fault::{Fault, Severity};
 use crate::pages::{LoadCache, Site};
 use crate::store::InboxReader;
 
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
 const MAX_ALIGNED: usize = 72;
 
+/// The result of checking a site.
+pub(super) struct CheckReport {
+    pub(super) faults: Vec<Fault>,
+    /// Facts about the site that are not faults.
+    pub(super) notes: Vec<String>,
+    pub(super) pages: usize,
+}
+
 /// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
 pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
+    let CheckReport { faults, notes, pages } = examine(folder, &[], drafts);
+    if json {
+        let mut stdout = io::stdout().lock();
+        for fault in &faults {
+            writeln!(stdout, "{}", serde_json::to_string(fault)?)?;
+        }
+    } else {
+        print_faults(&faults);
+    }
+    print_notes(&notes);
+    let mut stderr = anstream::stderr().lock();
+    let _ = match faults[..] {
+        [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
+        _ => writeln!(stderr, "{}", count_faults(&faults)),
+    };
+    Ok(exit_code(faults.is_empty()))
+}
+
+/// Loads the site in `folder`, and collects its faults. Prints nothing.
+pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckReport {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
-    let (config, mut faults) = Config::load(folder, site::environment(), &[], None);
+    let (config, mut faults) = Config::load(folder, site::environment(), flags, None);
     let mut config = config.with_base_url(None);
     config.pages.shows_unpublished = drafts;
     let mut site = None;
@@ -41,25 +69,11 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     // Faults come first: an operator replaces texts once the site works.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
-    if json {
-        let mut stdout = io::stdout().lock();
-        for fault in &faults {
-            writeln!(stdout, "{}", serde_json::to_string(fault)?)?;
-        }
-    } else {
-        print_faults(&faults);
-    }
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.
     let undelivered = InboxReader::open(&config.store.url)
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
     notes.splice(0..0, undelivered.ok().flatten());
-    print_notes(&notes);
-    let mut stderr = anstream::stderr().lock();
-    let _ = match faults[..] {
-        [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
-        _ => writeln!(stderr, "{}", count_faults(&faults)),
-    };
-    Ok(exit_code(faults.is_empty()))
+    CheckReport { faults, notes, pages }
 }
 
 /// Prints each effective setting on its own line, with its origin. For a value such as `auto`, also prints

@@ -25,7 +25,7 @@ use crate::submission::Status;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::visitor::is_visitor_channel;
 use dns::Resolver;
-use mail_domain::CheckResult;
+pub(super) use mail_domain::CheckResult;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorOptions {
@@ -110,7 +110,9 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
             secret.map_or_else(|why| CheckResult::Bad(why.into()), |how| CheckResult::Good(how.into()));
         report.print_result("limits.shared_secret", finding)?;
     }
-    report_inbox(&mut report, config)?;
+    for finding in examine_inbox(config)? {
+        report.print_result("inbox", finding)?;
+    }
     let others = report.bad - failed - records;
     writeln!(report.out, "{}", summarize(channels.len(), failed, records, others))?;
     report.out.flush()?;
@@ -134,17 +136,19 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
     parts.join("; ")
 }
 
-/// Reports problems with the inbox that need the operator's attention.
-fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyhow::Result<()> {
+/// Checks the inbox for problems that need the operator's attention. Connects to the database,
+/// and to nothing else.
+pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,
-        Err(StoreError::Missing(_)) => return report.print_note("inbox", "nothing has been received yet"),
-        Err(error) => return report.print_result("inbox", CheckResult::Bad(error.to_string())),
+        Err(StoreError::Missing(_)) => {
+            return Ok(vec![CheckResult::Unknown("nothing has been received yet".to_owned())]);
+        }
+        Err(error) => return Ok(vec![CheckResult::Bad(error.to_string())]),
     };
     let digest = Digest::read(&inbox, &config.store.url, config.maintenance.min_free, Timestamp::now())?;
-    if let Some(line) = describe_undelivered(&inbox, !config.channels.is_empty())? {
-        report.print_note("inbox", &line)?;
-    }
+    let undelivered = describe_undelivered(&inbox, !config.channels.is_empty())?;
+    let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();
     let is_known = |name: &str| {
         is_visitor_channel(name) || config.store.channels.iter().any(|channel| channel.name == name)
     };
@@ -152,18 +156,16 @@ fn report_inbox<W: Write>(report: &mut DoctorReport<W>, config: &Config) -> anyh
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
         if waiting > 0 {
             let name = &channel.name;
-            report.print_result("inbox", CheckResult::Bad(format!(
+            findings.push(CheckResult::Bad(format!(
                 "{waiting} deliveries are waiting for the channel {name}, which is no longer configured: they resume once a channel has that name again"
-            )))?;
+            )));
         }
     }
     if digest.is_empty() {
-        return report.print_result("inbox", CheckResult::Good("nothing needs your attention".to_owned()));
+        findings.push(CheckResult::Good("nothing needs your attention".to_owned()));
     }
-    for line in digest.lines() {
-        report.print_result("inbox", CheckResult::Bad(line))?;
-    }
-    Ok(())
+    findings.extend(digest.lines().into_iter().map(CheckResult::Bad));
+    Ok(findings)
 }
 
 /// Describes the submissions that were never delivered to anyone, and how to deliver them. `None` if there
@@ -195,14 +197,15 @@ impl<W: Write> DoctorReport<W> {
 
     /// Prints the result of a check, and counts problems.
     fn print_result(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
-        let (word, style, text) = match finding {
-            CheckResult::Good(text) => ("ok", GOOD, text),
-            CheckResult::Unknown(text) => ("note", DIM, text),
-            CheckResult::Bad(text) => {
+        let style = match finding {
+            CheckResult::Good(_) => GOOD,
+            CheckResult::Unknown(_) => DIM,
+            CheckResult::Bad(_) => {
                 self.bad += 1;
-                ("fix", ERROR, text)
+                ERROR
             }
         };
+        let (word, text) = finding.word_and_text();
         writeln!(self.out, "{style}{word:<5}{style:#} {}: {}", visible(what), visible(&text))?;
         Ok(())
     }

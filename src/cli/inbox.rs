@@ -2,17 +2,17 @@
 //! database themselves, so they work with and without a running server.
 
 mod abuse;
-mod annotate;
-mod change;
+pub(super) mod annotate;
+pub(super) mod change;
 mod console;
 mod count_table;
 mod list;
 mod login;
-mod page_views;
-mod removal;
-mod selection;
-mod show;
-mod stats;
+pub(super) mod page_views;
+pub(super) mod removal;
+pub(super) mod selection;
+pub(super) mod show;
+pub(super) mod stats;
 mod table;
 mod watch;
 mod width;

@@ -87,6 +87,11 @@ pub(super) struct InboxLocation {
     data_dir: Option<PathBuf>,
 }
 
+/// The flags for a data folder from the command line.
+pub(super) fn data_folder_flags(data_dir: Option<PathBuf>) -> Vec<Flag> {
+    ConfigOverrides { data_dir, ..ConfigOverrides::default() }.flags()
+}
+
 impl InboxLocation {
     /// Reads the configuration of the site in `folder`, in the folder that `--site` names, or in the current
     /// folder, with the data folder from the command line.
@@ -104,8 +109,7 @@ impl InboxLocation {
 /// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given.
 /// Prints faults, and fails if one of them is an error.
 pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
-    let overrides = ConfigOverrides { data_dir, ..ConfigOverrides::default() };
-    let (config, warnings) = read_configuration(folder, &overrides.flags())?;
+    let (config, warnings) = read_configuration(folder, &data_folder_flags(data_dir))?;
     print_faults(&warnings);
     Ok(config)
 }

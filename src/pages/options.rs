@@ -15,6 +15,7 @@ use super::words::WordOverride;
 use crate::forms::Field;
 
 #[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate setting")]
 pub struct PagesOptions {
     pub title: String,
     /// A few words about the site's subject.

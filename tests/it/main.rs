@@ -26,6 +26,7 @@ mod inbox_pages;
 mod injection;
 mod lanes;
 mod mail;
+mod mcp;
 mod memory;
 mod ops;
 mod page_views;

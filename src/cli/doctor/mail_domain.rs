@@ -7,13 +7,24 @@ const USUAL_SELECTORS: [&str; 12] =
     ["default", "mail", "dkim", "google", "selector1", "selector2", "k1", "k2", "s1", "s2", "smtp", "key1"];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CheckResult {
+pub(in crate::cli) enum CheckResult {
     /// No problem, with a description of the finding.
     Good(String),
     /// A problem, with advice on how to solve it.
     Bad(String),
     /// The check was not possible, with the reason.
     Unknown(String),
+}
+
+impl CheckResult {
+    /// The label of the result in reports (`ok`, `fix` or `note`), and its description.
+    pub(in crate::cli) fn word_and_text(self) -> (&'static str, String) {
+        match self {
+            CheckResult::Good(text) => ("ok", text),
+            CheckResult::Bad(text) => ("fix", text),
+            CheckResult::Unknown(text) => ("note", text),
+        }
+    }
 }
 
 /// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`].

@@ -21,18 +21,26 @@ const PAGE: usize = 200;
 /// Marks submissions as done, or as open again.
 pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let now = console.now.timestamp();
-    let words = if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] };
-    annotate(ids, words, console, |changes, id| changes.set_done(id, is_done, now))
+    annotate(ids, done_words(is_done), console, |changes, id| changes.set_done(id, is_done, now))
+}
+
+/// The rest of a sentence about a submission that was to be marked: after a change, and without one.
+pub(in crate::cli) fn done_words(is_done: bool) -> [&'static str; 2] {
+    if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] }
+}
+
+/// The rest of a sentence about a submission that was to have this note: after a change, and without one.
+pub(in crate::cli) fn note_words(note: &str) -> [&'static str; 2] {
+    if note.trim().is_empty() {
+        ["has no note any more", "has no note"]
+    } else {
+        ["has this note", "already has this note"]
+    }
 }
 
 /// Replaces the note of a submission.
 pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let words = if note.trim().is_empty() {
-        ["has no note any more", "has no note"]
-    } else {
-        ["has this note", "already has this note"]
-    };
-    annotate(&[id.to_owned()], words, console, |changes, id| changes.set_note(id, note))
+    annotate(&[id.to_owned()], note_words(note), console, |changes, id| changes.set_note(id, note))
 }
 
 /// Applies a change to each submission, and prints one of the `words` for it: after a change, or without one.

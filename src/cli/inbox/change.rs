@@ -98,7 +98,43 @@ fn explain_nothing_to_retry(
     Ok(())
 }
 
-fn describe_retried(count: usize, place: &DatabaseUrl) -> String {
+/// The result of a hold, as the rest of a sentence about the submission. `None` if it no longer exists.
+pub(in crate::cli) fn describe_hold(held: Held) -> Option<String> {
+    Some(match held {
+        Held::Held { gone, deliveries } => {
+            let late = match gone {
+                0 => String::new(),
+                n => format!(" ({n} of {deliveries} deliveries had arrived or were under way)"),
+            };
+            format!("is held until `frontdesk inbox release`{late}")
+        }
+        Held::AlreadyHeld => "is already held".to_owned(),
+        Held::AlreadyDelivered => "is already delivered: there is nothing to hold".to_owned(),
+        Held::Missing => return None,
+    })
+}
+
+/// The result of a release, as the rest of a sentence about the submission, which had this status before.
+/// `None` if it no longer exists.
+pub(in crate::cli) fn describe_release(
+    released: Released,
+    before: Status,
+    place: &DatabaseUrl,
+) -> Option<String> {
+    let without = match before {
+        Status::Unconfirmed => ", although the visitor has not confirmed the address",
+        _ => "",
+    };
+    Some(match released {
+        Released::Released(0) => format!("is released{without}: there is nothing to deliver"),
+        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, place)),
+        Released::AsksVisitor => "is released, but waits until the visitor confirms the address: another `release` delivers it without".to_owned(),
+        Released::NotHeld => "is not held".to_owned(),
+        Released::Missing => return None,
+    })
+}
+
+pub(in crate::cli) fn describe_retried(count: usize, place: &DatabaseUrl) -> String {
     let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(place) {
         let them = plural(count, "it", "them");
@@ -120,19 +156,9 @@ pub(super) fn hold(
     let mut changes = Changes::open(console.place, &inbox, &console.user)?;
     for submission in found {
         let id = submission.id;
-        match changes.hold(&submission, because, console.now.timestamp())? {
-            Held::Held { gone, deliveries } => {
-                let late = match gone {
-                    0 => String::new(),
-                    n => format!(" ({n} of {deliveries} deliveries had arrived or were under way)"),
-                };
-                writeln!(console.out, "{id} is held until `frontdesk inbox release`{late}.")?;
-            }
-            Held::AlreadyHeld => writeln!(console.out, "{id} is already held.")?,
-            Held::AlreadyDelivered => {
-                writeln!(console.out, "{id} is already delivered: there is nothing to hold.")?;
-            }
-            Held::Missing => missing += report_missing(id, console)?,
+        match describe_hold(changes.hold(&submission, because, console.now.timestamp())?) {
+            Some(words) => writeln!(console.out, "{id} {words}.")?,
+            None => missing += report_missing(id, console)?,
         }
     }
     Ok(exit_code(missing == 0))
@@ -155,24 +181,10 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
         let mut changes = Changes::open(console.place, &inbox, &console.user)?;
         for submission in found {
             let id = submission.id;
-            let without = match submission.status {
-                Status::Unconfirmed => ", although the visitor has not confirmed the address",
-                _ => "",
-            };
-            match changes.release(id, console.channels, console.now.timestamp())? {
-                Released::Released(0) => {
-                    writeln!(console.out, "{id} is released{without}: there is nothing to deliver.")?;
-                }
-                Released::Released(n) => {
-                    let what = describe_retried(n, console.place);
-                    writeln!(console.out, "{id} is released{without}: {what}.")?;
-                }
-                Released::AsksVisitor => writeln!(
-                    console.out,
-                    "{id} is released, but waits until the visitor confirms the address: another `release` delivers it without."
-                )?,
-                Released::NotHeld => writeln!(console.out, "{id} is not held.")?,
-                Released::Missing => missing += report_missing(id, console)?,
+            let released = changes.release(id, console.channels, console.now.timestamp())?;
+            match describe_release(released, submission.status, console.place) {
+                Some(words) => writeln!(console.out, "{id} {words}.")?,
+                None => missing += report_missing(id, console)?,
             }
         }
     }

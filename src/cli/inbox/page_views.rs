@@ -16,7 +16,7 @@ use crate::forms::text::visible;
 use crate::inbox;
 use crate::inbox::json as json_lines;
 use crate::pages::path;
-use crate::store::{ViewFilter, ViewReport, Views};
+use crate::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
 use crate::web::page_views::{AgentClass, class_of, names_of};
 
 /// Maximum number of pages and of hosts in text output, unless `--top` sets another one.
@@ -71,10 +71,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
         ai_agents: &names_of(AgentClass::Ai),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
-    let report = match inbox::open(console.place)? {
-        Some(inbox) => inbox.page_views(&filter)?,
-        None => ViewReport::default(),
-    };
+    let report = read_report(inbox::open(console.place)?.as_ref(), &filter)?;
     if !is_on {
         writeln!(console.err, "Page views are not being counted: `server.count_views` is false.")?;
     }
@@ -90,6 +87,24 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
         write_text(&report, &filter, console.width, console.out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read_report(inbox: Option<&InboxReader>, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
+    inbox.map_or(Ok(ViewReport::default()), |inbox| inbox.page_views(filter))
+}
+
+/// The page views since `first`, of all pages or of one, with at most `most` pages and referring hosts, as a
+/// JSON object.
+pub(in crate::cli) fn views_object(
+    inbox: Option<&InboxReader>,
+    first: Date,
+    page: Option<&str>,
+    most: usize,
+) -> Result<Value, StoreError> {
+    let page = page.map(canonical_path);
+    let ai_agents = names_of(AgentClass::Ai);
+    let filter = ViewFilter { from: first, page: page.as_deref(), ai_agents: &ai_agents, most };
+    Ok(to_json(&read_report(inbox, &filter)?, &filter))
 }
 
 /// The percent-encoded path of a page, from a path as an operator writes it.

@@ -13,7 +13,7 @@ use crate::cli::output::{counted, exit_code, plural, with_hint};
 use crate::forms::text::visible;
 use crate::inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
 use crate::inbox::time::{TimeArgument, format_time};
-use crate::store::{self, Editor, Erased, HeldFilter, SourcePrefix};
+use crate::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
 use crate::submission::verdict::Signal;
 use crate::submission::{Status, Submission};
 
@@ -147,7 +147,7 @@ fn removal_question(count: usize, first: Timestamp, last: Timestamp, zone: &Time
 }
 
 /// The error for a submission that is not held, with a hint on how to remove it.
-fn refusal(submission: &Submission) -> anyhow::Error {
+pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
     let id = submission.id;
     let erase = "`frontdesk inbox erase --email ADDRESS` removes everything that came from an address";
     let hint = if submission.status != Status::Delivered && submission.error.is_none() {
@@ -204,53 +204,82 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     Ok(is_confirmed)
 }
 
+/// The result of a removal, for the operator.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct RemovalReport {
+    /// Such as `1 submission removed`; empty if nothing was removed.
+    pub(in crate::cli) removed: Vec<String>,
+    /// Warnings and remarks, each with its label.
+    pub(in crate::cli) remarks: Vec<String>,
+    /// Whether the removed data is in no file of the database any more.
+    pub(in crate::cli) is_wiped: bool,
+}
+
+impl RemovalReport {
+    pub(in crate::cli) fn new(erased: &Erased, place: &DatabaseUrl) -> RemovalReport {
+        let mut report = RemovalReport { is_wiped: true, ..RemovalReport::default() };
+        if erased.submissions > 0 {
+            report.removed = [
+                (erased.submissions, "submission"),
+                (erased.deliveries, "delivery"),
+                (erased.attempts, "attempt"),
+            ]
+            .map(|(count, noun)| format!("{} removed", counted(count, noun)))
+            .into();
+            if erased.delivered > 0 {
+                let (had, copies) = (
+                    counted(erased.delivered, "delivery"),
+                    plural(erased.delivered, "a copy is", "copies are"),
+                );
+                report.remarks.push(format!(
+                    "warning: {had} had arrived: {copies} in a mailbox or another system, which this command cannot reach."
+                ));
+            }
+            report.remarks.push("warning: earlier backups still contain the removed data.".to_owned());
+        }
+        let Some(file) = place.file() else {
+            if erased.submissions > 0 {
+                report.remarks.push(
+                    "warning: PostgreSQL overwrites removed rows some time after the next vacuum; its write-ahead log and its archives may contain them longer."
+                        .to_owned(),
+                );
+            }
+            return report;
+        };
+        if !erased.is_wiped {
+            report.remarks.push(
+                "warning: another program is reading the inbox, so the database's log could not be wiped and may still contain removed data.\n\
+                 hint: run the same command again once that program has ended"
+                    .to_owned(),
+            );
+        } else if erased.submissions > 0 {
+            report.remarks.push(
+                "The database's log was wiped: no removed data is left in the inbox's files.".to_owned(),
+            );
+        }
+        report.remarks.extend(store::replaced_by_restores(file).iter().map(|kept| {
+            format!(
+                "warning: {} was kept by a restore, and was not searched: delete it when you no longer need it",
+                kept.display()
+            )
+        }));
+        report.is_wiped = erased.is_wiped;
+        report
+    }
+}
+
 /// Prints what was removed. Returns failure if the database's log could not be wiped.
 fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
-    if erased.submissions == 0 {
+    let report = RemovalReport::new(erased, console.place);
+    if report.removed.is_empty() {
         writeln!(console.out, "nothing")?;
-    } else {
-        for (count, noun) in [
-            (erased.submissions, "submission"),
-            (erased.deliveries, "delivery"),
-            (erased.attempts, "attempt"),
-        ] {
-            writeln!(console.out, "{} removed", counted(count, noun))?;
-        }
-        console.out.flush()?;
-        if erased.delivered > 0 {
-            let (had, copies) =
-                (counted(erased.delivered, "delivery"), plural(erased.delivered, "a copy is", "copies are"));
-            writeln!(
-                console.err,
-                "warning: {had} had arrived: {copies} in a mailbox or another system, which this command cannot reach."
-            )?;
-        }
-        writeln!(console.err, "warning: earlier backups still contain the removed data.")?;
     }
-    let Some(file) = console.place.file() else {
-        if erased.submissions > 0 {
-            writeln!(
-                console.err,
-                "warning: PostgreSQL overwrites removed rows some time after the next vacuum; its write-ahead log and its archives may contain them longer."
-            )?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    };
-    if !erased.is_wiped {
-        writeln!(
-            console.err,
-            "warning: another program is reading the inbox, so the database's log could not be wiped and may still contain removed data.\n\
-             hint: run the same command again once that program has ended"
-        )?;
-    } else if erased.submissions > 0 {
-        writeln!(console.err, "The database's log was wiped: no removed data is left in the inbox's files.")?;
+    for line in &report.removed {
+        writeln!(console.out, "{line}")?;
     }
-    for kept in store::replaced_by_restores(file) {
-        writeln!(
-            console.err,
-            "warning: {} was kept by a restore, and was not searched: delete it when you no longer need it",
-            kept.display()
-        )?;
+    console.out.flush()?;
+    for line in &report.remarks {
+        writeln!(console.err, "{line}")?;
     }
-    Ok(exit_code(erased.is_wiped))
+    Ok(exit_code(report.is_wiped))
 }

@@ -212,7 +212,7 @@ impl Iterator for SelectedSubmissions<'_> {
 
 /// Finds the submission whose id begins with `id`. The inner error means that no submission or
 /// more than one submission matches.
-pub(super) fn find(
+pub(in crate::cli) fn find(
     reader: Option<&InboxReader>,
     id: &str,
 ) -> Result<Result<Submission, anyhow::Error>, StoreError> {

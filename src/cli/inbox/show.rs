@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use uuid::Uuid;
 
 use super::console::Console;
 use super::selection::{IdentityOption, decrypt_with, find};
@@ -14,7 +15,7 @@ use crate::cli::output::exit_code;
 use crate::forms::text::visible;
 use crate::inbox::json;
 use crate::inbox::time::{format_distance, format_duration, format_time};
-use crate::store::Annotation;
+use crate::store::{Annotation, InboxReader, StoreError};
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
@@ -35,10 +36,9 @@ pub(super) fn run(
         }
     };
     let is_open = decrypt_with(identity.as_ref(), &mut submission, console.err)?;
-    let inbox = console.inbox.as_ref();
-    let deliveries = inbox.map_or(Ok(Vec::new()), |inbox| inbox.deliveries(submission.id))?;
-    let annotation = inbox.map(|inbox| inbox.annotations(&[submission.id])).transpose()?;
-    let annotation = annotation.and_then(|mut all| all.remove(&submission.id)).unwrap_or_default();
+    let inbox = console.inbox.as_deref();
+    let (deliveries, annotation) =
+        inbox.map(|inbox| read_details(inbox, submission.id)).transpose()?.unwrap_or_default();
     if as_json {
         let mut object = json::object_with_deliveries(&submission, &deliveries);
         json::add_annotation(&mut object, &annotation);
@@ -47,6 +47,15 @@ pub(super) fn run(
         write_details(&submission, &annotation, &deliveries, &console.now, console.out)?;
     }
     Ok(exit_code(is_open))
+}
+
+/// A submission's deliveries and annotation.
+pub(in crate::cli) fn read_details(
+    inbox: &InboxReader,
+    id: Uuid,
+) -> Result<(Vec<Delivery>, Annotation), StoreError> {
+    let annotation = inbox.annotations(&[id])?.remove(&id).unwrap_or_default();
+    Ok((inbox.deliveries(id)?, annotation))
 }
 
 /// Writes a submission's metadata, screening result, fields and deliveries as text.

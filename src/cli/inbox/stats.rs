@@ -16,7 +16,7 @@ use crate::cli::output::counted;
 use crate::deliver::digest::Digest;
 use crate::forms::text::visible;
 use crate::inbox::json as json_lines;
-use crate::store::{ChannelState, DailyCount, InboxReader};
+use crate::store::{ChannelState, DailyCount, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
 
 /// Maximum width of a bar, in columns.
@@ -24,15 +24,26 @@ const MAX_BAR: usize = 40;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
-    let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
-    let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
     let first = first_day(console.now.timestamp(), days);
+    let (tallies, channels) = read_counts(inbox)?;
     if as_json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&tallies, &channels, first)))?;
     } else if inbox.is_some() {
         write_text(&tallies, &channels, first, console)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read_counts(inbox: Option<&InboxReader>) -> Result<(Vec<DailyCount>, Vec<ChannelState>), StoreError> {
+    let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
+    let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
+    Ok((tallies, channels))
+}
+
+/// The counts of submissions and deliveries as a JSON object. The counts by day omit days before `first`.
+pub(in crate::cli) fn counts_object(inbox: Option<&InboxReader>, first: Date) -> Result<Value, StoreError> {
+    let (tallies, channels) = read_counts(inbox)?;
+    Ok(to_json(&tallies, &channels, first))
 }
 
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
@@ -50,7 +61,7 @@ pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
 }
 
 /// The first of the last `days` days, including today, in UTC.
-pub(super) fn first_day(now: Timestamp, days: u16) -> Date {
+pub(in crate::cli) fn first_day(now: Timestamp, days: u16) -> Date {
     let today = now.to_zoned(TimeZone::UTC).date();
     today.saturating_sub((i32::from(days) - 1).days())
 }

@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{Filter, SUBMISSION, filter_condition, read_submission, to_team};
+use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submission, to_team};
 use super::{Bind, Cell, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission, parse_fields};
@@ -145,6 +145,10 @@ impl InboxReader {
                 return Ok(page);
             }
             let Some(last) = last else { return Ok(page) };
+            // Ids ascend with the time of arrival, so all further submissions are too old.
+            if filter.from.is_some_and(|from| last.into_bytes() < first_id_at(from.as_millisecond())) {
+                return Ok(page);
+            }
             filter.before = Some(last);
             if page.submissions.len() == size || is_over() {
                 let is_full = page.submissions.len() == size;
@@ -252,7 +256,7 @@ impl InboxReader {
     /// The number of submissions on each day from the day of `first` to that of `last`, in UTC, as pairs of
     /// the day's first millisecond and the count.
     pub fn counts_by_day(&self, first: i64, last: i64) -> Result<Vec<(i64, usize)>, StoreError> {
-        use super::rows::{DAY_IN_MILLISECONDS, day, first_id_at};
+        use super::rows::{DAY_IN_MILLISECONDS, day};
         // Counted by table, because SQLite would read each row of the view.
         let count = "SELECT (SELECT count(*) FROM submission WHERE id >= ?1 AND id < ?2)
              + (SELECT count(*) FROM intake WHERE id >= ?1 AND id < ?2)";

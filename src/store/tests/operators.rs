@@ -209,6 +209,8 @@ fn pages_have_what_a_listing_has_whatever_the_time_limit() {
         Filter { status: Some(Status::Parked), ..all.clone() },
         Filter { is_done: Some(true), ..all.clone() },
         Filter { is_done: Some(false), ..all.clone() },
+        Filter { from: Some(now()), ..all.clone() },
+        Filter { until: Some(now()), ..all.clone() },
     ];
     for filter in &filters {
         let listed: Vec<Uuid> = reader.list(filter).unwrap().map(|s| s.unwrap().id).collect();
@@ -230,6 +232,10 @@ fn pages_have_what_a_listing_has_whatever_the_time_limit() {
             (listed.len(), None, false)
         );
     }
+    // Nothing before the start of the period is read.
+    let later = Filter { from: Some(now() + DAY), ..all };
+    let page = reader.page(&later, None, 50, &|| true).unwrap();
+    assert_eq!((page.submissions.len(), page.next), (0, None));
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn no_field_can_add_a_recipient_a_header_or_a_word() {
 fn the_server_cannot_be_used_to_flood_third_parties() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let environment =
-        [("FRONTDESK_FORMS__VISITOR_MAILS_PER_HOUR", "5"), ("FRONTDESK_SCREENING__ENABLED", "false")];
+        [("FRONTDESK_FORMS__VISITOR_MAILS_PER_HOUR", "10"), ("FRONTDESK_SCREENING__ENABLED", "false")];
     let site = open(peer.address.port(), &environment);
     // One address, a hundred times, also with subaddresses.
     for number in 0..100 {
@@ -163,6 +163,7 @@ fn the_server_cannot_be_used_to_flood_third_parties() {
         assert_eq!(site.server.post("/api/contact", &body).status, 200);
     }
     site.wait_for_count("mail", DeliveryState::Delivered, 120);
+    // All come from one network, which can use up half of the limit.
     site.wait_for_count(THANKS, DeliveryState::Delivered, 5);
     let mut to: Vec<String> = to_visitors(&peer).iter().map(|mail| mail.to.concat().to_lowercase()).collect();
     to.sort_unstable();
@@ -173,7 +174,7 @@ fn the_server_cannot_be_used_to_flood_third_parties() {
 }
 
 #[test]
-fn a_refused_address_delays_no_one_and_can_be_retried() {
+fn a_refused_address_delays_no_other_mail_and_can_be_retried() {
     let peer = SmtpPeer::start(vec![Script::usual().refusing("grace@example.org")]);
     let site = open(peer.address.port(), &[]);
     let id = site.submit(1);

@@ -1,0 +1,155 @@
+//! Serves tools to one client of the Model Context Protocol on standard input and output, with the official
+//! SDK.
+//!
+//! A crate of its own, so that the SDK's generic code is compiled here, and optimised for size.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{QuitReason, RequestContext, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio;
+use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+/// Maximum length of a message from the client, in bytes. Longer ones are skipped and logged.
+const MAX_MESSAGE: usize = 1 << 20;
+/// The stack of the threads that run tools, in bytes: as large as that of a main thread.
+const STACK_SIZE: usize = 8 << 20;
+
+/// How the server introduces itself.
+#[derive(Clone, Debug)]
+pub struct ServerDescription {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub version: &'static str,
+    /// For the client's model.
+    pub instructions: String,
+}
+
+/// A tool, as clients see it. No tool interacts with an open world.
+#[derive(Clone, Debug)]
+pub struct ToolDescription {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub description: &'static str,
+    /// A JSON Schema for the arguments.
+    pub input_schema: Map<String, Value>,
+    pub is_read_only: bool,
+    pub is_destructive: bool,
+    pub is_idempotent: bool,
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// Contains the result for the client's model.
+    Done(String),
+    /// Contains the reason for the client's model.
+    Failed(String),
+    /// There is no such tool in this session. Contains the reason.
+    Refused(String),
+}
+
+/// The tools of a server.
+pub trait ToolProvider: Send + Sync + 'static {
+    fn describe(&self) -> ServerDescription;
+    fn tools(&self) -> Vec<ToolDescription>;
+    /// Calls a tool. May block; there is one call at a time.
+    fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome;
+}
+
+/// Why a server ended before the client closed standard input.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the client's first message is not an `initialize` request")]
+    NotInitialized,
+    #[error("the connection to the client failed: {0}")]
+    Failed(String),
+    #[error("cannot start the server: {0}")]
+    NotStarted(std::io::Error),
+}
+
+/// Serves one client until it closes standard input.
+pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_SIZE).build();
+    runtime.map_err(ServeError::NotStarted)?.block_on(async {
+        let (stdin, stdout) = stdio();
+        let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MAX_MESSAGE);
+        let server = McpServer { provider, turn: Mutex::new(()) };
+        let running = match serve_server(server, transport).await {
+            Ok(running) => running,
+            // The client ended without a request.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                return Err(ServeError::NotInitialized);
+            }
+            Err(error) => return Err(ServeError::Failed(error.to_string())),
+        };
+        match running.waiting().await {
+            Err(error) | Ok(QuitReason::JoinError(error)) => Err(ServeError::Failed(error.to_string())),
+            Ok(_) => Ok(()),
+        }
+    })
+}
+
+struct McpServer {
+    provider: Arc<dyn ToolProvider>,
+    /// Held while a tool runs, so that a client cannot start many at once.
+    turn: Mutex<()>,
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let about = self.provider.describe();
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(about.name, about.version).with_title(about.title))
+            .with_instructions(about.instructions)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.provider.tools().into_iter().map(to_tool).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let _turn = self.turn.lock().await;
+        let provider = self.provider.clone();
+        let call = move || provider.call(&request.name, request.arguments.unwrap_or_default());
+        // Tools block the thread.
+        let outcome = tokio::task::spawn_blocking(call).await.unwrap_or_else(|_| {
+            CallOutcome::Failed(
+                "the tool failed because of a defect; standard error has the details".to_owned(),
+            )
+        });
+        match outcome {
+            CallOutcome::Done(text) => Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into()),
+            CallOutcome::Failed(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
+            CallOutcome::Refused(text) => Err(ErrorData::invalid_params(text, None)),
+        }
+    }
+}
+
+fn to_tool(tool: ToolDescription) -> Tool {
+    let hints = ToolAnnotations::with_title(tool.title)
+        .read_only(tool.is_read_only)
+        .destructive(tool.is_destructive)
+        .idempotent(tool.is_idempotent)
+        .open_world(false);
+    Tool::new(tool.name, Cow::Borrowed(tool.description), Arc::new(tool.input_schema))
+        .with_title(tool.title)
+        .with_annotations(hints)
+}

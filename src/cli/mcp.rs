@@ -1,0 +1,132 @@
+//! `frontdesk mcp`: the inbox as tools for the operator's own AI assistant, over the Model Context Protocol
+//! on standard input and output.
+//!
+//! Standard output carries protocol messages and nothing else. Tools run one at a time on a thread of their
+//! own. Each call opens the configuration and the inbox again, so the process survives restarts of the
+//! database, restores, and changes of the configuration.
+
+mod arguments;
+mod change;
+mod envelope;
+mod report;
+mod session;
+mod submissions;
+mod tools;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use frontdesk_mcp::{CallOutcome, ServeError, ServerDescription, ToolDescription, ToolProvider};
+use serde_json::{Map, Value};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use self::arguments::ToolArguments;
+use self::session::{McpSession, ToolError};
+use self::tools::{Effect, TOOLS, ToolSpec};
+use crate::cli::output::with_hint;
+use crate::forms::text::visible;
+
+/// Maximum length of a tool's name in an error, in characters.
+const MAX_NAME: usize = 64;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct McpOptions {
+    /// Also offer tools that change submissions: hold, release, retry, discard, done, reopen and note
+    #[arg(long)]
+    allow_changes: bool,
+}
+
+/// Serves one client until it closes standard input.
+pub(super) fn run(
+    folder: PathBuf,
+    data_dir: Option<PathBuf>,
+    options: &McpOptions,
+) -> anyhow::Result<ExitCode> {
+    start_log();
+    let session = McpSession::new(folder, data_dir, options.allow_changes);
+    // Fails now rather than in the first tool call, where the operator would not see the reason.
+    session.load_configuration()?;
+    if std::io::stdin().is_terminal() {
+        let mut stderr = anstream::stderr().lock();
+        let _ = writeln!(stderr, "Waiting for an MCP client on standard input; Ctrl-C ends it.");
+    }
+    frontdesk_mcp::serve(Arc::new(session)).map_err(|error| match error {
+        ServeError::NotInitialized => {
+            with_hint(error, "an MCP client starts this command; by hand, begin with `initialize`")
+        }
+        error => error.into(),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Logs to standard error. Leaves out what the SDK logs below errors, because it quotes messages.
+fn start_log() {
+    let own =
+        Targets::new().with_target("frontdesk", LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    // If a subscriber is already installed, it stays in place.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
+}
+
+impl ToolProvider for McpSession {
+    fn describe(&self) -> ServerDescription {
+        ServerDescription {
+            name: "frontdesk",
+            title: "frontdesk: the inbox of a company website",
+            version: env!("CARGO_PKG_VERSION"),
+            instructions: tools::instructions(self.allows_changes),
+        }
+    }
+
+    fn tools(&self) -> Vec<ToolDescription> {
+        TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe_tool).collect()
+    }
+
+    fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
+        let shown = || visible(&name.chars().take(MAX_NAME).collect::<String>());
+        let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
+            return CallOutcome::Refused(format!("there is no tool `{}`", shown()));
+        };
+        if !is_offered(tool, self) {
+            return CallOutcome::Refused(format!(
+                "`{}` is not available: this server only reads. The operator can start it with `--allow-changes`",
+                shown()
+            ));
+        }
+        match call(tool, self, arguments) {
+            Ok(text) => CallOutcome::Done(text),
+            Err(error) => CallOutcome::Failed(error.to_string()),
+        }
+    }
+}
+
+fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
+    session.allows_changes || tool.effect == Effect::Reads
+}
+
+/// Runs a tool. Returns its labelled result.
+fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
+    let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
+    envelope::seal_result((tool.run)(session, &mut arguments)?)
+}
+
+fn describe_tool(tool: &ToolSpec) -> ToolDescription {
+    let (is_read_only, is_destructive, is_idempotent) = match tool.effect {
+        Effect::Reads => (true, false, true),
+        Effect::Changes { is_destructive, is_idempotent } => (false, is_destructive, is_idempotent),
+    };
+    ToolDescription {
+        name: tool.name,
+        title: tool.title,
+        description: tool.description,
+        input_schema: tools::input_schema(tool),
+        is_read_only,
+        is_destructive,
+        is_idempotent,
+    }
+}

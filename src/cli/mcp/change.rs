@@ -1,0 +1,230 @@
+//! The tools that change submissions: the same functions as on the command line, for explicit ids. They
+//! change the database; only the server sends anything.
+
+#![expect(clippy::disallowed_methods, reason = "a command reads the clock")]
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::arguments::ToolArguments;
+use super::envelope::random_digits;
+use super::session::{McpSession, RemovalPreview, ToolError};
+use super::submissions::{MAX_WORDS, list_item};
+use crate::cli::inbox::annotate::{done_words, note_words};
+use crate::cli::inbox::change::{describe_hold, describe_release, describe_retried};
+use crate::cli::inbox::removal::{RemovalReport, refusal};
+use crate::cli::inbox::show::read_details;
+use crate::cli::output::counted;
+use crate::config::Config;
+use crate::inbox::change::Changes;
+use crate::inbox::removal::DiscardPreview;
+use crate::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use crate::submission::Submission;
+
+/// Maximum number of submissions that one call changes.
+pub(super) const MAX_IDS: usize = 50;
+/// Maximum length of the reason of a hold, in characters.
+pub(super) const MAX_REASON: usize = 500;
+/// Random bytes in the code that confirms a removal.
+const CODE_BYTES: usize = 4;
+
+/// The result for one submission, as the rest of a sentence; `None` if it does not exist.
+type ChangeResult = Result<Option<String>, StoreError>;
+
+/// Applies a change to each of the submissions. Returns a sentence about each.
+fn change_each(
+    session: &McpSession,
+    ids: &[Uuid],
+    change: impl Fn(&mut Changes<'_>, &Submission, &Config) -> ChangeResult,
+) -> Result<Value, ToolError> {
+    let config = session.load_configuration()?;
+    let inbox = McpSession::open_existing_inbox(&config)?;
+    let mut changes = Changes::open(&config.store.url, &inbox, &session.user)?;
+    let mut results: Vec<Value> = Vec::new();
+    let mut apply = |id: Uuid| -> ChangeResult {
+        let Some(submission) = inbox.get(id)? else { return Ok(None) };
+        change(&mut changes, &submission, &config)
+    };
+    for id in ids {
+        let (name, text) = match apply(*id) {
+            Ok(Some(text)) => ("result", text),
+            Ok(None) => ("error", "is not in the inbox, or has not been processed yet".to_owned()),
+            Err(error) => {
+                let done = counted(results.len(), "submission");
+                let error = ToolError::from(error);
+                return Err(ToolError::new(format!(
+                    "{error}\n{done} of {} had been handled before; calling again with the same ids is safe",
+                    ids.len()
+                )));
+            }
+        };
+        results.push(json!({ "id": id.to_string(), name: text }));
+    }
+    if results.iter().all(|result| result.get("error").is_some()) {
+        return Err(ToolError::new(
+            "no submission has one of these ids: `list_submissions` returns the ids of submissions",
+        ));
+    }
+    Ok(json!({ "results": results }))
+}
+
+pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    let reason = arguments.word("reason", MAX_REASON)?;
+    change_each(session, &ids, |changes, submission, _| {
+        Ok(describe_hold(changes.hold(submission, reason.as_deref(), Timestamp::now())?))
+    })
+}
+
+pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    change_each(session, &ids, |changes, submission, config| {
+        let released = changes.release(submission.id, &config.store.channels, Timestamp::now())?;
+        Ok(describe_release(released, submission.status, &config.store.url))
+    })
+}
+
+pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    let channel = arguments.word("channel", MAX_WORDS)?;
+    change_each(session, &ids, |changes, submission, config| {
+        let which = Filter { id: Some(submission.id), ..Filter::default() };
+        let retry = Retry { which, channel: channel.clone(), parked_only: false };
+        Ok(Some(match changes.retry(&retry, Timestamp::now())? {
+            0 if submission.held.is_some() => "is held: `release` delivers it".to_owned(),
+            0 => "has no waiting or parked delivery: there is nothing to retry".to_owned(),
+            count => format!("will be retried: {}", describe_retried(count, &config.store.url)),
+        }))
+    })
+}
+
+pub(super) fn mark_done(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    set_done(session, arguments, true)
+}
+
+pub(super) fn reopen(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    set_done(session, arguments, false)
+}
+
+fn set_done(session: &McpSession, arguments: &mut ToolArguments, is_done: bool) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    change_each(session, &ids, |changes, submission, _| {
+        let annotated = changes.set_done(submission.id, is_done, Timestamp::now())?;
+        Ok(choose_words(annotated, done_words(is_done)))
+    })
+}
+
+pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
+    let text = arguments.text("text", MAX_NOTE)?.ok_or_else(|| {
+        ToolError::new("`text` is missing: it is the new note, and an empty text removes the note")
+    })?;
+    change_each(session, &[id], |changes, submission, _| {
+        Ok(choose_words(changes.set_note(submission.id, &text)?, note_words(&text)))
+    })
+}
+
+/// The words for a change, or those for no change.
+fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -> Option<String> {
+    match annotated {
+        Annotated::Changed => Some(changed.to_owned()),
+        Annotated::Unchanged => Some(unchanged.to_owned()),
+        Annotated::Missing => None,
+    }
+}
+
+/// Removes held submissions in two calls: the first returns what would be removed and a code, and the second
+/// confirms exactly that with the code.
+pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let ids = arguments.ids("ids", MAX_IDS)?;
+    let code = arguments.word("confirmation", MAX_WORDS)?;
+    let config = session.load_configuration()?;
+    let inbox = McpSession::open_existing_inbox(&config)?;
+    let (mut found, mut refused) = (Vec::new(), Vec::new());
+    for id in ids {
+        match inbox.get(id)? {
+            Some(submission) => found.push(submission),
+            None => refused.push(json!({ "id": id.to_string(), "reason": "is not in the inbox" })),
+        }
+    }
+    let preview = DiscardPreview::new(found);
+    refused.extend(preview.others.iter().map(|submission| {
+        let reason = ToolError::from(refusal(submission)).to_string();
+        json!({ "id": submission.id.to_string(), "reason": reason })
+    }));
+    if preview.held.is_empty() {
+        let refused = json!(refused);
+        return Err(ToolError::new(format!(
+            "nothing can be discarded, because no submission is held: {refused}"
+        )));
+    }
+    let mut ids = preview.ids();
+    ids.sort_unstable();
+    match code {
+        None => preview_removal(session, &inbox, &preview, ids, &refused),
+        Some(code) if session.take_preview().is_some_and(|shown| shown.code == code && shown.ids == ids) => {
+            remove(session, &config, &preview, &refused)
+        }
+        Some(_) => Err(ToolError::new(
+            "nothing was removed: the confirmation is not that of the last preview, or the preview showed other \
+             submissions. Call `discard` with the same ids and without `confirmation` to see what would be removed",
+        )),
+    }
+}
+
+fn preview_removal(
+    session: &McpSession,
+    inbox: &InboxReader,
+    preview: &DiscardPreview,
+    ids: Vec<Uuid>,
+    refused: &[Value],
+) -> Result<Value, ToolError> {
+    let mut items = Vec::new();
+    for submission in &preview.held {
+        let (deliveries, annotation) = read_details(inbox, submission.id)?;
+        let mut item = list_item(submission, Some(&annotation));
+        item["deliveries"] = deliveries.len().into();
+        item["attempts"] = deliveries.iter().map(|delivery| delivery.attempts.len()).sum::<usize>().into();
+        items.push(item);
+    }
+    let code = random_digits(CODE_BYTES)?;
+    session.remember(RemovalPreview { code: code.clone(), ids });
+    Ok(json!({
+        "removed": false,
+        "would_remove": items,
+        "would_not_remove": refused,
+        "what": format!(
+            "Nothing has been removed yet. Confirming removes {} permanently: the fields, the result of screening, \
+             the deliveries with their attempts, and the note of each. It cannot be undone. Copies that channels have \
+             delivered, and backups, stay. Show this to the operator, and call `discard` again with the same ids and \
+             the confirmation only if the operator agrees.",
+            counted(preview.held.len(), "submission")
+        ),
+        "confirmation": code,
+    }))
+}
+
+fn remove(
+    session: &McpSession,
+    config: &Config,
+    preview: &DiscardPreview,
+    refused: &[Value],
+) -> Result<Value, ToolError> {
+    let mut editor = Editor::open(&config.store.url)?.on_behalf_of(&session.user);
+    let discarded = preview.discard(&mut editor).map_err(|error| {
+        let error = ToolError::from(error);
+        ToolError::new(format!(
+            "{error}\nSome submissions may not have been removed: call `discard` again with the same ids and without \
+             `confirmation`"
+        ))
+    })?;
+    let report = RemovalReport::new(&discarded.erased, &config.store.url);
+    Ok(json!({
+        "removed": !report.removed.is_empty(),
+        "what": report.removed,
+        "remarks": report.remarks,
+        "released_or_removed_meanwhile": discarded.stayed,
+        "not_removed": refused,
+    }))
+}

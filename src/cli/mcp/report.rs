@@ -1,0 +1,104 @@
+//! The tools that report on the inbox and the site: stats, doctor and check. They contact no other system
+//! than the inbox's database.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::arguments::ToolArguments;
+use super::session::{McpSession, ToolError};
+use crate::cli::inbox::page_views::views_object;
+use crate::cli::inbox::stats::{counts_object, first_day};
+use crate::cli::{check, doctor};
+use crate::config::Config;
+use crate::deliver::TransportOptions;
+
+/// The default and the maximum number of days that statistics cover.
+pub(super) const DAYS: u16 = 30;
+pub(super) const MAX_DAYS: u16 = 90;
+/// Maximum number of pages and of referring hosts.
+const MAX_ROWS: usize = 20;
+/// Maximum length of a page's path, in characters.
+const MAX_PATH: usize = 1000;
+/// Maximum number of faults that are returned.
+const MAX_FAULTS: usize = 100;
+
+/// Counts submissions, deliveries and page views.
+#[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
+pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);
+    let page = arguments.word("page", MAX_PATH)?;
+    let config = session.load_configuration()?;
+    let inbox = McpSession::open_inbox(&config)?;
+    let first = first_day(Timestamp::now(), days);
+    let mut result = json!({
+        "submissions": counts_object(inbox.as_ref(), first)?,
+        "page_views": views_object(inbox.as_ref(), first, page.as_deref(), MAX_ROWS)?,
+    });
+    if !config.web.count_views {
+        result["note"] = "Page views are not being counted: `server.count_views` is false.".into();
+    }
+    Ok(result)
+}
+
+/// Checks the inbox and the configuration of channels on this machine. Lists what it did not check, because
+/// that would contact other systems.
+pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
+    let config = session.load_configuration()?;
+    let inbox = doctor::examine_inbox(&config)?;
+    let mut findings: Vec<(&str, doctor::CheckResult)> =
+        inbox.into_iter().map(|finding| ("inbox", finding)).collect();
+    if config.channels.is_empty() {
+        let none = "none is configured: submissions stay in the inbox, and no message is sent".to_owned();
+        findings.push(("channels", doctor::CheckResult::Unknown(none)));
+    }
+    if let Some(shared) = &config.limits.shared {
+        let secret = shared.describe_hash_secret();
+        findings.push((
+            "limits.shared_secret",
+            secret.map_or_else(
+                |why| doctor::CheckResult::Bad(why.into()),
+                |how| doctor::CheckResult::Good(how.into()),
+            ),
+        ));
+    }
+    let findings: Vec<Value> = findings
+        .into_iter()
+        .map(|(subject, finding)| {
+            let (result, text) = finding.word_and_text();
+            json!({ "subject": subject, "result": result, "text": text })
+        })
+        .collect();
+    Ok(json!({
+        "is_fine": findings.iter().all(|finding| finding["result"] != "fix"),
+        "findings": findings,
+        "not_checked": unchecked(&config),
+        "note": "This tool contacts no channel, name server or Redis server. `frontdesk doctor` on the command line does.",
+    }))
+}
+
+/// Describes the checks that only `frontdesk doctor` on the command line makes.
+fn unchecked(config: &Config) -> Vec<String> {
+    let channels = config.channels.iter().map(|channel| {
+        let records = match channel.kind {
+            TransportOptions::Smtp(_) => ", and the DNS records of the sender's domain",
+            _ => "",
+        };
+        format!("whether channel {} ({}) delivers{records}", channel.name, channel.kind.name())
+    });
+    let shared = config.limits.shared.iter().map(|_| "whether `limits.shared_url` responds".to_owned());
+    channels.chain(shared).collect()
+}
+
+/// Checks the site's configuration and content.
+pub(super) fn check_site(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let drafts = arguments.flag("drafts")?;
+    let report = check::examine(&session.folder, &session.flags(), drafts);
+    let shown = &report.faults[..report.faults.len().min(MAX_FAULTS)];
+    Ok(json!({
+        "is_fine": report.faults.is_empty(),
+        "pages": report.pages,
+        "fault_count": report.faults.len(),
+        "faults": shown,
+        "notes": report.notes,
+    }))
+}

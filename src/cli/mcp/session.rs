@@ -1,0 +1,108 @@
+//! The state that tool calls share: the site's folder, the user, and the removal that was previewed last.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::cli::output::write_error;
+use crate::cli::site;
+use crate::config::{Config, Flag};
+use crate::inbox;
+use crate::inbox::user::current_user;
+use crate::store::{InboxReader, StoreError};
+
+/// How long a tool waits for the server to process accepted submissions.
+const CATCH_UP: Duration = Duration::from_millis(500);
+
+/// Why a tool did not do what it was called for, with advice, for the client.
+#[derive(Debug)]
+pub(super) struct ToolError(String);
+
+impl ToolError {
+    pub(super) fn new(text: impl Into<String>) -> ToolError {
+        ToolError(text.into())
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<anyhow::Error> for ToolError {
+    fn from(error: anyhow::Error) -> ToolError {
+        let mut text = Vec::new();
+        // Writing to a vector does not fail.
+        let _ = write_error("error:", &error, &mut text);
+        ToolError(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> ToolError {
+        anyhow::Error::from(error).into()
+    }
+}
+
+/// A removal that a client has seen a preview of.
+pub(super) struct RemovalPreview {
+    /// Must be repeated to confirm the removal.
+    pub(super) code: String,
+    /// The submissions that would be removed, sorted.
+    pub(super) ids: Vec<Uuid>,
+}
+
+/// The state of a client's session.
+pub(super) struct McpSession {
+    pub(super) folder: PathBuf,
+    data_dir: Option<PathBuf>,
+    pub(super) allows_changes: bool,
+    /// The user for the operator log.
+    pub(super) user: String,
+    preview: Mutex<Option<RemovalPreview>>,
+}
+
+impl McpSession {
+    pub(super) fn new(folder: PathBuf, data_dir: Option<PathBuf>, allows_changes: bool) -> McpSession {
+        let user = format!("mcp ({})", current_user());
+        McpSession { folder, data_dir, allows_changes, user, preview: Mutex::default() }
+    }
+
+    pub(super) fn flags(&self) -> Vec<Flag> {
+        site::data_folder_flags(self.data_dir.clone())
+    }
+
+    /// Reads the configuration, which may have changed since the last call.
+    pub(super) fn load_configuration(&self) -> anyhow::Result<Config> {
+        site::load_configuration(&self.folder, self.data_dir.clone())
+    }
+
+    /// Opens the inbox, and waits briefly for accepted submissions to be processed. `None` if nothing has
+    /// been received yet.
+    pub(super) fn open_inbox(config: &Config) -> Result<Option<InboxReader>, ToolError> {
+        let inbox = inbox::open(&config.store.url)?;
+        if let Some(inbox) = &inbox {
+            inbox.catch_up(CATCH_UP)?;
+        }
+        Ok(inbox)
+    }
+
+    /// Opens the inbox, and fails if nothing has been received yet.
+    pub(super) fn open_existing_inbox(config: &Config) -> Result<InboxReader, ToolError> {
+        McpSession::open_inbox(config)?
+            .ok_or_else(|| ToolError::new("nothing has been received yet: the inbox does not exist"))
+    }
+
+    pub(super) fn remember(&self, preview: RemovalPreview) {
+        *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(preview);
+    }
+
+    /// The removal that was previewed last. A confirmation uses it up.
+    pub(super) fn take_preview(&self) -> Option<RemovalPreview> {
+        self.preview.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

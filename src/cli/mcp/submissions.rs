@@ -1,0 +1,272 @@
+//! The tools that list, search and read submissions.
+
+use std::time::{Duration, Instant};
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde_json::{Map, Value, json};
+
+use super::arguments::ToolArguments;
+use super::session::{McpSession, ToolError};
+use crate::cli::inbox::selection::find;
+use crate::cli::inbox::show::read_details;
+use crate::forms::FORMS;
+use crate::forms::text::visible_lines;
+use crate::inbox::json as json_lines;
+use crate::store::{Annotation, Filter, InboxReader, SearchPage, SearchText};
+use crate::submission::delivery::Delivery;
+use crate::submission::{Status, Submission};
+
+/// The default and the maximum number of submissions on a page.
+pub(super) const PAGE_SIZE: u16 = 20;
+pub(super) const MAX_PAGE_SIZE: u16 = 50;
+/// Maximum length of a search text, and of a channel's name, in characters.
+pub(super) const MAX_WORDS: usize = 200;
+/// Maximum length of a field in a list, and of the text around a match, in characters.
+const MAX_FIELD: usize = 300;
+/// The number of characters before a match that its excerpt contains.
+const BEFORE_MATCH: usize = 80;
+/// The newest attempts of each delivery that are returned.
+const MAX_ATTEMPTS: usize = 20;
+/// How long a page searches the inbox before it returns what it has found.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
+
+/// The names in [`ListArguments`] for states of work.
+pub(super) const STATES: [&str; 2] = ["open", "done"];
+
+/// Which submissions a page lists.
+struct ListArguments {
+    filter: Filter,
+    words: Option<SearchText>,
+    size: usize,
+}
+
+impl ListArguments {
+    fn read(arguments: &mut ToolArguments, now: &Zoned) -> Result<ListArguments, ToolError> {
+        let status = arguments.choice("status", &Status::ALL.map(Status::name))?;
+        let state = arguments.choice("state", &STATES)?;
+        let [from, until] = ["since", "until"].map(|name| arguments.time(name));
+        let filter = Filter {
+            form: arguments.choice("form", &FORMS.map(|form| form.name))?.map(str::to_owned),
+            status: status.and_then(Status::from_name),
+            channel: arguments.word("channel", MAX_WORDS)?,
+            from: from?.map(|time| time.at(now)),
+            until: until?.map(|time| time.at(now)),
+            before: arguments.id("cursor")?,
+            is_done: state.map(|state| state == "done"),
+            ..Filter::default()
+        };
+        let words = arguments.word("text", MAX_WORDS)?.as_deref().and_then(SearchText::parse);
+        let size = arguments.number("limit", 1..=MAX_PAGE_SIZE)?.unwrap_or(PAGE_SIZE).into();
+        Ok(ListArguments { filter, words, size })
+    }
+}
+
+/// Lists submissions, newest first.
+pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let which = ListArguments::read(arguments, &now())?;
+    list_page(session, &which, None)
+}
+
+/// Searches submissions for a text, and returns the text around each match.
+pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let text = arguments.required_word("query", MAX_WORDS)?;
+    let mut which = ListArguments::read(arguments, &now())?;
+    which.words = SearchText::parse(&text);
+    list_page(session, &which, Some(&text.to_lowercase()))
+}
+
+/// Times of day in arguments are in the time zone of this machine, as on the command line.
+#[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
+fn now() -> Zoned {
+    Timestamp::now().to_zoned(TimeZone::system())
+}
+
+fn list_page(
+    session: &McpSession,
+    which: &ListArguments,
+    excerpts_of: Option<&str>,
+) -> Result<Value, ToolError> {
+    let config = session.load_configuration()?;
+    let Some(inbox) = McpSession::open_inbox(&config)? else {
+        return Ok(json!({ "submissions": [], "note": "Nothing has been received yet." }));
+    };
+    let began = Instant::now();
+    let page =
+        inbox.page(&which.filter, which.words.as_ref(), which.size, &|| began.elapsed() >= SEARCH_TIME)?;
+    let ids: Vec<_> = page.submissions.iter().map(|submission| submission.id).collect();
+    let annotations = inbox.annotations(&ids)?;
+    let items = page.submissions.iter().map(|submission| {
+        let mut item = list_item(submission, annotations.get(&submission.id));
+        if let Some(text) = excerpts_of {
+            item["matches"] = excerpts(submission, text);
+        }
+        item
+    });
+    let mut result = json!({
+        "submissions": items.collect::<Vec<_>>(),
+        "next_cursor": page.next.map(|id| id.to_string()),
+    });
+    add_notes(&mut result, &page);
+    Ok(result)
+}
+
+fn add_notes(result: &mut Value, page: &SearchPage) {
+    if page.is_partial {
+        result["note"] =
+            "The search took too long, and has not seen older submissions: continue with `next_cursor`."
+                .into();
+    }
+    if page.sealed > 0 {
+        result["encrypted_and_not_searched"] = page.sealed.into();
+    }
+}
+
+/// A submission on a page, with shortened fields.
+pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>) -> Value {
+    let mut item = json_lines::submission_object(submission);
+    if let Some(annotation) = annotation {
+        json_lines::add_annotation(&mut item, annotation);
+    }
+    let mut item = separate_fields(item, submission);
+    let Some(members) = item.as_object_mut() else { return item };
+    for name in ["_source", "_reasons"] {
+        members.remove(name);
+    }
+    if let Some(screening) = submission.screening.as_ref().filter(|screening| !screening.reasons.is_empty()) {
+        members.insert("_signals".to_owned(), screening.signals().into());
+    }
+    let is_default = |value: &Value| value.is_null() || *value == json!(false) || *value == json!(0);
+    members.retain(|_, value| !is_default(value));
+    let mut is_shortened = false;
+    for name in [FIELDS, "_note"] {
+        if let Some(value) = members.get_mut(name) {
+            is_shortened |= shorten(value);
+        }
+    }
+    if is_shortened {
+        members.insert("_shortened".to_owned(), true.into());
+    }
+    item
+}
+
+/// The member with the fields of a submission.
+const FIELDS: &str = "fields_written_by_visitor";
+
+/// Moves the submission's fields to a member of their own. Describes encrypted submissions as such.
+fn separate_fields(mut item: Value, submission: &Submission) -> Value {
+    let Some(members) = item.as_object_mut() else { return item };
+    let fields: Map<String, Value> = submission
+        .fields
+        .iter()
+        .filter_map(|(name, _)| Some((name.clone(), members.shift_remove(name)?)))
+        .collect();
+    if members.shift_remove("_sealed").is_some() {
+        members.insert(
+            "encrypted".to_owned(),
+            "The fields are encrypted to the operator's key, which this server does not have. `frontdesk inbox show ID --identity FILE` opens them.".into(),
+        );
+    } else {
+        members.insert(FIELDS.to_owned(), fields.into());
+    }
+    item
+}
+
+/// Shortens a text or the texts of an object. Returns whether one was too long.
+fn shorten(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            // Escapes count as well.
+            let shown = visible_lines(text);
+            let Some((end, _)) = shown.char_indices().nth(MAX_FIELD) else { return false };
+            *text = format!("{}…", &shown[..end]);
+            true
+        }
+        Value::Object(members) => {
+            let mut is_shortened = false;
+            for value in members.values_mut() {
+                is_shortened |= shorten(value);
+            }
+            is_shortened
+        }
+        _ => false,
+    }
+}
+
+/// The text around the first match in each field. `lower` is the searched text in lower case.
+fn excerpts(submission: &Submission, lower: &str) -> Value {
+    let fields = submission.fields.iter();
+    let found = fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, lower)?.into())));
+    Value::Object(found.collect())
+}
+
+fn excerpt(value: &str, lower: &str) -> Option<String> {
+    let chars: Vec<char> = value.chars().collect();
+    let begins_at = |at: usize| {
+        let mut rest = chars[at..].iter().flat_map(|c| c.to_lowercase());
+        lower.chars().all(|c| rest.next() == Some(c))
+    };
+    let at = (0..chars.len()).find(|at| begins_at(*at))?;
+    let start = at.saturating_sub(BEFORE_MATCH);
+    let end = chars.len().min(start + MAX_FIELD);
+    let text: String = chars[start..end].iter().collect();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < chars.len() { "…" } else { "" };
+    Some(format!("{before}{text}{after}"))
+}
+
+/// Reads one submission in full.
+pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
+    let id = arguments.required_word("id", MAX_WORDS)?;
+    let config = session.load_configuration()?;
+    let inbox = McpSession::open_existing_inbox(&config)?;
+    let submission = find(Some(&inbox), &id)??;
+    details(&inbox, &submission)
+}
+
+fn details(inbox: &InboxReader, submission: &Submission) -> Result<Value, ToolError> {
+    let (mut deliveries, annotation) = read_details(inbox, submission.id)?;
+    let omitted: usize = deliveries.iter_mut().map(keep_newest_attempts).sum();
+    let mut object = json_lines::object_with_deliveries(submission, &deliveries);
+    json_lines::add_annotation(&mut object, &annotation);
+    if let Some(error) = &submission.error {
+        object["_error"] = error.as_str().into();
+    }
+    if omitted > 0 {
+        object["_attempts_omitted"] = omitted.into();
+    }
+    Ok(separate_fields(object, submission))
+}
+
+/// Removes old attempts, and returns their number.
+fn keep_newest_attempts(delivery: &mut Delivery) -> usize {
+    let omitted = delivery.attempts.len().saturating_sub(MAX_ATTEMPTS);
+    delivery.attempts.drain(..omitted);
+    omitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_surrounds_the_first_match_regardless_of_case() {
+        assert_eq!(excerpt("We need an INVOICE.", "invoice").as_deref(), Some("We need an INVOICE."));
+        assert_eq!(excerpt("Größe ÄÖ", "äö").as_deref(), Some("Größe ÄÖ"));
+        assert_eq!(excerpt("none", "invoice"), None);
+        let long = format!("{}Invoice{}", "a".repeat(1000), "b".repeat(1000));
+        let found = excerpt(&long, "invoice").unwrap();
+        assert_eq!(found.chars().count(), MAX_FIELD + 2);
+        assert!(found.starts_with(&format!("…{}Invoice", "a".repeat(BEFORE_MATCH))), "{found}");
+        assert!(found.ends_with("b…"), "{found}");
+    }
+
+    #[test]
+    fn long_texts_are_shortened_by_what_is_shown() {
+        let mut value = json!({ "a": "x".repeat(MAX_FIELD), "b": "\u{1b}".repeat(MAX_FIELD) });
+        assert!(shorten(&mut value));
+        assert_eq!(value["a"], "x".repeat(MAX_FIELD));
+        assert_eq!(value["b"].as_str().unwrap().chars().count(), MAX_FIELD + 1);
+        assert!(!shorten(&mut json!({ "a": "short" })));
+    }
+}
