@@ -43,6 +43,7 @@ mod state;
 pub mod tls;
 pub mod trusted_proxies;
 mod worker;
+mod write_buffer;
 
 use std::io;
 use std::sync::{Arc, mpsc};

@@ -9,16 +9,20 @@ use super::options::Timeouts;
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
+use super::write_buffer::SpareBuffer;
 
 /// The state that all connections of one thread share.
 pub struct WorkerState {
     pub(super) app: Arc<AppState>,
     pub(super) fast_path: FastPath,
+    /// For the frames of HTTP/2 connections.
+    pub(super) spare_buffer: SpareBuffer,
 }
 
 impl WorkerState {
     pub fn new(app: &AppState) -> Self {
-        Self { app: Arc::new(app.for_worker()), fast_path: FastPath::new() }
+        let (fast_path, spare_buffer) = (FastPath::new(), SpareBuffer::default());
+        Self { app: Arc::new(app.for_worker()), fast_path, spare_buffer }
     }
 }
 
