@@ -38,8 +38,8 @@ use super::options::Timeouts;
 use super::router;
 use super::slot::{Closing, Slot};
 use super::socket::{Peer, Scheme};
-use super::state::{AppState, ShutdownPhase};
-use super::worker::ConnContext;
+use super::state::ShutdownPhase;
+use super::worker::{ConnContext, WorkerState};
 use super::write_buffer::{CollectedWrites, collect_writes};
 
 /// The flow-control window for one request body: one byte less than the maximum length of a form's body.
@@ -67,7 +67,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     let ConnContext { worker, timeouts, scheme, peer, mut phase, slot } = conn;
     let app = &worker.app;
     let conn = Http2Conn::new(timeouts, slot, scheme);
-    let service = service_fn(|request| respond(app.clone(), scheme, peer, request, conn.begin_request()));
+    let service = service_fn(|request| respond(worker.clone(), scheme, peer, request, conn.begin_request()));
     let stream = Observed::new(read, stream, conn.clone());
     let (stream, writes) = collect_writes(stream, &worker.spare_buffer);
     let connection = http2::Builder::new(OnThisThread(conn.clone()))
@@ -112,7 +112,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
 }
 
 async fn respond(
-    app: Arc<AppState>,
+    worker: WorkerState,
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
@@ -120,7 +120,7 @@ async fn respond(
 ) -> Result<Response<ChunkedBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let (mut head, body) =
-        router::respond(&app, scheme, peer, request, &active_request.conn.slot).await.into_parts();
+        router::respond(&worker, scheme, peer, request, &active_request.conn.slot).await.into_parts();
     let mut bytes = whole_body(body).await;
     if is_head {
         // Keep the headers of the GET response, but not its body (RFC 9110 §9.3.2).
