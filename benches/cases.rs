@@ -17,7 +17,11 @@ use frontdesk::pages::{self, Site, path};
 use frontdesk::screening::{self, RequestSignals, TokenizedText, screen};
 use frontdesk::store::{Store, StoreOptions};
 use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch::Sender;
+use tokio::task::LocalSet;
 
 /// A function that runs a case once.
 pub type Run = Box<dyn FnMut()>;
@@ -37,7 +41,7 @@ impl std::fmt::Display for Case {
 }
 
 /// The cases that are quick to prepare, even under valgrind.
-pub const CASES: [Case; 14] = [
+pub const CASES: [Case; 15] = [
     Case { name: "negotiation_browser", prepare: || negotiation(BROWSER.to_owned()) },
     Case { name: "negotiation_agent", prepare: || negotiation(AGENT.to_owned()) },
     Case { name: "negotiation_450_ranges", prepare: || negotiation(many_ranges()) },
@@ -52,11 +56,16 @@ pub const CASES: [Case; 14] = [
     Case { name: "answer_in_the_fast_lane", prepare: || answer(true, "") },
     Case { name: "answer_304_in_the_fast_lane", prepare: || answer(true, "if-none-match: *\r\n") },
     Case { name: "answer_by_hyper", prepare: || answer(false, "") },
+    Case { name: "answer_over_http2", prepare: answer_over_http2 },
 ];
 
 /// The `Accept` header of Chrome.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
                        application/signed-exchange;v=b3;q=0.7";
+
+/// The `User-Agent` of Chrome.
+const USER_AGENT: &str =
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
 
 /// The longest known `Accept` header of a coding agent.
 const AGENT: &str = "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5";
@@ -134,9 +143,15 @@ pub fn limiter(quota: u32, sources: u32) -> Run {
     Box::new(check)
 }
 
-/// Requests a page repeatedly on an in-memory connection. The figures include the client's work, which is
-/// constant.
-fn answer(fast_path: bool, more: &str) -> Run {
+/// A server of a [`generated_site`], and an in-memory connection to it.
+struct Exchange {
+    client: DuplexStream,
+    runtime: Runtime,
+    local: LocalSet,
+    _kept: (TempDir, Sender<ShutdownPhase>, AppState),
+}
+
+fn connect(fast_path: bool) -> Exchange {
     let folder = tempfile::tempdir().expect("a folder");
     let site = generated_site(10);
     site.compress(usize::MAX, None);
@@ -144,28 +159,90 @@ fn answer(fast_path: bool, more: &str) -> Run {
     let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
     let app = AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() });
     let worker = Rc::new(WorkerState::new(&app));
-    let (mut client, server) = tokio::io::duplex(1 << 16);
+    let (client, server) = tokio::io::duplex(1 << 16);
     let (sender, stage) = tokio::sync::watch::channel(ShutdownPhase::Serving);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let peer = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     local.spawn_local(async move { worker.serve_stream(server, peer, stage).await });
+    Exchange { client, runtime, local, _kept: (folder, sender, app) }
+}
+
+/// Requests a page repeatedly over HTTP/1.1. The figures include the client's work, which is constant.
+fn answer(fast_path: bool, more: &str) -> Run {
+    let mut exchange = connect(fast_path);
     let request = format!(
         "GET /p5/ HTTP/1.1\r\nhost: www.example.com\r\nconnection: keep-alive\r\naccept: {BROWSER}\r\n\
-         user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/140.0.0.0 Safari/537.36\r\n\
+         user-agent: {USER_AGENT}\r\n\
          accept-encoding: gzip, deflate, br, zstd\r\naccept-language: en\r\n{more}\r\n"
     );
-    let mut answer = local.block_on(&runtime, first_answer(&mut client, request.as_bytes()));
+    let Exchange { client, runtime, local, .. } = &mut exchange;
+    let mut answer = local.block_on(runtime, first_answer(client, request.as_bytes()));
     let status: &[u8] = if more.is_empty() { b"HTTP/1.1 200 " } else { b"HTTP/1.1 304 " };
     assert!(answer.starts_with(status), "{}", answer.escape_ascii());
     Box::new(move || {
-        // Capture these values, because they must live as long as the connection.
-        let _ = (&folder, &sender, &app);
-        local.block_on(&runtime, async {
+        let Exchange { client, runtime, local, .. } = &mut exchange;
+        local.block_on(runtime, async {
             client.write_all(black_box(request.as_bytes())).await.expect("an open connection");
             client.read_exact(&mut answer).await.expect("a response");
         });
+    })
+}
+
+/// Requests a page repeatedly over HTTP/2. The figures include the client's work, which is constant.
+fn answer_over_http2() -> Run {
+    const END_STREAM: u8 = 1;
+    const END_HEADERS: u8 = 4;
+    let mut exchange = connect(false);
+    let mut block = vec![0x82, 0x86];
+    // Fields that are not indexed (RFC 7541 §6.2.2), with names from the static table or in the field itself.
+    let mut field = |index: u8, name: &str, value: &str| {
+        block.push(index);
+        for text in [name, value].into_iter().filter(|text| !text.is_empty()) {
+            block.push(u8::try_from(text.len()).expect("a short text"));
+            block.extend_from_slice(text.as_bytes());
+        }
+    };
+    field(4, "", "/p5/");
+    field(1, "", "www.example.com");
+    let accept = BROWSER.split_at(BROWSER.find(",image/avif").expect("a long header")).0;
+    for (name, value) in [
+        ("accept", accept),
+        ("user-agent", USER_AGENT),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("accept-language", "en"),
+    ] {
+        field(0, name, value);
+    }
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).expect("a short payload").to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    };
+    let opening = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(8, 0, 0, &0x7000_0000_u32.to_be_bytes()),
+    ];
+    let Exchange { client, runtime, local, .. } = &mut exchange;
+    local.block_on(runtime, async { client.write_all(&opening.concat()).await }).expect("an open connection");
+    let mut stream = 1_u32;
+    let mut received = vec![0; 1 << 16];
+    Box::new(move || {
+        let Exchange { client, runtime, local, .. } = &mut exchange;
+        local.block_on(runtime, async {
+            let request = frame(1, END_STREAM | END_HEADERS, stream, black_box(&block));
+            client.write_all(&request).await.expect("an open connection");
+            loop {
+                client.read_exact(&mut received[..9]).await.expect("a frame");
+                let [a, b, c, _, flags, of @ ..] = *received.first_chunk::<9>().expect("nine bytes");
+                let length = u32::from_be_bytes([0, a, b, c]) as usize;
+                client.read_exact(&mut received[..length]).await.expect("a payload");
+                if u32::from_be_bytes(of) == stream && flags & END_STREAM != 0 {
+                    break;
+                }
+            }
+        });
+        stream += 2;
     })
 }
 

@@ -123,6 +123,11 @@ impl Form {
         FORMS.into_iter().find(|form| form.name == name)
     }
 
+    /// The form whose endpoint is at `path`.
+    pub fn at(path: &str) -> Option<&'static Form> {
+        FORMS.into_iter().find(|form| form.path == path)
+    }
+
     /// The fields of both shapes.
     pub fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
         self.fields.iter().chain(self.alternative.into_iter().flatten())

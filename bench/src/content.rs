@@ -1,4 +1,4 @@
-//! The measured content: a frontdesk site with two pages, of about 1 KB and 12 KB of HTML, and the same
+//! The measured content: a frontdesk site with pages of about 1 KB, 12 KB and 28 KB of HTML, and the same
 //! bodies as files for the other servers.
 
 use std::fs;
@@ -44,6 +44,12 @@ pub const SMALL: Page =
     Page { label: "1 KB", path: "/small/", twin: "/small.md", file: "/small.html", size: 1024 };
 pub const LARGE: Page =
     Page { label: "12 KB", path: "/large/", twin: "/large.md", file: "/large.html", size: 12 * 1024 };
+
+/// A page of the size of a long article, measured over HTTP/1.1 only.
+pub const ARTICLE: Page =
+    Page { label: "28 KB", path: "/article/", twin: "/article.md", file: "/article.html", size: 28 * 1024 };
+
+const PAGES: [Page; 3] = [SMALL, LARGE, ARTICLE];
 
 /// A request for a page, sent by a browser, or by an agent if Markdown is negotiated.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +141,7 @@ impl Content {
         for (name, text) in SITE {
             fs::write(site.join(name), text)?;
         }
-        for page in [SMALL, LARGE] {
+        for page in PAGES {
             fs::write(site.join("pages").join(&page.twin[1..]), generate_markdown(page))?;
         }
         let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(frontdesk::NAME) })?;
@@ -155,9 +161,9 @@ impl Content {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
 
-    /// Fetches both pages in each encoding from frontdesk at `address`, and writes them to files.
+    /// Fetches the pages in each encoding from frontdesk at `address`, and writes them to files.
     fn write_files(&mut self, address: SocketAddr) -> Result<()> {
-        for page in [SMALL, LARGE] {
+        for page in PAGES {
             for (path, file) in [(page.path, page.file), (page.twin, page.twin)] {
                 for (encoding, suffix) in ENCODINGS {
                     let response = fetch_encoded(address, path, encoding)?;

@@ -50,6 +50,14 @@ pub(super) fn host_of(head: &Parts) -> Option<&str> {
 
 /// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path.
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
+    // Most hosts are simple, and this check does not allocate.
+    if is_simple_host(value) {
+        return true;
+    }
+    is_valid_authority(value)
+}
+
+fn is_valid_authority(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -61,9 +69,27 @@ pub(super) fn is_valid_host(value: &[u8]) -> bool {
     }
 }
 
+/// Whether the value is a host name or IPv4 address with an optional port.
+pub(super) fn is_simple_host(value: &[u8]) -> bool {
+    let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
+    let (name, port) = value.split_at(end);
+    !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
+        && port.iter().skip(1).all(u8::is_ascii_digit)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn simple_hosts_are_valid_hosts(value in "[a-z0-9._:-]{0,12}") {
+            prop_assert!(!is_simple_host(value.as_bytes()) || is_valid_authority(value.as_bytes()));
+        }
+    }
 
     #[test]
     fn only_chunked_is_supported() {

@@ -32,12 +32,12 @@ use super::connection::{HEADER_LIMIT, Observer as _};
 use super::get_page::{self, Choice, RequestPreferences, matches_etag};
 use super::http1::timer::ConnTimer;
 use super::page_views::PageView;
-use super::parse_cache::ParseCache;
+use super::preferences::PreferenceCache;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use super::router::form_at;
 use super::slot::cost;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
+use crate::forms::Form;
 use crate::pages::file::EncodedBody;
 use crate::pages::negotiate::{self, Codings, Media};
 use crate::pages::path;
@@ -52,8 +52,6 @@ pub(super) struct FastPath {
     request: RefCell<Box<[u8]>>,
     response: RefCell<Vec<u8>>,
     headers: RefCell<HeaderWriter>,
-    accept: RefCell<ParseCache<Option<Media>>>,
-    accept_encoding: RefCell<ParseCache<Codings>>,
 }
 
 impl FastPath {
@@ -62,8 +60,6 @@ impl FastPath {
             request: RefCell::new(vec![0; HEADER_LIMIT].into()),
             response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
             headers: RefCell::new(HeaderWriter::new()),
-            accept: RefCell::default(),
-            accept_encoding: RefCell::default(),
         }
     }
 }
@@ -78,6 +74,7 @@ pub(super) enum Exit {
 pub(super) struct FastPathConn<'a> {
     pub(super) app: &'a AppState,
     pub(super) fast_path: &'a FastPath,
+    pub(super) preferences: &'a PreferenceCache,
     pub(super) scheme: Scheme,
     pub(super) peer: Peer,
     pub(super) timer: &'a Rc<ConnTimer>,
@@ -213,10 +210,10 @@ impl FastPathConn<'_> {
             return None;
         }
         let path = path::decode(request.path).ok()?;
-        if form_at(&path).is_some() || is_link(&path) {
+        if Form::at(&path).is_some() || is_link(&path) {
             return None;
         }
-        let preferences = CachedPreferences { request, fast_path: self.fast_path };
+        let preferences = PlainPreferences { request, cache: self.preferences };
         let (Choice::Send(selection), labels) = get_page::choose(&snapshot.site, &path, true, &preferences)
         else {
             return None;
@@ -275,19 +272,17 @@ impl FastPathConn<'_> {
     }
 }
 
-/// The preferences of a plain request. Most header values are found in the caches.
-struct CachedPreferences<'a> {
+/// The preferences of a plain request. Most header values are found in the cache.
+struct PlainPreferences<'a> {
     request: &'a PlainRequest<'a, 'a>,
-    fast_path: &'a FastPath,
+    cache: &'a PreferenceCache,
 }
 
-impl RequestPreferences for CachedPreferences<'_> {
+impl RequestPreferences for PlainPreferences<'_> {
     fn media(&self) -> Option<Media> {
         match self.request.accept {
             FieldLines::None => negotiate::choose([]),
-            FieldLines::One(line) => {
-                self.fast_path.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
-            }
+            FieldLines::One(line) => self.cache.media(line),
             FieldLines::Many => negotiate::choose(self.request.values_of("accept")),
         }
     }
@@ -295,9 +290,7 @@ impl RequestPreferences for CachedPreferences<'_> {
     fn codings(&self) -> Codings {
         match self.request.accept_encoding {
             FieldLines::None => Codings::default(),
-            FieldLines::One(line) => {
-                self.fast_path.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
-            }
+            FieldLines::One(line) => self.cache.codings(line),
             FieldLines::Many => Codings::parse(self.request.values_of("accept-encoding")),
         }
     }

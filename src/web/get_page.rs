@@ -165,22 +165,23 @@ impl RequestPreferences for HeaderMap {
     }
 }
 
-/// Responds to a request for any decoded path other than a form endpoint. Also returns the metrics labels.
+/// Chooses the response to a request for any decoded path other than a form endpoint, and its metrics labels.
 /// Counts the view of a page in `views`, if it is given.
-pub(super) fn respond(
-    site: &Site,
+pub(super) fn choose_and_count<'a>(
+    site: &'a Site,
     path: &str,
     head: &Parts,
+    preferences: &impl RequestPreferences,
     views: Option<&PageViews>,
-) -> (HttpResponse, RequestLabels) {
+) -> (Choice<'a>, RequestLabels) {
     let is_read = head.method == Method::GET || head.method == Method::HEAD;
-    let (choice, labels) = choose(site, path, is_read, &head.headers);
+    let (choice, labels) = choose(site, path, is_read, preferences);
     if let (Choice::Send(selection), Some(views)) = (&choice, views)
         && let Some(page) = selection.viewed_page(head.method == Method::GET)
     {
         record_view(views, page, labels.representation, site, head);
     }
-    (choice.into_response(site, head.uri.query()), labels)
+    (choice, labels)
 }
 
 /// Counts the view of a page, unless the client only loads it in advance.
@@ -236,7 +237,7 @@ impl<'a> Choice<'a> {
     /// Builds the response. A redirect keeps the request's query, unless its target has one.
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
-            Self::Send(selection) => selection.into_response(),
+            Self::Send(selection) => selection.to_response(),
             Self::NotFound => negotiated_text(
                 StatusCode::NOT_FOUND,
                 "There is nothing at this address. All pages: /sitemap.md\n",
@@ -354,7 +355,7 @@ mod tests {
                 );
                 let file = if accept == "text/html" { &page.html } else { &page.markdown };
                 let response =
-                    Selection::new(file, ResponseKind::Full, true, || headers.codings()).into_response();
+                    Selection::new(file, ResponseKind::Full, true, || headers.codings()).to_response();
                 let sent = response.into_body().collect().await.expect("it is in memory").to_bytes();
                 assert_eq!(sent.as_ptr(), file.body(encoding).bytes.as_ptr(), "{accept} {encoding:?}");
             }

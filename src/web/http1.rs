@@ -21,7 +21,7 @@ use super::router;
 use super::slot::cost;
 use super::socket::Scheme;
 use super::state::ShutdownPhase;
-use super::worker::{ConnContext, WorkerState};
+use super::worker::ConnContext;
 
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;
@@ -58,6 +58,7 @@ async fn serve_fast_path<S: AsyncRead + AsyncWrite + Unpin>(
     let fast = FastPathConn {
         app: &conn.worker.app,
         fast_path: &conn.worker.fast_path,
+        preferences: &conn.worker.preferences,
         scheme: conn.scheme,
         peer: conn.peer,
         timer,
@@ -86,7 +87,8 @@ async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     timer: Rc<ConnTimer>,
 ) {
-    let ConnContext { worker: WorkerState { app, .. }, scheme, peer, mut phase, slot, .. } = conn;
+    let ConnContext { worker, scheme, peer, mut phase, slot, .. } = conn;
+    let app = &worker.app;
     let _charge = slot.charge(cost::HTTP1 + if scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 });
     let observed = phase.clone();
     let service = service_fn(|request| {
@@ -94,7 +96,7 @@ async fn serve_hyper<S: AsyncRead + AsyncWrite + Unpin>(
         let (timer, observed, slot) = (timer.clone(), observed.clone(), slot.clone());
         let is_head = request.method() == http::Method::HEAD;
         async move {
-            let mut response = router::respond(app, scheme, peer, request, &slot).await;
+            let mut response = router::respond(worker, scheme, peer, request, &slot).await;
             if *observed.borrow() != ShutdownPhase::Serving {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

@@ -14,13 +14,13 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
@@ -38,8 +38,9 @@ use super::options::Timeouts;
 use super::router;
 use super::slot::{Closing, Slot};
 use super::socket::{Peer, Scheme};
-use super::state::{AppState, ShutdownPhase};
+use super::state::ShutdownPhase;
 use super::worker::{ConnContext, WorkerState};
+use super::write_buffer::{CollectedWrites, collect_writes};
 
 /// The flow-control window for one request body: one byte less than the maximum length of a form's body.
 const STREAM_WINDOW: u32 = 65_535;
@@ -56,13 +57,20 @@ const RESET_BY_US: usize = 256;
 /// Bodies go to hyper in chunks of this many bytes, so that the server knows how much hyper has taken.
 const CHUNK: usize = 16 * 1024;
 
+/// The maximum number of requests that a connection responds to per turn, so that a client with many requests
+/// does not make others wait.
+const RESPONSES_PER_TURN: u32 = 16;
+
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
 /// or the server stops. `read` contains bytes that were already read from the stream.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'_>, read: Bytes, stream: S) {
-    let ConnContext { worker: WorkerState { app, .. }, timeouts, scheme, peer, mut phase, slot } = conn;
+    let ConnContext { worker, timeouts, scheme, peer, mut phase, slot } = conn;
+    let app = &worker.app;
     let conn = Http2Conn::new(timeouts, slot, scheme);
-    let service = service_fn(|request| respond(app.clone(), scheme, peer, request, conn.begin_request()));
-    let connection = http2::Builder::new(OnThisThread)
+    let service = service_fn(|request| respond(worker.clone(), scheme, peer, request, conn.begin_request()));
+    let stream = Observed::new(read, stream, conn.clone());
+    let (stream, writes) = collect_writes(stream, &worker.spare_buffer);
+    let connection = http2::Builder::new(OnThisThread(conn.clone()))
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -70,13 +78,13 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
         .max_header_list_size(u32::try_from(HEADER_LIMIT).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(RESET_UNSEEN)
         .max_local_error_reset_streams(RESET_BY_US)
-        .serve_connection(TokioIo::new(Observed::new(read, stream, conn.clone())), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     // A connection opened while draining stays open until the server stops: its client would only reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     let (is_over, is_overdue) = tokio::select! {
-        ended = run_until_deadline(|| conn.next_deadline(), connection.as_mut()) => {
+        ended = conn.run(connection.as_mut(), &writes) => {
             (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())
         }
         _ = phase.wait_for(|phase| *phase == ShutdownPhase::Stopping || *phase != begun) => (false, false),
@@ -100,11 +108,11 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(conn: ConnContext<'
     // final GOAWAY names the last of them, so the client knows which requests it may retry (RFC 9113 §6.8).
     connection.as_mut().graceful_shutdown();
     conn.deadlines.borrow_mut().stopping_since = Some(Instant::now());
-    let _ = run_until_deadline(|| conn.next_deadline(), connection).await;
+    let _ = conn.run(connection, &writes).await;
 }
 
 async fn respond(
-    app: Arc<AppState>,
+    worker: WorkerState,
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
@@ -112,8 +120,8 @@ async fn respond(
 ) -> Result<Response<ChunkedBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let (mut head, body) =
-        router::respond(&app, scheme, peer, request, &active_request.conn.slot).await.into_parts();
-    let mut bytes = body.collect().await.unwrap_or_default().to_bytes();
+        router::respond(&worker, scheme, peer, request, &active_request.conn.slot).await.into_parts();
+    let mut bytes = whole_body(body).await;
     if is_head {
         // Keep the headers of the GET response, but not its body (RFC 9110 §9.3.2).
         if !bytes.is_empty() {
@@ -127,6 +135,12 @@ async fn respond(
     Ok(Response::from_parts(head, ChunkedBody { bytes, active_request }))
 }
 
+/// The bytes of a body in memory, which has at most one frame.
+async fn whole_body(mut body: Full<Bytes>) -> Bytes {
+    let frame = body.frame().await.and_then(Result::ok);
+    frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default()
+}
+
 /// The state that the stream, the requests and the deadline check share. They all run on one thread.
 struct Http2Conn {
     /// The deadline for the first byte; `None` after it has arrived.
@@ -134,6 +148,8 @@ struct Http2Conn {
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
     memory: RefCell<ConnMemory>,
+    /// How many more requests the connection may respond to in this turn.
+    responses_left: Cell<u32>,
     began: Instant,
     slot: Arc<Slot>,
 }
@@ -146,9 +162,31 @@ impl Http2Conn {
             guard: RefCell::new(Guard::new(now)),
             deadlines: RefCell::new(Deadlines::new(timeouts, now)),
             memory: RefCell::new(ConnMemory::new(&slot, scheme)),
+            responses_left: Cell::new(0),
             began: now,
             slot,
         })
+    }
+
+    /// Runs hyper's `connection` to its end, and sends what it writes. Returns `None` once a deadline has
+    /// passed.
+    async fn run<F: Future, S: AsyncWrite + Unpin>(
+        &self,
+        mut connection: Pin<&mut F>,
+        writes: &CollectedWrites<S>,
+    ) -> Option<()> {
+        let turns = std::future::poll_fn(|cx| {
+            self.responses_left.set(RESPONSES_PER_TURN);
+            writes.poll_turn(cx, connection.as_mut()).map(drop)
+        });
+        run_until_deadline(|| self.next_deadline(), std::pin::pin!(turns)).await
+    }
+
+    /// Whether the connection may respond to another request in this turn.
+    fn may_respond(&self) -> bool {
+        let left = self.responses_left.get();
+        self.responses_left.set(left.saturating_sub(1));
+        left > 0
     }
 
     /// The next deadline; a time in the past if the server must close the connection now.
@@ -253,11 +291,19 @@ impl Body for ChunkedBody {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct OnThisThread;
+/// Runs the futures that read requests and send responses.
+#[derive(Clone)]
+struct OnThisThread(Rc<Http2Conn>);
 
 impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
+    /// Polls the future once, because most responses are ready immediately: a task costs more than such a
+    /// response. A future that has to wait becomes a task, which polls it again with its own waker.
     fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
+        let mut future = Box::pin(future);
+        let is_done =
+            self.0.may_respond() && future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        if !is_done {
+            tokio::task::spawn_local(future);
+        }
     }
 }

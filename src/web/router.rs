@@ -1,43 +1,48 @@
 //! Routes the requests that arrive on the public address.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::header::{CONNECTION, EXPECT, HOST, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use http::request::Parts;
 use http::{Request, StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::access_log::ServedRequest;
 use super::body::RequestBody;
 use super::confirm::ConfirmRequest;
+use super::get_page::Choice;
 use super::metrics::{Class, RequestLabels};
 use super::post_form::FormRequest;
+use super::preferences::HeaderPreferences;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, add_security_headers, bad_request};
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
-use super::state::{AppState, Snapshot};
+use super::state::Snapshot;
+use super::worker::WorkerState;
 use super::{access_log, ambiguity, confirm, get_page, live_reload, slot, tls};
-use crate::forms::{CONTACT, Form, WAITLIST};
+use crate::forms::Form;
 use crate::pages::path;
 
 /// Responds to one request on the public address. Waits until the body has been read or discarded.
 pub(super) async fn respond(
-    app: &Arc<AppState>,
+    worker: &WorkerState,
     scheme: Scheme,
     peer: Peer,
     request: Request<Incoming>,
     slot: &Arc<Slot>,
 ) -> HttpResponse {
     let began = Instant::now();
+    let app = &worker.app;
     // Use one snapshot for the whole request, so that a reload halfway through does not affect it.
     let snapshot = app.snapshot.load();
     let (head, body) = request.into_parts();
     let _charge = slot.charge(slot::fields_cost(&head.headers));
     let mut body = RequestBody::new(body, slot);
-    let (mut response, labels) = route(app, &snapshot, scheme, peer, &head, &mut body).await;
+    let Routed { mut response, labels, has_all_headers } =
+        route(worker, &snapshot, scheme, peer, &head, &mut body, began).await;
     let served = ServedRequest {
         method: head.method.as_str(),
         path: head.uri.path(),
@@ -59,6 +64,9 @@ pub(super) async fn respond(
     if !is_read && head.version != Version::HTTP_2 {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    if has_all_headers {
+        return response;
+    }
     // Send HSTS only over TLS (RFC 6797 §7.2).
     if scheme == Scheme::Https
         && let Some(hsts) = &snapshot.options.tls.hsts
@@ -68,62 +76,69 @@ pub(super) async fn respond(
     add_security_headers(response, &snapshot.options.content_security_policy)
 }
 
+struct Routed {
+    response: HttpResponse,
+    labels: RequestLabels,
+    /// Whether the response already has the headers of all responses.
+    has_all_headers: bool,
+}
+
+impl From<(HttpResponse, RequestLabels)> for Routed {
+    fn from((response, labels): (HttpResponse, RequestLabels)) -> Self {
+        Self { response, labels, has_all_headers: false }
+    }
+}
+
 /// Refuses ambiguous requests, redirects to HTTPS, or lets the form or the site respond.
 async fn route(
-    app: &Arc<AppState>,
+    worker: &WorkerState,
     snapshot: &Snapshot,
     scheme: Scheme,
     peer: Peer,
     head: &Parts,
     body: &mut RequestBody,
-) -> (HttpResponse, RequestLabels) {
+    began: Instant,
+) -> Routed {
     const FORM: RequestLabels = RequestLabels::other(Class::Form);
     const NONE: RequestLabels = RequestLabels::other(Class::None);
+    let (app, options) = (&worker.app, &snapshot.options);
     if let Some(response) = ambiguity::refusal(head) {
-        return (response, NONE);
+        return (response, NONE).into();
     }
     if !has_one_host(head) {
-        return (bad_request("the request must name exactly one host"), NONE);
+        return (bad_request("the request must name exactly one host"), NONE).into();
     }
-    let options = &snapshot.options;
     if let Some(response) =
         tls::redirect_to_https(options.tls.redirect.as_ref(), &options.trusted_proxies, scheme, peer, head)
     {
-        return (response, RequestLabels::other(Class::Redirect));
+        return (response, RequestLabels::other(Class::Redirect)).into();
     }
     let path = match path::decode(head.uri.path()) {
         Ok(path) => path,
-        Err(error) => return (bad_request(&error.to_string()), NONE),
+        Err(error) => return (bad_request(&error.to_string()), NONE).into(),
     };
-    match form_at(&path) {
-        // Boxed, because otherwise the future of every request would be as large as this one.
-        Some(form) => {
-            let request = FormRequest { app, snapshot, form, peer, head };
-            (Box::pin(request.respond(body)).await, FORM)
-        }
-        None if confirm::is_link(&path) && snapshot.site.confirms_waitlist => {
-            let request = ConfirmRequest { app, snapshot, peer, head, path: &path };
-            (Box::pin(request.respond()).await, NONE)
-        }
-        None => match &app.live_reload {
-            Some(live_reload) if live_reload::is_wait(&path, head) => {
-                let exchange = options.timeouts.exchange;
-                (Box::pin(live_reload.respond(head, exchange)).await, NONE)
-            }
-            _ => {
-                let views = options.count_views.then_some(&app.page_views);
-                get_page::respond(&snapshot.site, &path, head, views)
-            }
-        },
+    // Boxed, because otherwise the future of every request would be as large as these.
+    if let Some(form) = Form::at(&path) {
+        let request = FormRequest { app, snapshot, form, peer, head };
+        return (Box::pin(request.respond(body)).await, FORM).into();
     }
-}
-
-pub(super) fn form_at(path: &str) -> Option<&'static Form> {
-    match path {
-        "/api/waitlist" => Some(&WAITLIST),
-        "/api/contact" => Some(&CONTACT),
-        _ => None,
+    if confirm::is_link(&path) && snapshot.site.confirms_waitlist {
+        let request = ConfirmRequest { app, snapshot, peer, head, path: &path };
+        return (Box::pin(request.respond()).await, NONE).into();
     }
+    if let Some(live_reload) = &app.live_reload
+        && live_reload::is_wait(&path, head)
+    {
+        return (Box::pin(live_reload.respond(head, options.timeouts.exchange)).await, NONE).into();
+    }
+    let preferences = HeaderPreferences { headers: &head.headers, cache: &worker.preferences };
+    let views = options.count_views.then_some(&app.page_views);
+    let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
+    if let Choice::Send(selection) = choice {
+        let response = worker.heads.borrow_mut().respond(&selection, scheme, snapshot, began);
+        return Routed { response, labels, has_all_headers: true };
+    }
+    (choice.into_response(&snapshot.site, head.uri.query()), labels).into()
 }
 
 /// Whether the request names exactly one host. If a request names several, a proxy and this server may choose

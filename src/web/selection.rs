@@ -142,9 +142,13 @@ impl<'a> Selection<'a> {
         self.kind as usize + if self.is_negotiated { KINDS } else { 0 }
     }
 
-    pub(super) fn into_response(self) -> HttpResponse {
-        let body = self.content_length().map_or_else(Bytes::new, |_| self.body.bytes.clone());
-        let mut response = Response::new(Full::new(body));
+    /// The bytes of the response's content; none if the response has no content.
+    pub(super) fn content(&self) -> Bytes {
+        self.content_length().map_or_else(Bytes::new, |_| self.body.bytes.clone())
+    }
+
+    pub(super) fn to_response(self) -> HttpResponse {
+        let mut response = Response::new(Full::new(self.content()));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.reserve(HEADER_CAPACITY);

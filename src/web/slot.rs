@@ -24,6 +24,8 @@ pub(super) mod cost {
     pub(in crate::web) const HTTP1: usize = 32 * 1024;
     /// An HTTP/2 connection before its first request: its buffers and header tables.
     pub(in crate::web) const HTTP2: usize = 16 * 1024;
+    /// HTTP/2 frames that are waiting for a client that does not read (the size of the write buffer).
+    pub(in crate::web) const UNSENT_FRAMES: usize = 64 * 1024;
     /// An HTTP/2 request in progress, or a response that is waiting for a client that does not read.
     pub(in crate::web) const STREAM: usize = 5 * 1024;
     /// A stream table entry. The table keeps one per request at the connection's peak concurrency.

@@ -102,9 +102,11 @@ impl Socket {
     )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         self.0.set_nonblocking(true)?;
-        // Accepted connections inherit this option. Unix sockets do not support it, so the server notices
+        // Accepted connections inherit these options. Unix sockets do not support them, so the server notices
         // slow readers later on them.
         let _ = self.0.set_tcp_notsent_lowat(UNSENT);
+        // Responses are written in one piece, so Nagle's algorithm would only delay them.
+        let _ = self.0.set_tcp_nodelay(true);
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
 }
@@ -201,8 +203,6 @@ fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)>
     if address.address_family() == AddressFamily::UNIX {
         return Ok((stream, Peer::LOCAL));
     }
-    // Responses are written in one piece, so Nagle's algorithm would only delay them.
-    let _ = stream.set_nodelay(true);
     Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 

@@ -1,14 +1,9 @@
 //! Writes the header of a response by concatenating prepared lines.
 
-#![expect(clippy::disallowed_methods, reason = "the Date header has the current time")]
-
-use std::time::Duration;
-
 use http::{HeaderName, HeaderValue};
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimePrinter;
 use tokio::time::Instant;
 
+use crate::web::date::CurrentDate;
 use crate::web::response::{CONTENT_SECURITY_POLICY, CROSS_ORIGIN_RESOURCE_POLICY, SECURITY};
 use crate::web::selection::Selection;
 use crate::web::socket::Scheme;
@@ -22,13 +17,12 @@ pub(super) struct HeaderWriter {
     security: Vec<u8>,
     /// The `Strict-Transport-Security` line.
     hsts: Vec<u8>,
-    date: Vec<u8>,
-    date_until: Option<Instant>,
+    date: CurrentDate,
 }
 
 impl HeaderWriter {
     pub(super) fn new() -> Self {
-        Self { generation: 0, security: Vec::new(), hsts: Vec::new(), date: Vec::new(), date_until: None }
+        Self { generation: 0, security: Vec::new(), hsts: Vec::new(), date: CurrentDate::new() }
     }
 
     pub(super) fn write(
@@ -52,7 +46,7 @@ impl HeaderWriter {
         if scheme == Scheme::Https {
             buffer.extend_from_slice(&self.hsts);
         }
-        self.write_date(buffer, now);
+        buffer.extend_from_slice(self.date.line_at(now).as_bytes());
         buffer.extend_from_slice(b"\r\n");
     }
 
@@ -66,20 +60,6 @@ impl HeaderWriter {
         if let Some(hsts) = &snapshot.options.tls.hsts {
             write_field(&mut self.hsts, "strict-transport-security", hsts.value().as_bytes());
         }
-    }
-
-    /// Appends `Date` (RFC 9110 §6.6.1), which is formatted at most once a second.
-    fn write_date(&mut self, buffer: &mut Vec<u8>, now: Instant) {
-        if self.date_until.is_none_or(|until| until <= now) {
-            let time = Timestamp::now();
-            self.date.clear();
-            if let Ok(date) = DateTimePrinter::new().timestamp_to_rfc9110_string(&time) {
-                write_field(&mut self.date, "date", date.as_bytes());
-            }
-            let past = Duration::from_nanos(time.subsec_nanosecond().unsigned_abs().into());
-            self.date_until = Some(now + Duration::from_secs(1).saturating_sub(past));
-        }
-        buffer.extend_from_slice(&self.date);
     }
 }
 

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Request, Status};
 
+use crate::web::ambiguity::is_simple_host;
 use crate::web::page_views::is_prefetch;
 
 /// Maximum number of header fields. Requests with more fields go to hyper.
@@ -76,6 +77,7 @@ pub(super) fn parse<'h, 'b>(
         match (name.len(), name.as_bytes().first().map(u8::to_ascii_lowercase)) {
             (4, Some(b'h')) if is("host") => {
                 hosts += 1;
+                // hyper serves IPv6 addresses.
                 if !is_simple_host(value) {
                     return None;
                 }
@@ -143,19 +145,8 @@ const TARGET: [bool; 256] = {
     table
 };
 
-/// Whether the value is a host name or IPv4 address with an optional port. hyper serves IPv6 addresses.
-fn is_simple_host(value: &[u8]) -> bool {
-    let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
-    let (name, port) = value.split_at(end);
-    !name.is_empty()
-        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
-        && port.iter().skip(1).all(u8::is_ascii_digit)
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     /// Parses a request with these lines. `expected` is its path, or `other` if the request is not plain.
@@ -230,14 +221,5 @@ mod tests {
         assert!(plain.values_of("accept").eq([b"b", b"c"]));
         assert_eq!(plain.accept_encoding, FieldLines::None);
         assert_eq!(plain.length, bytes.len() - 3);
-    }
-
-    proptest! {
-        #[test]
-        fn simple_hosts_are_valid_hosts(value in "[a-z0-9._:-]{0,12}") {
-            if is_simple_host(value.as_bytes()) {
-                prop_assert!(crate::web::ambiguity::is_valid_host(value.as_bytes()));
-            }
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! The deadlines of an HTTP/2 connection: for each request, for each response, and for idle periods. Only
 //! requests and progress in sending responses extend a deadline; other frames do not.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,7 +11,9 @@ use crate::web::options::Timeouts;
 pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
     header: Option<(u64, Instant)>,
-    exchanges: HashMap<u64, StreamPhase>,
+    /// The numbers of the requests in progress, and their phases. A search is fast enough, because there are
+    /// rarely more than ten.
+    exchanges: Vec<(u64, StreamPhase)>,
     /// The number of requests so far.
     begun: u64,
     /// The combined send progress of all responses.
@@ -39,7 +40,7 @@ impl Deadlines {
     pub(super) fn new(timeouts: Timeouts, now: Instant) -> Self {
         Self {
             header: None,
-            exchanges: HashMap::new(),
+            exchanges: Vec::new(),
             begun: 0,
             sending: SendProgress::new(now, 0),
             written: 0,
@@ -55,7 +56,7 @@ impl Deadlines {
             Some(since) if self.exchanges.is_empty() => self.quiet_since.max(since) + LAST_REQUEST_GRACE,
             _ => self.quiet_since + self.timeouts.idle,
         };
-        let until = |exchange: &StreamPhase| match *exchange {
+        let until = |(_, exchange): &(u64, StreamPhase)| match *exchange {
             StreamPhase::Processing { until } => until,
             // All responses share the connection, so allow for the bytes of the others as well.
             StreamPhase::Responding { since, length, written_before } => {
@@ -65,9 +66,9 @@ impl Deadlines {
         };
         // The idle timeout does not apply while the client is waiting for a response.
         let is_processing =
-            self.exchanges.values().any(|exchange| matches!(exchange, StreamPhase::Processing { .. }));
+            self.exchanges.iter().any(|(_, exchange)| matches!(exchange, StreamPhase::Processing { .. }));
         let header = self.header.map(|(_, until)| until);
-        let exchanges = self.exchanges.values().map(until);
+        let exchanges = self.exchanges.iter().map(until);
         exchanges.chain(header).chain((!is_processing).then_some(quiet)).min().unwrap_or(quiet)
     }
 
@@ -88,7 +89,7 @@ impl Deadlines {
 
     pub(super) fn exchange_began(&mut self, now: Instant) -> u64 {
         self.begun += 1;
-        self.exchanges.insert(self.begun, StreamPhase::Processing { until: now + self.timeouts.exchange });
+        self.exchanges.push((self.begun, StreamPhase::Processing { until: now + self.timeouts.exchange }));
         self.begun
     }
 
@@ -100,12 +101,14 @@ impl Deadlines {
         self.sending.length += length;
         self.quiet_since = self.quiet_since.max(now);
         let answered = StreamPhase::Responding { since: now, length, written_before: self.written };
-        self.exchanges.insert(exchange, answered);
+        if let Some((_, phase)) = self.exchanges.iter_mut().find(|(number, _)| *number == exchange) {
+            *phase = answered;
+        }
     }
 
     /// Records the end of a request. `unsent` is the number of response bytes that will never be sent.
     pub(super) fn exchange_ended(&mut self, exchange: u64, unsent: u64, now: Instant) {
-        self.exchanges.remove(&exchange);
+        self.exchanges.retain(|(number, _)| *number != exchange);
         self.sending.length = self.sending.length.saturating_sub(unsent);
         self.quiet_since = self.quiet_since.max(now);
     }

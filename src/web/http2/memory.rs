@@ -68,7 +68,11 @@ impl ConnMemory {
         // hyper does not report how many finished requests have queued responses, so assume the maximum.
         let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };
         let requests = self.open.max(waiting) * cost::STREAM + self.most_open * cost::STREAM_PLACE;
-        let unread = if self.is_write_pending && self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+        let unread = match (self.is_write_pending, self.scheme) {
+            (false, _) => 0,
+            (true, Scheme::Http) => cost::UNSENT_FRAMES,
+            (true, Scheme::Https) => cost::UNSENT_FRAMES + cost::UNREAD_TLS,
+        };
         self.charge.resize(cost::HTTP2 + self.received + requests + unread);
     }
 }
@@ -98,12 +102,12 @@ mod tests {
         // Any of the responses may be waiting.
         memory.set_write_pending(true);
         memory.set_write_pending(true);
-        check(base + 80 * cost::STREAM + cost::UNREAD_TLS);
+        check(base + 80 * cost::STREAM + cost::UNSENT_FRAMES + cost::UNREAD_TLS);
         for _ in 0..50 {
             memory.on_request_begin();
             memory.on_request_end();
         }
-        check(base + 100 * cost::STREAM + cost::UNREAD_TLS);
+        check(base + 100 * cost::STREAM + cost::UNSENT_FRAMES + cost::UNREAD_TLS);
         memory.set_write_pending(false);
         memory.on_request_end();
         check(base);

@@ -1,0 +1,94 @@
+//! Caches the headers of responses with a representation in memory: copying them is cheaper than composing
+//! them for each request.
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, STRICT_TRANSPORT_SECURITY};
+use http_body_util::Full;
+use tokio::time::Instant;
+
+use super::date::CurrentDate;
+use super::response::{HttpResponse, add_security_headers};
+use super::selection::Selection;
+use super::socket::Scheme;
+use super::state::Snapshot;
+
+/// Maximum number of cached heads. Each takes about 3 KiB.
+const SLOTS: usize = 64;
+
+/// The heads that the hyper connections of one worker share. A new head replaces the one in its slot.
+pub(super) struct HeadCache {
+    slots: [Option<Head>; SLOTS],
+    date: CurrentDate,
+}
+
+struct Head {
+    key: HeadKey,
+    headers: HeaderMap,
+    /// Keeps the memory at the key's address in use, so that no other body gets this address.
+    _etag: Bytes,
+}
+
+/// Everything that determines a head except for the date.
+#[derive(Debug, PartialEq, Eq)]
+struct HeadKey {
+    /// The address of the body's ETag, which belongs to one body.
+    address: usize,
+    /// [`Selection::cache_slot`]
+    kind: usize,
+    scheme: Scheme,
+    /// The generation of the snapshot: a reload can change the options.
+    generation: u64,
+}
+
+impl HeadKey {
+    fn slot(&self) -> usize {
+        let mixed = (self.address ^ self.kind << 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed >> 32 & (SLOTS - 1)
+    }
+}
+
+impl HeadCache {
+    pub(super) fn new() -> Self {
+        Self { slots: [const { None }; SLOTS], date: CurrentDate::new() }
+    }
+
+    /// The response with all of its headers.
+    pub(super) fn respond(
+        &mut self,
+        selection: &Selection<'_>,
+        scheme: Scheme,
+        snapshot: &Snapshot,
+        now: Instant,
+    ) -> HttpResponse {
+        let etag = selection.body.shared_etag();
+        let (kind, generation) = (selection.cache_slot(), snapshot.generation);
+        let key = HeadKey { address: etag.as_ptr().addr(), kind, scheme, generation };
+        let slot = &mut self.slots[key.slot()];
+        let head = match slot {
+            Some(head) if head.key == key => head,
+            _ => slot.insert(Head { headers: compose(selection, scheme, snapshot), key, _etag: etag }),
+        };
+        let mut response = Response::new(Full::new(selection.content()));
+        *response.status_mut() = selection.status();
+        *response.headers_mut() = head.headers.clone();
+        response.headers_mut().insert(DATE, self.date.value_at(now).clone());
+        response
+    }
+}
+
+fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> HeaderMap {
+    let options = &snapshot.options;
+    let mut response = add_security_headers(selection.to_response(), &options.content_security_policy);
+    let headers = response.headers_mut();
+    if let Some(length) = selection.content_length() {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+    // Send HSTS only over TLS (RFC 6797 §7.2).
+    if let (Scheme::Https, Some(hsts)) = (scheme, &options.tls.hsts) {
+        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+    }
+    // A place for the date, because adding a header to a copied map would move all others.
+    headers.insert(DATE, HeaderValue::from_static(""));
+    std::mem::take(headers)
+}

@@ -1,0 +1,62 @@
+//! Reads the preferences of requests from their header maps. Most values of `Accept` and `Accept-Encoding`
+//! are found in a cache.
+
+use std::cell::RefCell;
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
+
+use super::get_page::{RequestPreferences, field_values};
+use super::parse_cache::ParseCache;
+use crate::pages::file::EncodedBody;
+use crate::pages::negotiate::{self, Codings, Media};
+
+/// Parsed values of `Accept` and `Accept-Encoding`, which all connections of a worker share.
+#[derive(Default)]
+pub(super) struct PreferenceCache {
+    accept: RefCell<ParseCache<Option<Media>>>,
+    accept_encoding: RefCell<ParseCache<Codings>>,
+}
+
+impl PreferenceCache {
+    /// The preferred representation according to the only line of `Accept`.
+    pub(super) fn media(&self, line: &[u8]) -> Option<Media> {
+        self.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
+    }
+
+    /// The acceptable codings according to the only line of `Accept-Encoding`.
+    pub(super) fn codings(&self, line: &[u8]) -> Codings {
+        self.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
+    }
+}
+
+/// The preferences in a header map.
+pub(super) struct HeaderPreferences<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) cache: &'a PreferenceCache,
+}
+
+impl RequestPreferences for HeaderPreferences<'_> {
+    fn media(&self) -> Option<Media> {
+        let mut lines = field_values(self.headers, ACCEPT);
+        match (lines.next(), lines.next()) {
+            (Some(line), None) => self.cache.media(line),
+            _ => self.headers.media(),
+        }
+    }
+
+    fn codings(&self) -> Codings {
+        let mut lines = field_values(self.headers, ACCEPT_ENCODING);
+        match (lines.next(), lines.next()) {
+            (Some(line), None) => self.cache.codings(line),
+            _ => self.headers.codings(),
+        }
+    }
+
+    fn fails_if_match(&self, body: &EncodedBody) -> bool {
+        self.headers.fails_if_match(body)
+    }
+
+    fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
+        self.headers.matches_if_none_match(body)
+    }
+}
