@@ -373,7 +373,7 @@ impl LoadCache {
                     path: encode(&document.path),
                     title: &document.front_matter.title,
                     description: document.front_matter.description.as_deref().unwrap_or_default(),
-                    html: &document.content.html,
+                    content: &document.content,
                 });
             }
         }
