@@ -397,7 +397,10 @@ impl<'a> BodyRenderer<'a, '_> {
         let of = blake3::hash(format!("{parsed:?}\0{}", block.literal).as_bytes());
         let html = match self.earlier.get(&of) {
             Some(html) => (*html).to_owned(),
-            None => parsed.render(&self.highlighter.highlight(&block.literal, parsed.grammar())),
+            None => {
+                let highlight = || self.highlighter.highlight(&block.literal, parsed.grammar());
+                self.highlighter.block(of, || parsed.render(&highlight())).to_string()
+            }
         };
         self.rendered.blocks.push((of, html.clone()));
         html
