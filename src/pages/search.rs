@@ -95,8 +95,8 @@ struct IndexedPage {
 impl IndexedPage {
     fn new(document: &SearchDocument<'_>, parts: &[TextPart]) -> Self {
         let text = lower_case_text(parts);
-        let mut seen = WordMap::default();
-        let new = words_of(&text).map(hash_word).filter(|word| seen.insert(*word, ()).is_none());
+        let mut seen = WordSet::default();
+        let new = words_of(&text).map(hash_word).filter(|word| seen.insert(*word));
         Self {
             path: document.path.clone().into_owned(),
             title: document.title.to_owned(),
@@ -130,13 +130,16 @@ fn hash_word(word: &str) -> WordHash {
 
 /// A map by words. Their hashes need no further hashing.
 type WordMap<T> = HashMap<WordHash, T, BuildHasherDefault<WordHasher>>;
+type WordSet = HashSet<WordHash, BuildHasherDefault<WordHasher>>;
 
 #[derive(Debug, Default)]
 struct WordHasher(u64);
 
 impl Hasher for WordHasher {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+        for byte in bytes {
+            self.write_u32((*byte).into());
+        }
     }
 
     fn write_u32(&mut self, word: u32) {
@@ -322,12 +325,12 @@ impl SearchCache {
             return entry(document, parts, detail, &[]).to_string();
         }
         let text = lower_case_text(parts);
-        let mut seen = WordMap::default();
+        let mut seen = WordSet::default();
         let mut rare: Vec<(usize, &str)> = Vec::new();
         for word in words_of(&text) {
             let hash = hash_word(word);
             let frequency = self.frequencies.get(&hash).copied().unwrap_or_default();
-            if seen.insert(hash, ()).is_none() && !is_common(frequency, self.pages.len()) {
+            if seen.insert(hash) && !is_common(frequency, self.pages.len()) {
                 rare.push((frequency, word));
             }
         }
