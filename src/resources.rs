@@ -16,7 +16,9 @@ mod well_known;
 use self::llms::GuideContext;
 use crate::pages::file::{Cache, File};
 use crate::pages::path::decode;
-use crate::pages::{FORMS_SCRIPT, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, in_parallel};
+use crate::pages::{
+    FORMS_SCRIPT, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, in_parallel,
+};
 
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
@@ -44,8 +46,9 @@ type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
 const RESOURCES: [(&str, &str, Build); 14] = [
     ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
-    ("/llms.txt", TEXT, |site, _, _| Some(llms::build_guides(&GuideContext::of(site), 0).swap_remove(0).1)),
-    ("/llms-full.txt", TEXT, |site, _, _| Some(llms::build_llms_full_txt(site, 0))),
+    // Built for each language, together with the guides to folders.
+    ("/llms.txt", TEXT, |_, _, _| None),
+    ("/llms-full.txt", TEXT, |_, _, _| None),
     ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),
     ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
     ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::sitemap_index(&site.pages, options))),
@@ -81,30 +84,70 @@ pub fn reserved_paths() -> Vec<&'static str> {
 
 /// Inserts every resource that the operator has not replaced.
 pub fn add_resources(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
-    let file = |media_type, text: String| File::new(media_type, Cache::Revalidate, text);
-    let built = in_parallel(&RESOURCES, |(path, media_type, build)| {
-        Some(((*path).to_owned(), file(media_type, build(site, options, resources)?)))
-    });
-    let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
-    let sitemaps = sitemaps
-        .map(|(path, pages)| (path, file(XML, sitemap::to_xml(pages, &site.languages, &site.base_url))));
+    // The longest work comes first, so that no thread has to wait for it at the end.
     let languages = 0..site.languages.len();
-    let guides =
-        languages.clone().flat_map(|index| llms::build_guides(&GuideContext::of(site), index)).skip(1);
-    let guides = guides.filter_map(|(path, text)| Some((decode(&path).ok()?.into_owned(), file(TEXT, text))));
-    let translated = languages.skip(1).flat_map(|index| {
-        let prefix = &site.languages[index].prefix;
-        [
-            (format!("{prefix}/llms-full.txt"), file(TEXT, llms::build_llms_full_txt(site, index))),
-            (format!("{prefix}/blog/rss.xml"), file(RSS, build_feed(site, index))),
-        ]
-    });
-    let files: Vec<(String, File)> =
-        built.into_iter().flatten().chain(sitemaps).chain(guides).chain(translated).collect();
-    for (path, file) in files {
+    let of_languages =
+        languages.flat_map(|index| [Job::FullText(index), Job::Guides(index), Job::Feed(index)]);
+    let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
+    let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
+    let jobs: Vec<Job<'_>> =
+        of_languages.chain(sitemaps).chain((0..RESOURCES.len()).map(Job::Resource)).collect();
+    let built = in_parallel(&jobs, |job| job.build(site, options, resources));
+    for (path, file) in built.into_iter().flatten() {
         site.insert_resource(&path, file);
     }
     if options.has_reload_script {
-        site.insert_resource(RELOAD_SCRIPT_PATH, file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
+        site.insert_resource(RELOAD_SCRIPT_PATH, new_file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
     }
+}
+
+/// A part of the work of [`add_resources`].
+enum Job<'a> {
+    /// `llms-full.txt` in the language with this index.
+    FullText(usize),
+    /// `llms.txt` and the guides to folders.
+    Guides(usize),
+    /// The feed of a language other than the default one.
+    Feed(usize),
+    /// A sitemap of part of the pages, with its path.
+    Sitemap(String, &'a [PageSummary]),
+    /// An entry of [`RESOURCES`].
+    Resource(usize),
+}
+
+impl Job<'_> {
+    /// The files with their paths.
+    fn build(&self, site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, File)> {
+        let prefix = |index: usize| &site.languages[index].prefix;
+        match self {
+            Self::FullText(index) => {
+                let path = format!("{}/llms-full.txt", prefix(*index));
+                vec![(path, llms::build_llms_full_txt(site, *index))]
+            }
+            Self::Guides(index) => {
+                let guides = llms::build_guides(&GuideContext::of(site), *index).into_iter();
+                let guide = |(path, text): (String, String)| {
+                    Some((decode(&path).ok()?.into_owned(), new_file(TEXT, text)))
+                };
+                guides.filter_map(guide).collect()
+            }
+            Self::Feed(0) => Vec::new(),
+            Self::Feed(index) => {
+                vec![(format!("{}/blog/rss.xml", prefix(*index)), new_file(RSS, build_feed(site, *index)))]
+            }
+            Self::Sitemap(path, pages) => {
+                let xml = sitemap::to_xml(pages, &site.languages, &site.base_url);
+                vec![(path.clone(), new_file(XML, xml))]
+            }
+            Self::Resource(index) => {
+                let (path, media_type, build) = RESOURCES[*index];
+                let text = build(site, options, more);
+                text.map(|text| (path.to_owned(), new_file(media_type, text))).into_iter().collect()
+            }
+        }
+    }
+}
+
+fn new_file(media_type: &'static str, text: String) -> File {
+    File::new(media_type, Cache::Revalidate, text)
 }

@@ -50,7 +50,9 @@ pub(super) struct Content {
 }
 
 impl From<RenderedBody> for Content {
-    fn from(RenderedBody { html, markdown, facts, blocks }: RenderedBody) -> Self {
+    fn from(RenderedBody { mut html, mut markdown, facts, blocks }: RenderedBody) -> Self {
+        html.shrink_to_fit();
+        markdown.shrink_to_fit();
         let mut end = 0;
         let positions = blocks.into_iter().filter_map(|(hash, block)| {
             let start = find_part(&html, &block, end)?;
@@ -67,6 +69,18 @@ impl Content {
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
+    }
+
+    /// The facts alone.
+    pub fn without_text(&self) -> Self {
+        Self { html: Text::default(), markdown: Text::default(), ..self.clone() }
+    }
+
+    /// Replaces everything except the text with that of `other`, whose text is equal.
+    pub fn take_facts_of(&mut self, other: &Self) {
+        if !Arc::ptr_eq(&self.facts, &other.facts) {
+            (self.facts, self.blocks) = (other.facts.clone(), other.blocks.clone());
+        }
     }
 
     /// The same content as slices of the page's HTML and Markdown files, so that memory holds the text only

@@ -181,7 +181,7 @@ pub(super) fn read_documents(
     let languages = options.language_tags();
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
-        _ => source.text().map(|text| Arc::new(parse_source(source, &text, &languages))),
+        _ => source.with_text(|text| Arc::new(parse_source(source, text, &languages))),
     });
     let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();

@@ -98,7 +98,7 @@ pub struct File {
     /// Whether the encoding is negotiated. `false` for small bodies and for formats that are already
     /// compressed.
     pub compressible: bool,
-    /// The hash of the unencoded body.
+    /// The hash of the unencoded body, or, for [`File::joined`], of the parts that determine it.
     pub(super) hash: blake3::Hash,
     identity: EncodedBody,
     /// In the order of [`Encoding::PREFERENCE`].
@@ -131,6 +131,30 @@ impl File {
             encoded: Default::default(),
             is_strong: AtomicBool::new(false),
         }
+    }
+
+    /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
+    /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
+    /// take a large part of a reload.
+    pub fn joined(
+        media_type: &'static str,
+        cache: Cache,
+        introduction: &str,
+        separator: &[u8],
+        files: &[&Self],
+    ) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("frontdesk joined files");
+        hasher.update(&introduction.len().to_le_bytes()).update(introduction.as_bytes());
+        hasher.update(&separator.len().to_le_bytes()).update(separator);
+        let length: usize = files.iter().map(|file| separator.len() + file.identity.bytes.len()).sum();
+        let mut bytes = Vec::with_capacity(introduction.len() + length);
+        bytes.extend_from_slice(introduction.as_bytes());
+        for file in files {
+            hasher.update(file.hash.as_bytes());
+            bytes.extend_from_slice(separator);
+            bytes.extend_from_slice(&file.identity.bytes);
+        }
+        Self::from_blob(media_type, cache, Blob { bytes: bytes.into(), hash: hasher.finalize() })
     }
 
     /// Whether both files have the same headers and the same body.

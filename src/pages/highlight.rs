@@ -1,8 +1,9 @@
 //! Highlights code with class names, because the content security policy forbids inline styles.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use blake3::Hash;
 use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use crate::forms::text::escape_html;
@@ -24,16 +25,21 @@ const MAX_BLOCK_BYTES: usize = 200_000;
 pub struct Highlighter {
     /// All grammars, unpacked when the first block with a language is highlighted.
     registry: OnceLock<Option<Registry>>,
+    /// The HTML of the blocks of this load, because pages often repeat a block, such as a command.
+    blocks: Mutex<HashMap<Hash, Arc<str>>>,
 }
 
 impl Highlighter {
     fn registry(&self) -> Option<&Registry> {
-        let registry = self.registry.get_or_init(|| {
-            let mut registry = Registry::builtin().ok()?;
-            registry.link_grammars();
-            Some(registry)
-        });
-        registry.as_ref()
+        // The built-in registry is already linked; linking it again would take as long as unpacking it.
+        self.registry.get_or_init(|| Registry::builtin().ok()).as_ref()
+    }
+
+    /// The HTML of a code block: that of an earlier block with the same hash, or the result of `render`.
+    pub fn block(&self, of: Hash, render: impl FnOnce() -> String) -> Arc<str> {
+        let blocks = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = blocks().get(&of).cloned();
+        known.unwrap_or_else(|| blocks().entry(of).or_insert(render().into()).clone())
     }
 
     /// Whether code in `language` is highlighted, or is known to be plain text.

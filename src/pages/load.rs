@@ -31,7 +31,7 @@ use super::markdown::{self, BodyWarning};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
-use super::path_registry::{LinkUse, PathRegistry, check_links};
+use super::path_registry::{Anchors, CheckedLinks, LinkUse, PathRegistry, check_links};
 use super::plain_page::{insert_plain_pages, plain_form_page, thanks_texts};
 use super::prebuilt::{self, BuildCache, Prebuilt};
 use super::redirects::{self, CompiledRedirects};
@@ -78,6 +78,7 @@ pub struct LoadCache {
     contents: HashMap<String, CachedBody>,
     shared: Option<Arc<SiteContext>>,
     pages: HashMap<String, RenderedPage>,
+    links: CheckedLinks,
     /// In the order of the site's languages.
     search: Vec<SearchCache>,
 }
@@ -197,7 +198,7 @@ impl LoadCache {
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
             return Ok(load_build_alone(build, options, forms, faults));
         }
-        let tree = SiteFiles::read(folder, &mut self.files, &mut faults);
+        let mut tree = SiteFiles::read(folder, &mut self.files, &mut faults);
         let tags = options.language_tags();
         let languages = Language::list(options, words::load(&tags, &tree.theme, &options.words, &mut faults));
         let theme = Theme::new(tree.theme);
@@ -229,15 +230,13 @@ impl LoadCache {
         let mut catalog = link_catalog(&documents, &assets, &tree.verbatim, options);
         catalog.pages.extend(invalid);
         self.render_bodies(&mut documents, &tree.sources, catalog, &mut faults)?;
+        tree.sources.clear();
         let mut missing = take_pages_without_url(&mut documents, &languages, options);
         let all = documents.iter_mut().chain(&mut missing);
         let links_of_matter: Vec<_> =
             all.map(|document| resolve_front_matter(document, &self.catalog)).collect();
         set_default_image(&mut documents, brand.image.as_deref(), &options.base_url);
         let links_of_footer = footer_links(options, &self.catalog);
-        let all = documents.iter().chain(&missing);
-        let mut links = collect_links(all, &links_of_matter, &links_of_footer);
-        links.extend(redirect_links(&redirects));
         let indexes = self.search_indexes(&documents, &languages, options);
 
         let custom_css = asset_urls.get("custom.css").cloned();
@@ -250,15 +249,24 @@ impl LoadCache {
             let extras = (custom_css, brand, !indexes.is_empty());
             let shared = SiteContext::new(&documents, options, &languages, forms, templates, extras, before);
             self.shared = Some(shared.clone());
-            self.lay_out_pages(&documents, &missing, &languages, &shared, &mut faults)
+            self.lay_out_pages(&mut documents, &mut missing, &languages, &shared, &mut faults)
         } else {
             None
         };
         let anchors = pages.iter().flat_map(|_| documents.iter()).filter_map(|document| {
             let laid_out = self.pages.get(&document.path)?;
-            Some((document.path.as_str(), &*laid_out.anchors))
+            Some((document.path.as_str(), &laid_out.anchors))
         });
-        faults.extend(check_links(&links, &names, &anchors.collect()));
+        let anchors: Anchors<'_> = anchors.collect();
+        self.links.forget_unless_targets_remain(&names, &anchors);
+        let all = documents.iter().chain(&missing);
+        let is_intact = |document: &Document| self.links.is_intact(&document.file, &document.content.facts);
+        let mut links = collect_links(all, &links_of_matter, &links_of_footer, is_intact);
+        links.extend(redirect_links(&redirects));
+        let broken = check_links(&links, &names, &anchors);
+        let bodies = documents.iter().chain(&missing).map(|page| (page.file.as_str(), &page.content.facts));
+        self.links.record(names, &anchors, bodies, &broken);
+        faults.extend(broken);
         let form_pages = pages.as_ref().map(|_| self.form_pages(&documents, forms, &mut faults));
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|(pages, without_url)| {
             let mut site = new_site(options, without_url, &languages);
@@ -323,8 +331,11 @@ impl LoadCache {
         // from other sites use them, and `lookups` does not record that.
         let has_same_hosts =
             catalog.base_url == self.catalog.base_url && catalog.allowed == self.catalog.allowed;
+        // `None` means that the cached body is unchanged.
         let contents = in_parallel(documents, |document| {
-            let Some(source) = sources.get(document.file.as_str()) else { return Ok(Content::default()) };
+            let Some(source) = sources.get(document.file.as_str()) else {
+                return Ok(Some(Content::default()));
+            };
             let place = LinkOrigin { file: &document.file, path: &document.path };
             let kept = self.contents.get(&document.file);
             let same = kept.filter(|kept| {
@@ -333,27 +344,36 @@ impl LoadCache {
                     && (is_same_catalog
                         || (has_same_hosts && kept.content.facts.lookups.are_current(place, &catalog)))
             });
-            if let Some(same) = same {
-                return Ok(same.content.clone());
+            if same.is_some() {
+                return Ok(None);
             }
-            let text = source.text()?;
+            let text = source.take_text()?;
             let blocks = kept.map(|kept| kept.content.blocks()).unwrap_or_default();
             let body = &text[document.body_at..];
             let rendered = markdown::render(body, document.body_line, place, &catalog, &highlighter, &blocks);
-            Ok(Content::from(rendered))
+            Ok(Some(Content::from(rendered)))
         });
+        let contents: Vec<Option<Content>> = contents.into_iter().collect::<Result<_, _>>()?;
+        let mut count = 0;
         for (document, content) in documents.iter_mut().zip(contents) {
-            document.content = content?;
+            let Document { file, path, .. } = &*document;
+            let hash = sources.get(file.as_str()).map(|source| source.hash);
+            count += usize::from(hash.is_some());
+            if let (Some(content), Some(hash)) = (&content, hash) {
+                let body = CachedBody { hash, path: path.clone(), content: content.clone() };
+                self.contents.insert(file.clone(), body);
+            }
+            let cached = || Some(self.contents.get(file)?.content.clone());
+            document.content = content.or_else(cached).unwrap_or_default();
             for BodyWarning { line, message, hint } in &document.content.facts.warnings {
                 faults.push(Fault::warning(&document.file, Some(*line), message).hint(*hint));
             }
         }
         self.catalog = catalog;
-        let bodies = documents.iter().filter_map(|Document { file, path, content, .. }| {
-            let hash = sources.get(file.as_str())?.hash;
-            Some((file.clone(), CachedBody { hash, path: path.clone(), content: content.clone() }))
-        });
-        self.contents = bodies.collect();
+        if self.contents.len() > count {
+            let files: HashSet<&str> = documents.iter().map(|document| document.file.as_str()).collect();
+            self.contents.retain(|file, _| files.contains(file.as_str()));
+        }
         Ok(())
     }
 
@@ -373,7 +393,7 @@ impl LoadCache {
                     path: encode(&document.path),
                     title: &document.front_matter.title,
                     description: document.front_matter.description.as_deref().unwrap_or_default(),
-                    html: &document.content.html,
+                    content: &document.content,
                 });
             }
         }
@@ -423,50 +443,67 @@ impl LoadCache {
     /// Lays out all pages and the 404 page of each language. `None` if any of them fails.
     fn lay_out_pages(
         &mut self,
-        documents: &[Document],
-        missing: &[Document],
+        documents: &mut [Document],
+        missing: &mut [Document],
         languages: &[Language],
         shared: &Arc<SiteContext>,
         faults: &mut Vec<Fault>,
     ) -> Option<(Vec<Page>, Vec<Page>)> {
-        let layout = PageIndex::new(documents, languages, shared);
-        let all: Vec<&Document> = documents.iter().chain(missing).collect();
-        // `None` means that the cached page is unchanged.
-        let new = in_parallel(&all, |document| {
-            let view = layout.related_pages(document);
-            let same = self.pages.get(&document.path).filter(|before| {
-                Arc::ptr_eq(&before.shared, shared)
-                    && before.view == view
-                    && has_same_context(document, &before.document)
-            });
-            if same.is_some() { Ok(None) } else { lay_out_page(document, view, shared).map(Some) }
-        });
-        let mut laid_out = HashMap::with_capacity(all.len());
-        let mut pages = Vec::with_capacity(all.len());
-        for (document, new) in all.iter().zip(new) {
-            let page = new.and_then(|new| match new.or_else(|| self.pages.remove(&document.path)) {
-                Some(page) => Ok(page),
-                // Another document with the same path took the cached page. The conflict has been reported.
-                None => lay_out_page(document, layout.related_pages(document), shared),
-            });
-            let Ok(mut page) = page.map_err(|fault| faults.push(fault)) else { continue };
-            if let Some(kept) = self.contents.get_mut(&document.file) {
-                // Take the text from the page, where it is a slice of the page's files. Take the facts from
-                // this load, because line numbers may have changed even if the text has not.
-                let Content { html, markdown, .. } = page.document.content;
-                page.document.content = Content { html, markdown, ..document.content.clone() };
-                kept.content = page.document.content.clone();
-            }
-            pages.push(page.page.clone());
-            laid_out.insert(document.path.clone(), page);
+        // Only the cache holds the texts meanwhile, so that each is freed once its page contains it.
+        for document in documents.iter_mut().chain(&mut *missing) {
+            document.content = document.content.without_text();
         }
-        self.pages = laid_out;
-        (pages.len() == all.len()).then(|| {
+        let layout = PageIndex::new(documents, languages, shared);
+        let all: Vec<&Document> = documents.iter().chain(&*missing).collect();
+        let mut pages = Vec::with_capacity(all.len());
+        for batch in all.chunks(LAYOUT_BATCH) {
+            // `None` means that the cached page is unchanged.
+            let new = in_parallel(batch, |document| {
+                let view = layout.related_pages(document);
+                let content =
+                    self.contents.get(&document.file).map_or(&document.content, |body| &body.content);
+                let same = self.pages.get(&document.path).filter(|before| {
+                    Arc::ptr_eq(&before.shared, shared)
+                        && before.view == view
+                        && *content == before.document.content
+                        && has_same_context(document, &before.document)
+                });
+                let document = || Document { content: content.clone(), ..(*document).clone() };
+                if same.is_some() { Ok(None) } else { lay_out_page(document(), view, shared).map(Some) }
+            });
+            for (document, new) in batch.iter().zip(new) {
+                let Ok(new) = new.map_err(|fault| faults.push(fault)) else { continue };
+                if let Some(page) = new {
+                    self.pages.insert(document.path.clone(), page);
+                }
+                let Some(page) = self.pages.get_mut(&document.path) else { continue };
+                if let Some(kept) = self.contents.get_mut(&document.file) {
+                    // Take the text from the page, where it is a slice of the page's files. Take the facts
+                    // from this load, because line numbers may have changed even if the text has not.
+                    page.document.content.take_facts_of(&kept.content);
+                    kept.content = page.document.content.clone();
+                }
+                pages.push(page.page.clone());
+            }
+        }
+        if self.pages.len() > all.len() {
+            let paths: HashSet<&str> = all.iter().map(|document| document.path.as_str()).collect();
+            self.pages.retain(|path, _| paths.contains(path.as_str()));
+        }
+        for document in documents.iter_mut().chain(&mut *missing) {
+            if let Some(body) = self.contents.get(&document.file) {
+                document.content = body.content.clone();
+            }
+        }
+        (pages.len() == documents.len() + missing.len()).then(|| {
             let not_found = pages.split_off(documents.len());
             (pages, not_found)
         })
     }
 }
+
+/// The number of pages that are laid out before the texts of their bodies are freed.
+const LAYOUT_BATCH: usize = 1_000;
 
 /// A warning about a theme whose form has no place for the answers to visitors without JavaScript.
 fn form_without_answers(form: &str) -> Fault {
@@ -503,10 +540,9 @@ fn add_thanks_pages(
     }
 }
 
-/// Whether both documents produce the same template context.
+/// Whether both documents produce the same template context, apart from their contents.
 fn has_same_context(document: &Document, other: &Document) -> bool {
-    document.content == other.content
-        && document.path == other.path
+    document.path == other.path
         && document.language == other.language
         && document.kind == other.kind
         && document.front_matter == other.front_matter
@@ -671,14 +707,16 @@ fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Ve
         .for_each(|name| names.add_secondary(name));
 }
 
-/// All links in bodies, front matter and footer, with file and line.
+/// All links in front matter, footer and the bodies that are not known to be intact, with file and line.
 fn collect_links<'a>(
     documents: impl Iterator<Item = &'a Document>,
     of_matter: &'a [Vec<(LinkTarget, Option<usize>)>],
     of_footer: &'a [LinkTarget],
+    is_intact: impl Fn(&Document) -> bool,
 ) -> Vec<LinkUse<'a>> {
     let pages = documents.zip(of_matter).flat_map(|(document, matter)| {
-        let body = document.content.facts.links.iter().map(|(target, line)| (target, Some(*line)));
+        let body = if is_intact(document) { &[][..] } else { &document.content.facts.links };
+        let body = body.iter().map(|(target, line)| (target, Some(*line)));
         let links = body.chain(matter.iter().map(|(target, line)| (target, *line)));
         links.map(|(target, line)| LinkUse { place: &document.file, line, target })
     });
@@ -813,11 +851,11 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
 /// template does.
 fn lay_out_page(
-    document: &Document,
+    document: Document,
     view: RelatedPages,
     shared: &Arc<SiteContext>,
 ) -> Result<RenderedPage, Fault> {
-    let template = TemplateContext { shared, document, view: &view };
+    let template = TemplateContext { shared, document: &document, view: &view };
     let options = &shared.data.options;
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin_path(&document.path)).into_owned();
@@ -829,18 +867,20 @@ fn lay_out_page(
         ListItem { title, path: tag.path.clone(), ..ListItem::default() }
     };
     let tags: Vec<ListItem> =
-        shared.language(document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
+        shared.language(&document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
     let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
-        let guide = format!("<{}/llms.txt>", shared.language(document).language.prefix);
+        let guide = format!("<{}/llms.txt>", shared.language(&document).language.prefix);
         for more in &options.home_links {
             link.push_str(", ");
             link.push_str(&more.replace("</llms.txt>", &guide));
         }
     }
     let anchors = id_attributes(&html).map(Into::into).collect();
-    let html = if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
+    let mut html =
+        if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
+    html.shrink_to_fit();
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
     // The 404 page has no URL.
@@ -851,7 +891,7 @@ fn lay_out_page(
     let content = document.content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
     let page =
         Page { html: Arc::new(html), markdown: Arc::new(markdown), path: path.into(), twin: twin_path };
-    let document = Document { content, ..document.clone() };
+    let document = Document { content, ..document };
     Ok(RenderedPage { shared: shared.clone(), document, view, page, anchors: Arc::new(anchors) })
 }
 

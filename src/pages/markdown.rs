@@ -395,9 +395,11 @@ impl<'a> BodyRenderer<'a, '_> {
             self.replace_info(block, position, &parsed.plain_info());
         }
         let of = blake3::hash(format!("{parsed:?}\0{}", block.literal).as_bytes());
-        let html = match self.earlier.get(&of) {
-            Some(html) => (*html).to_owned(),
-            None => parsed.render(&self.highlighter.highlight(&block.literal, parsed.grammar())),
+        let html = if let Some(html) = self.earlier.get(&of) {
+            (*html).to_owned()
+        } else {
+            let highlight = || self.highlighter.highlight(&block.literal, parsed.grammar());
+            self.highlighter.block(of, || parsed.render(&highlight())).to_string()
         };
         self.rendered.blocks.push((of, html.clone()));
         html

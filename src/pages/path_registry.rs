@@ -1,14 +1,16 @@
 //! Records the owner of each path on the site. Reports paths with two owners, and broken links.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::file::media_type;
 use super::link::{LinkTarget, percent_decoded};
+use super::markdown::BodyFacts;
 use super::parallel::in_parallel;
 use super::path;
 use crate::fault::{Fault, closest, closest_path};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {
     /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a
     /// file. `None` means a generated resource, which a file in `static/` may replace.
@@ -72,17 +74,59 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
+/// The ids on each page, by the page's path.
+pub(super) type Anchors<'a> = HashMap<&'a str, &'a Arc<HashSet<Box<str>>>>;
+
+/// The result of the last check of all links. A reload does not check the links of an unchanged page again if
+/// they were intact and all of the site's paths and anchors still exist.
+#[derive(Debug, Default)]
+pub(super) struct CheckedLinks {
+    names: PathRegistry,
+    anchors: HashMap<String, Arc<HashSet<Box<str>>>>,
+    /// The bodies without broken links, by source file.
+    intact: HashMap<String, Arc<BodyFacts>>,
+}
+
+impl CheckedLinks {
+    /// Forgets which links are intact if a path or an anchor was added, moved or removed, except new anchors
+    /// on an existing page.
+    pub fn forget_unless_targets_remain(&mut self, names: &PathRegistry, anchors: &Anchors<'_>) {
+        let remain = |(path, new): (&&str, &&Arc<HashSet<Box<str>>>)| {
+            self.anchors.get(*path).is_some_and(|old| Arc::ptr_eq(old, new) || old.is_subset(new))
+        };
+        if self.anchors.len() != anchors.len() || !anchors.iter().all(remain) || self.names != *names {
+            self.intact.clear();
+        }
+    }
+
+    /// Whether all links of this body are intact.
+    pub fn is_intact(&self, file: &str, body: &Arc<BodyFacts>) -> bool {
+        self.intact.get(file).is_some_and(|known| Arc::ptr_eq(known, body))
+    }
+
+    /// Records a check of these bodies, by source file, that found `broken` links.
+    pub fn record<'a>(
+        &mut self,
+        names: PathRegistry,
+        anchors: &Anchors<'_>,
+        bodies: impl Iterator<Item = (&'a str, &'a Arc<BodyFacts>)>,
+        broken: &[Fault],
+    ) {
+        let broken: HashSet<&str> = broken.iter().map(|fault| fault.place.as_str()).collect();
+        let intact = bodies.filter(|(file, _)| !file.is_empty() && !broken.contains(file));
+        self.intact = intact.map(|(file, body)| (file.to_owned(), body.clone())).collect();
+        self.anchors = anchors.iter().map(|(path, ids)| ((*path).to_owned(), (*ids).clone())).collect();
+        self.names = names;
+    }
+}
+
 /// Maximum number of missing paths for which similar paths are suggested. Each suggestion requires a
 /// comparison with every path, and if more links than this are broken, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
 /// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
 /// ids on the page.
-pub(super) fn check_links(
-    found: &[LinkUse<'_>],
-    names: &PathRegistry,
-    anchors: &HashMap<&str, &HashSet<Box<str>>>,
-) -> Vec<Fault> {
+pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: &Anchors<'_>) -> Vec<Fault> {
     let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
     let broken = in_parallel(&chunks, |links| {
         let broken = links.iter().filter_map(|link| Some((link, check_link(link.target, names, anchors)?)));
@@ -163,7 +207,7 @@ enum BrokenLink<'a> {
 fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,
-    anchors: &HashMap<&str, &'a HashSet<Box<str>>>,
+    anchors: &Anchors<'a>,
 ) -> Option<BrokenLink<'a>> {
     let path = target.path.as_str();
     let there = anchors.get(path);
@@ -179,7 +223,7 @@ fn check_link<'a>(
         return None;
     }
     let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
-    let anchors = there.or_else(with_slash)?;
+    let anchors: &HashSet<Box<str>> = there.or_else(with_slash)?;
     (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
 }
 

@@ -7,15 +7,19 @@
 //! contain.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
 
-use blake3::{Hash, Hasher};
+use blake3::Hash;
 use serde_json::{Value, json};
 
+use super::content::Content;
 use super::file::{Blob, Effort, encode};
 use super::html::id_attributes;
 use super::language::Language;
+use super::markdown::BodyFacts;
 use super::negotiate::Encoding;
 use super::parallel::in_parallel;
 
@@ -57,35 +61,297 @@ pub(super) struct SearchDocument<'a> {
     pub title: &'a str,
     pub description: &'a str,
     /// The body, without the title.
-    pub html: &'a str,
+    pub content: &'a Content,
 }
 
-/// The index of one language in the last load, which the next load reuses if its documents are the same.
+/// The index of one language in the last load. The next load reads only the changed pages again, and writes
+/// only their entries and those whose words have become more or less frequent.
 #[derive(Debug, Default)]
 pub(super) struct SearchCache {
-    last: Option<(Hash, Blob)>,
+    /// In the order of the index.
+    pages: Vec<IndexedPage>,
+    frequencies: WordMap<usize>,
+    /// Compressed sizes of parts of the index, by the hash of the part.
+    sizes: HashMap<Hash, usize>,
+    index: Option<Blob>,
 }
+
+/// A page in the index, with the inputs of its entry.
+#[derive(Debug)]
+struct IndexedPage {
+    path: String,
+    title: String,
+    description: String,
+    /// Identifies the rendered body; see [`Content`].
+    facts: Arc<BodyFacts>,
+    /// The length of the text in bytes.
+    length: usize,
+    /// The page's distinct words.
+    words: Vec<WordHash>,
+    /// The page's entries, each with its level of detail as an index in [`levels_of_detail`].
+    entries: Vec<(usize, String)>,
+}
+
+impl IndexedPage {
+    fn new(document: &SearchDocument<'_>, parts: &[TextPart]) -> Self {
+        let text = lower_case_text(parts);
+        let mut seen = WordSet::default();
+        let new = words_of(&text).map(hash_word).filter(|word| seen.insert(*word));
+        Self {
+            path: document.path.clone().into_owned(),
+            title: document.title.to_owned(),
+            description: document.description.to_owned(),
+            facts: document.content.facts.clone(),
+            length: text_length(parts),
+            words: new.collect(),
+            entries: Vec::new(),
+        }
+    }
+
+    fn has_inputs_of(&self, document: &SearchDocument<'_>) -> bool {
+        Arc::ptr_eq(&self.facts, &document.content.facts)
+            && self.path == document.path
+            && self.title == document.title
+            && self.description == document.description
+    }
+
+    fn entry(&self, level: usize) -> Option<&str> {
+        self.entries.iter().find(|(of, _)| *of == level).map(|(_, entry)| entry.as_str())
+    }
+}
+
+/// A hash of a word. Two words with the same hash, which are rare, count as one word in [`WordMap`].
+type WordHash = u32;
+
+fn hash_word(word: &str) -> WordHash {
+    // FNV-1a, because the default hasher is slow for short keys.
+    word.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// A map by words. Their hashes need no further hashing.
+type WordMap<T> = HashMap<WordHash, T, BuildHasherDefault<WordHasher>>;
+type WordSet = HashSet<WordHash, BuildHasherDefault<WordHasher>>;
+
+#[derive(Debug, Default)]
+struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32((*byte).into());
+        }
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        // Spread the bits, because the map uses the highest and the lowest ones.
+        self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+}
+
+/// The parts of pages that were read in this load.
+type ReadParts = Vec<Option<Vec<TextPart>>>;
 
 impl SearchCache {
     /// The index of these documents, in their order.
     pub fn build(&mut self, documents: &[SearchDocument<'_>]) -> Blob {
-        let mut hasher = Hasher::new();
+        self.build_within(documents, max_bytes(documents.len()))
+    }
+
+    fn build_within(&mut self, documents: &[SearchDocument<'_>], limit: usize) -> Blob {
+        let is_same = |(page, document): (&IndexedPage, _)| page.has_inputs_of(document);
+        let are_same = self.pages.len() == documents.len() && self.pages.iter().zip(documents).all(is_same);
+        if let Some(index) = self.index.as_ref().filter(|_| are_same) {
+            return index.clone();
+        }
+        let parts = self.update_pages(documents);
+        let index = Blob::new(self.write_index(documents, &parts, limit));
+        let same = self.index.take().filter(|before| before.hash == index.hash);
+        self.index.insert(same.unwrap_or(index)).clone()
+    }
+
+    /// Reads the changed pages, counts their words, and discards the entries that these words may change.
+    fn update_pages(&mut self, documents: &[SearchDocument<'_>]) -> ReadParts {
+        let count = self.pages.len();
+        let mut gone = Vec::new();
+        let mut known: HashMap<String, IndexedPage> = HashMap::with_capacity(count);
+        for page in self.pages.drain(..) {
+            gone.extend(known.insert(page.path.clone(), page));
+        }
+        let mut same: Vec<Option<IndexedPage>> = Vec::with_capacity(documents.len());
         for document in documents {
-            for text in [&*document.path, document.title, document.description, document.html] {
-                hasher.update(&text.len().to_le_bytes()).update(text.as_bytes());
+            let before = known.remove(&*document.path);
+            let (page, changed) = match before {
+                Some(page) if page.has_inputs_of(document) => (Some(page), None),
+                changed => (None, changed),
+            };
+            same.push(page);
+            gone.extend(changed);
+        }
+        gone.extend(known.into_values());
+        let numbers: Vec<usize> = (0..documents.len()).filter(|number| same[*number].is_none()).collect();
+        let new = in_parallel(&numbers, |number| {
+            let document = &documents[*number];
+            let parts = read_parts(&document.content.html);
+            (IndexedPage::new(document, &parts), parts)
+        });
+
+        let mut changed: WordMap<usize> = WordMap::default();
+        for word in gone.iter().flat_map(|page| &page.words) {
+            if let Some(frequency) = self.frequencies.get_mut(word) {
+                changed.entry(*word).or_insert(*frequency);
+                *frequency -= 1;
             }
         }
-        let inputs = hasher.finalize();
-        match &self.last {
-            Some((before, index)) if *before == inputs => index.clone(),
-            _ => {
-                let index = Blob::new(build_index(documents));
-                self.last = Some((inputs, index.clone()));
-                index
+        for word in new.iter().flat_map(|(page, _)| &page.words) {
+            let frequency = self.frequencies.entry(*word).or_default();
+            changed.entry(*word).or_insert(*frequency);
+            *frequency += 1;
+        }
+        changed.retain(|word, before| self.frequencies.get(word) != Some(before));
+        self.frequencies.retain(|word, frequency| {
+            // Whether a word is common depends on the number of pages, too.
+            if is_common(*frequency, count) != is_common(*frequency, documents.len()) {
+                changed.insert(*word, 0);
             }
+            *frequency > 0
+        });
+        for page in same.iter_mut().flatten().filter(|page| !page.entries.is_empty()) {
+            if page.words.iter().any(|word| changed.contains_key(word)) {
+                page.entries.clear();
+            }
+        }
+        let mut parts: ReadParts = (0..documents.len()).map(|_| None).collect();
+        for (number, (page, of_page)) in numbers.into_iter().zip(new) {
+            same[number] = Some(page);
+            parts[number] = Some(of_page);
+        }
+        self.pages = same.into_iter().flatten().collect();
+        parts
+    }
+
+    /// Writes the index as JSON. If titles alone exceed the limit, leaves out the last pages.
+    fn write_index(&mut self, documents: &[SearchDocument<'_>], parts: &ReadParts, limit: usize) -> String {
+        let chunks: Vec<Range<usize>> = (0..documents.len())
+            .step_by(CHUNK_PAGES)
+            .map(|start| start..documents.len().min(start + CHUNK_PAGES))
+            .collect();
+        let samples: Vec<Range<usize>> = chunks.iter().step_by(SAMPLE_DISTANCE).cloned().collect();
+        // An estimate of the largest uncompressed index that is small enough after compression.
+        let mut most = limit.saturating_mul(MAX_RATIO);
+        let mut tried = Vec::new();
+        let mut measured = HashMap::new();
+        let mut found = None;
+        for (level, detail) in levels_of_detail().enumerate() {
+            let add = |sum: usize, page: &IndexedPage| sum.saturating_add(page.length.min(detail.text));
+            if self.pages.iter().fold(0, add) > most {
+                continue;
+            }
+            tried.push(level);
+            if chunks.len() > 2 * SAMPLE_DISTANCE {
+                self.write_entries(level, detail, &samples, documents, parts);
+                let (length, size) = self.measure(level, &samples, &mut measured);
+                let estimate = size * chunks.len() / samples.len();
+                // The sample may compress less well than the rest.
+                if estimate > limit + limit / 16 {
+                    most = most.min((length * chunks.len() / samples.len()).saturating_mul(limit) / estimate);
+                    continue;
+                }
+            }
+            self.write_entries(level, detail, &chunks, documents, parts);
+            let entries: Vec<&str> = self.pages.iter().filter_map(|page| page.entry(level)).collect();
+            let index = format!("[{}]", entries.join(","));
+            if index.len() > limit {
+                let (length, size) = self.measure(level, &chunks, &mut measured);
+                if size > limit {
+                    most = most.min(length.saturating_mul(limit) / size);
+                    continue;
+                }
+            }
+            found = Some(index);
+            break;
+        }
+        self.sizes = measured;
+        self.pages.iter_mut().for_each(|page| page.entries.retain(|(level, _)| tried.contains(level)));
+        found.unwrap_or_else(|| write_titles(documents, limit))
+    }
+
+    /// Writes the missing entries of the pages in these chunks.
+    fn write_entries(
+        &mut self,
+        level: usize,
+        detail: Detail,
+        chunks: &[Range<usize>],
+        documents: &[SearchDocument<'_>],
+        parts: &ReadParts,
+    ) {
+        let missing = chunks.iter().cloned().flatten();
+        let missing: Vec<usize> = missing.filter(|page| self.pages[*page].entry(level).is_none()).collect();
+        let entries = in_parallel(&missing, |number| {
+            let read = || Cow::Owned(read_parts(&documents[*number].content.html));
+            let parts = parts[*number].as_deref().map_or_else(read, Cow::Borrowed);
+            self.write_entry(&documents[*number], &parts, detail)
+        });
+        for (number, entry) in missing.into_iter().zip(entries) {
+            self.pages[number].entries.push((level, entry));
         }
     }
+
+    /// The sum of the lengths of these chunks of the index, and the sum of their compressed sizes.
+    fn measure(
+        &self,
+        level: usize,
+        chunks: &[Range<usize>],
+        measured: &mut HashMap<Hash, usize>,
+    ) -> (usize, usize) {
+        let sizes = in_parallel(chunks, |chunk| {
+            let pages = self.pages[chunk.clone()].iter();
+            let text = pages.filter_map(|page| page.entry(level)).collect::<Vec<_>>().join(",");
+            let hash = blake3::hash(text.as_bytes());
+            let known = measured.get(&hash).or_else(|| self.sizes.get(&hash)).copied();
+            (hash, text.len(), known.unwrap_or_else(|| compressed_size(&text)))
+        });
+        measured.extend(sizes.iter().map(|(hash, _, size)| (*hash, *size)));
+        sizes.iter().fold((0, 0), |sum, (_, length, size)| (sum.0 + length, sum.1 + size))
+    }
+
+    /// A page's entry in the index, as JSON.
+    fn write_entry(&self, document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail) -> String {
+        let is_cut = text_length(parts) > detail.text || parts.len() > detail.sections;
+        if !is_cut {
+            return entry(document, parts, detail, &[]).to_string();
+        }
+        let text = lower_case_text(parts);
+        let mut seen = WordSet::default();
+        let mut rare: Vec<(usize, &str)> = Vec::new();
+        for word in words_of(&text) {
+            let hash = hash_word(word);
+            let frequency = self.frequencies.get(&hash).copied().unwrap_or_default();
+            if seen.insert(hash) && !is_common(frequency, self.pages.len()) {
+                rare.push((frequency, word));
+            }
+        }
+        // Stable, so that words of the same frequency stay in their order.
+        rare.sort_by_key(|(frequency, _)| *frequency);
+        let words: Vec<&str> = rare.into_iter().map(|(_, word)| word).collect();
+        entry(document, parts, detail, &words).to_string()
+    }
 }
+
+/// Whether a word is on so many of a site's pages that it does not help to find one of them.
+fn is_common(frequency: usize, pages: usize) -> bool {
+    frequency * 2 > pages
+}
+
+/// The compressed size of an index is the sum of the sizes of chunks of this many pages, so that a reload
+/// compresses only the chunks with changed pages. Large chunks, because each is compressed alone.
+const CHUNK_PAGES: usize = 128;
+
+/// Estimates the compressed size of a large index first from every fourth chunk.
+const SAMPLE_DISTANCE: usize = 4;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
 fn max_bytes(pages: usize) -> usize {
@@ -113,59 +379,27 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
     cut_texts.chain(short)
 }
 
-/// Builds the index as JSON. If titles alone exceed the limit, leaves out the last pages.
-fn build_index(documents: &[SearchDocument<'_>]) -> String {
-    let limit = max_bytes(documents.len());
-    let parts = in_parallel(documents, |document| read_parts(document.html));
-    let pages: Vec<(&SearchDocument<'_>, Vec<TextPart>)> = documents.iter().zip(parts).collect();
-    let lengths: Vec<usize> = pages.iter().map(|(_, parts)| text_length(parts)).collect();
-    let (texts, words) = (OnceCell::new(), OnceCell::new());
-    // An estimate of the largest uncompressed index that is small enough after compression.
-    let mut most = limit.saturating_mul(MAX_RATIO);
-    let numbers: Vec<usize> = (0..pages.len()).collect();
-    for detail in levels_of_detail() {
-        let size = lengths.iter().fold(0, |sum: usize, length| sum.saturating_add(*length.min(&detail.text)));
-        if size > most {
-            continue;
-        }
-        let words: &[Vec<&str>] = match detail.text {
-            usize::MAX => &[],
-            _ => words.get_or_init(|| ranked_words(texts.get_or_init(|| lower_case_texts(&pages)))),
-        };
-        let entries = in_parallel(&numbers, |number| {
-            let (document, parts) = &pages[*number];
-            entry(document, parts, detail, words.get(*number).map_or(&[], Vec::as_slice)).to_string()
-        });
-        let index = format!("[{}]", entries.join(","));
-        let bytes = compressed_size(&index, limit);
-        if bytes <= limit {
-            return index;
-        }
-        most = most.min(index.len().saturating_mul(limit) / bytes);
-    }
+/// An index of titles alone, without the last pages if it would exceed the limit.
+fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     let title =
         |document: &SearchDocument<'_>| json!([document.path, cut(document.title, MAX_TITLE), "", [], ""]);
     let mut titles: Vec<Value> = documents.iter().map(title).collect();
     loop {
         titles.truncate(titles.len() / 2);
         let index = json!(titles).to_string();
-        if titles.is_empty() || compressed_size(&index, limit) <= limit {
+        if titles.is_empty() || index.len() <= limit || compressed_size(&index) <= limit {
             return index;
         }
     }
 }
 
-/// The size of the index after compression with gzip. Returns the size before compression if it does not
-/// exceed the limit.
-fn compressed_size(index: &str, limit: usize) -> usize {
-    if index.len() <= limit {
-        return index.len();
-    }
-    encode(Encoding::Gzip, index.as_bytes(), Effort::Quick).map_or(index.len(), |bytes| bytes.len())
+/// The size after compression with gzip.
+fn compressed_size(text: &str) -> usize {
+    encode(Encoding::Gzip, text.as_bytes(), Effort::Quick).map_or(text.len(), |bytes| bytes.len())
 }
 
 /// A part of a page: a heading and the text up to the next heading.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct TextPart {
     anchor: String,
     heading: String,
@@ -229,50 +463,9 @@ fn other_words(kept: &[(&TextPart, &str)], words: &[&str], length: usize) -> Str
     text
 }
 
-fn lower_case_texts(pages: &[(&SearchDocument<'_>, Vec<TextPart>)]) -> Vec<String> {
-    in_parallel(pages, |(_, parts)| {
-        let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
-        texts.join(" ").to_lowercase()
-    })
-}
-
-/// The distinct words of each text, those in the fewest texts first. Leaves out words that are in more than
-/// half of all texts.
-fn ranked_words(texts: &[String]) -> Vec<Vec<&str>> {
-    // Each word gets a number at its first occurrence, because looking up a number is faster than hashing a
-    // word.
-    let mut numbers: HashMap<&str, usize> = HashMap::new();
-    let mut frequencies: Vec<WordFrequency> = Vec::new();
-    let mut words_of_texts: Vec<Vec<(usize, &str)>> = Vec::with_capacity(texts.len());
-    for (text, content) in texts.iter().enumerate() {
-        let mut words = Vec::new();
-        for word in words_of(content) {
-            let number = *numbers.entry(word).or_insert(frequencies.len());
-            if number == frequencies.len() {
-                frequencies.push(WordFrequency { texts: 0, last_text: None });
-            }
-            let frequency = &mut frequencies[number];
-            if frequency.last_text != Some(text) {
-                *frequency = WordFrequency { texts: frequency.texts + 1, last_text: Some(text) };
-                words.push((number, word));
-            }
-        }
-        words_of_texts.push(words);
-    }
-    in_parallel(&words_of_texts, |words| {
-        let counted = words.iter().map(|(number, word)| (frequencies[*number].texts, *word));
-        let mut rare: Vec<(usize, &str)> = counted.filter(|(count, _)| count * 2 <= texts.len()).collect();
-        // Stable, so that words of the same frequency stay in their order.
-        rare.sort_by_key(|(count, _)| *count);
-        rare.into_iter().map(|(_, word)| word).collect()
-    })
-}
-
-/// The number of texts with a word.
-struct WordFrequency {
-    texts: usize,
-    /// The last text with the word so far, by its index.
-    last_text: Option<usize>,
+fn lower_case_text(parts: &[TextPart]) -> String {
+    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
+    texts.join(" ").to_lowercase()
 }
 
 /// The words of a text. Leaves out text in languages without spaces, which cannot be split into words here.
@@ -377,11 +570,25 @@ fn push_text(sections: &mut [TextPart], is_heading: bool, text: &str) {
     let target = if is_heading { &mut section.heading } else { &mut section.text };
     let text = decode_references(text);
     let needs_space = |target: &str| !target.is_empty() && !target.ends_with(' ');
-    for (index, word) in text.split_whitespace().enumerate() {
-        if (index > 0 || text.starts_with(char::is_whitespace)) && needs_space(target) {
+    let mut is_apart = text.starts_with(char::is_whitespace);
+    let mut push = |run: &str| {
+        if is_apart && needs_space(target) {
             target.push(' ');
         }
-        target.push_str(word);
+        is_apart = true;
+        target.push_str(run);
+    };
+    for line in text.split('\n') {
+        let line = line.trim();
+        let is_control = |byte| matches!(byte, b'\t'..=b'\r');
+        // Copy lines as a whole if they have only single spaces, as most have.
+        if line.is_ascii() && !line.contains("  ") && !line.bytes().any(is_control) {
+            if !line.is_empty() {
+                push(line);
+            }
+        } else {
+            line.split_whitespace().for_each(&mut push);
+        }
     }
     if text.ends_with(char::is_whitespace) && needs_space(target) {
         target.push(' ');
@@ -428,10 +635,22 @@ fn decode_references(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    fn page<'a>(path: &'a str, title: &'a str, html: &'a str) -> SearchDocument<'a> {
-        SearchDocument { path: path.into(), title, description: "", html }
+    use super::*;
+    use crate::pages::markdown::RenderedBody;
+
+    fn content(html: &str) -> Content {
+        Content::from(RenderedBody { html: html.to_owned(), ..RenderedBody::default() })
+    }
+
+    fn page<'a>(path: &'a str, title: &'a str, content: &'a Content) -> SearchDocument<'a> {
+        SearchDocument { path: path.into(), title, description: "", content }
+    }
+
+    fn build_index(documents: &[SearchDocument<'_>]) -> String {
+        let index = SearchCache::default().build(documents);
+        String::from_utf8(index.bytes.to_vec()).expect("text")
     }
 
     fn parse(index: &str) -> Vec<Value> {
@@ -461,7 +680,8 @@ mod tests {
 
     #[test]
     fn small_sites_keep_their_whole_text() {
-        let index = build_index(&[page("/a/", "Á", "<p>日本語の文章 text</p><h2 id=\"h\">H</h2>")]);
+        let html = content("<p>日本語の文章 text</p><h2 id=\"h\">H</h2>");
+        let index = build_index(&[page("/a/", "Á", &html)]);
         assert_eq!(index, r#"[["/a/","Á","",[["","","日本語の文章 text"],["h","H",""]],""]]"#);
         assert_eq!(build_index(&[]), "[]");
     }
@@ -490,8 +710,9 @@ mod tests {
 
     #[test]
     fn the_index_of_500_long_pages_is_at_most_100_kb() {
-        let texts: Vec<(String, String, String)> = (0..500)
-            .map(|page| (format!("/docs/page-{page}/"), format!("Page number {page}"), long_text(page, 650)))
+        let text = |page| content(&long_text(page, 650));
+        let texts: Vec<(String, String, Content)> = (0..500)
+            .map(|page| (format!("/docs/page-{page}/"), format!("Page number {page}"), text(page)))
             .collect();
         let documents: Vec<SearchDocument<'_>> =
             texts.iter().map(|(path, title, html)| self::page(path, title, html)).collect();
@@ -524,8 +745,9 @@ mod tests {
         let title = |page| (0..4).map(|part| digits(format!("{page} {part}"))).collect::<String>();
         let titles: Vec<(String, String)> =
             (0..9_000).map(|page| (format!("/{}/", digits(format!("{page}"))), title(page))).collect();
+        let empty = Content::default();
         let documents: Vec<SearchDocument<'_>> =
-            titles.iter().map(|(path, title)| page(path, title, "")).collect();
+            titles.iter().map(|(path, title)| page(path, title, &empty)).collect();
         let index = build_index(&documents);
         assert!(
             encode(Encoding::Gzip, index.as_bytes(), Effort::Quick)
@@ -539,7 +761,8 @@ mod tests {
     #[test]
     fn texts_without_spaces_are_cut_between_characters() {
         let html = format!("<p>{}</p>", "検索できる文章".repeat(20));
-        let document = page("/a/", "A", &html);
+        let content = content(&html);
+        let document = page("/a/", "A", &content);
         let sections = read_parts(&html);
         let detail = Detail { text: 100, sections: 5, has_description: true };
         let cut = entry(&document, &sections, detail, &[]);
@@ -558,11 +781,57 @@ mod tests {
     #[test]
     fn an_unchanged_site_keeps_its_index() {
         let mut cache = SearchCache::default();
-        let before = cache.build(&[page("/a/", "A", "<p>x</p>")]);
-        let same = cache.build(&[page("/a/", "A", "<p>x</p>")]);
-        assert_eq!(before.bytes.as_ptr(), same.bytes.as_ptr());
-        let other = cache.build(&[page("/a/", "A", "<p>y</p>")]);
+        let (x, y) = (content("<p>x</p>"), content("<p>y</p>"));
+        let before = cache.build(&[page("/a/", "A", &x)]);
+        for same in [&x, &content("<p>x</p>")] {
+            let same = cache.build(&[page("/a/", "A", same)]);
+            assert_eq!(before.bytes.as_ptr(), same.bytes.as_ptr());
+        }
+        let other = cache.build(&[page("/a/", "A", &y)]);
         assert_ne!(before.hash, other.hash);
-        assert_eq!(other.bytes, build_index(&[page("/a/", "A", "<p>y</p>")]));
+        assert_eq!(other.bytes, build_index(&[page("/a/", "A", &y)]));
+    }
+
+    /// An edit to the documents: whether a page is added, removed, moved or changed, where, and a number for
+    /// its new text.
+    type Edit = (u8, usize, usize);
+
+    fn apply(edit: Edit, pages: &mut Vec<(String, Content)>) {
+        let (kind, at, text) = edit;
+        let at = at % pages.len();
+        let new = content(&long_text(text, 20 + text % 90));
+        match kind {
+            0 => pages.insert(at, (format!("/added/{text}/"), new)),
+            1 if pages.len() > 1 => drop(pages.remove(at)),
+            2 => pages.rotate_left(at),
+            // Two pages with the same path, which another part of the loader reports.
+            3 => pages.push(pages[at].clone()),
+            _ => pages[at].1 = new,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_cached_index_equals_a_new_one(
+            edits in proptest::collection::vec((0_u8..8, 0_usize..2_000, 0_usize..200), 1..6),
+            limit in 2_000_usize..60_000,
+            size in prop_oneof![4 => 1_usize..300, 1 => 1_100_usize..1_300],
+        ) {
+            let mut pages: Vec<(String, Content)> =
+                (0..size).map(|page| (format!("/{page}/"), content(&long_text(page % 70, 60)))).collect();
+            let mut cache = SearchCache::default();
+            for edit in edits {
+                let list = |pages: &[(String, Content)], cache: &mut SearchCache| {
+                    let documents: Vec<SearchDocument<'_>> =
+                        pages.iter().map(|(path, content)| page(path, "A page", content)).collect();
+                    cache.build_within(&documents, limit).bytes
+                };
+                list(&pages, &mut cache);
+                apply(edit, &mut pages);
+                prop_assert_eq!(list(&pages, &mut cache), list(&pages, &mut SearchCache::default()));
+            }
+        }
     }
 }

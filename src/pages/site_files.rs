@@ -2,11 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
@@ -27,8 +27,8 @@ pub(super) struct SourceFile {
     /// The date of the last change, in UTC.
     pub changed: Date,
     at: PathBuf,
-    /// `None` if the file is unchanged and has not been read.
-    text: Option<String>,
+    /// `None` if the file is unchanged and has not been read, or if the text was taken.
+    text: Mutex<Option<String>>,
 }
 
 /// The error for a file that has changed since its metadata was checked.
@@ -36,15 +36,26 @@ pub(super) struct SourceFile {
 pub(super) struct FileChanged;
 
 impl SourceFile {
-    pub fn text(&self) -> Result<Cow<'_, str>, FileChanged> {
-        if let Some(text) = &self.text {
-            return Ok(text.into());
+    /// Calls `read` with the text.
+    pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {
+        match &*self.text.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(text) => Ok(read(text)),
+            None => self.read_again().map(|text| read(&text)),
         }
+    }
+
+    /// The text, which is not kept.
+    pub fn take_text(&self) -> Result<String, FileChanged> {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).take();
+        text.map_or_else(|| self.read_again(), Ok)
+    }
+
+    fn read_again(&self) -> Result<String, FileChanged> {
         let bytes = std::fs::read(&self.at).map_err(|_| FileChanged)?;
         if blake3::hash(&bytes) != self.hash {
             return Err(FileChanged);
         }
-        String::from_utf8(bytes).map(|text| normalize_line_ends(text).into()).map_err(|_| FileChanged)
+        String::from_utf8(bytes).map(normalize_line_ends).map_err(|_| FileChanged)
     }
 }
 
@@ -181,7 +192,13 @@ impl SiteFiles {
                 match content {
                     FileContent::Source(hash) => {
                         let changed = modification_date(&file.metadata);
-                        tree.sources.push(SourceFile { file: place, hash, changed, at: file.at, text });
+                        tree.sources.push(SourceFile {
+                            file: place,
+                            hash,
+                            changed,
+                            at: file.at,
+                            text: Mutex::new(text),
+                        });
                     }
                     FileContent::Blob(blob) => match purpose {
                         Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
@@ -324,8 +341,9 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                 faults.push(outside_link_fault(&place, "the published folders"));
             } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
                 folders.push(file);
-            } else if let Some(metadata) =
-                file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
+            } else if let Some(metadata) = if is_link { file.metadata() } else { entry.metadata() }
+                .ok()
+                .filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
             {
                 if let Ok(relative) = file.strip_prefix(&top) {
                     let name = relative.to_string_lossy().into_owned();

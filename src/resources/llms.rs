@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::text::list_item;
+use crate::pages::file::{Cache, File};
 use crate::pages::{Language, PageSummary, Site, escape_brackets};
 
 /// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
@@ -139,20 +140,13 @@ fn add_guides(
     }
 }
 
-/// All pages in a language.
-pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> String {
+/// `llms-full.txt`: all pages in a language.
+pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
     let Language { title, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
-    let bodies: Vec<&[u8]> =
-        pages.filter_map(|page| Some(&site.markdown(&page.path)?.unencoded().bytes[..])).collect();
-    let mut text = format!("# {title}\n\n> {description}\n");
-    text.reserve(bodies.iter().map(|body| body.len() + 2).sum());
-    for body in bodies {
-        text.push_str("\n\n");
-        // The body is always valid UTF-8, and `from_utf8` is faster than `from_utf8_lossy`.
-        text.push_str(std::str::from_utf8(body).unwrap_or_default());
-    }
-    text
+    let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
+    let introduction = format!("# {title}\n\n> {description}\n");
+    File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies)
 }
 
 #[cfg(test)]

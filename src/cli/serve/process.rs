@@ -71,6 +71,41 @@ pub(super) fn release_memory() {
     };
 }
 
+/// Drops the program's code and constants from this process's memory, because the process has executed code
+/// that it needs only while it loads a site. The kernel maps what is used again from its cache.
+pub(super) fn release_program_pages() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the function is called with valid data during this call only, and its type is correct.
+    unsafe {
+        libc::dl_iterate_phdr(Some(release_segments), std::ptr::null_mut())
+    };
+}
+
+/// Releases the segments of the first object, the program itself, that the process has never written to.
+#[cfg(target_os = "linux")]
+unsafe extern "C" fn release_segments(
+    object: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    _data: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: dl_iterate_phdr(3) passes a valid object with this many headers.
+    let (base, headers) = unsafe {
+        let object = &*object;
+        (object.dlpi_addr, std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()))
+    };
+    // SAFETY: sysconf(3) has no preconditions.
+    let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(1 << 16);
+    for header in headers.iter().filter(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_W == 0) {
+        let start = (base + header.p_vaddr).next_multiple_of(page);
+        let end = (base + header.p_vaddr + header.p_memsz) / page * page;
+        let length = usize::try_from(end.saturating_sub(start)).unwrap_or_default();
+        // SAFETY: the pages are in a segment without write permission, so they equal the program's file, from
+        // which the kernel maps them again.
+        unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+    }
+    1
+}
+
 /// Puts the calling thread into the idle scheduling class (sched(7)). If the system does not allow it, or has
 /// no such class for a single thread, the thread keeps its priority.
 pub(super) fn enter_idle_class() {

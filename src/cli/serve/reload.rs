@@ -145,6 +145,7 @@ impl Reloader {
         let work = move || {
             // Release memory at normal priority, because other threads may have to wait until that is done.
             process::release_memory();
+            process::release_program_pages();
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
             let folder = encodings.folder.display();
@@ -166,6 +167,7 @@ impl Reloader {
                     tracing::warn!(%error, "cannot store strong encodings in {folder}; serving weaker ones");
                 }
             }
+            process::release_program_pages();
         };
         if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
             tracing::warn!(%error, "cannot start the encoding thread; serving large files uncompressed");
