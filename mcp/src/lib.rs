@@ -32,7 +32,7 @@ pub struct ServerDescription {
     pub instructions: String,
 }
 
-/// A tool, as clients see it. No tool interacts with an open world.
+/// A tool, as clients see it.
 #[derive(Clone, Debug)]
 pub struct ToolDescription {
     pub name: &'static str,
@@ -43,6 +43,8 @@ pub struct ToolDescription {
     pub is_read_only: bool,
     pub is_destructive: bool,
     pub is_idempotent: bool,
+    /// Whether a call has effects on systems of others.
+    pub is_open_world: bool,
 }
 
 /// The result of a tool call.
@@ -124,9 +126,12 @@ impl ServerHandler for McpServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _turn = self.turn.lock().await;
+        if context.ct.is_cancelled() {
+            return Err(ErrorData::internal_error("cancelled before it began", None));
+        }
         let provider = self.provider.clone();
         let call = move || provider.call(&request.name, request.arguments.unwrap_or_default());
         // Tools block the thread.
@@ -148,7 +153,7 @@ fn to_tool(tool: ToolDescription) -> Tool {
         .read_only(tool.is_read_only)
         .destructive(tool.is_destructive)
         .idempotent(tool.is_idempotent)
-        .open_world(false);
+        .open_world(tool.is_open_world);
     Tool::new(tool.name, Cow::Borrowed(tool.description), Arc::new(tool.input_schema))
         .with_title(tool.title)
         .with_annotations(hints)

@@ -57,7 +57,7 @@ pub(super) fn run(
     }
     frontdesk_mcp::serve(Arc::new(session)).map_err(|error| match error {
         ServeError::NotInitialized => {
-            with_hint(error, "an MCP client starts this command; by hand, begin with `initialize`")
+            with_hint(error, "this command is started by an MCP client; if you type messages yourself, begin with `initialize`")
         }
         error => error.into(),
     })?;
@@ -116,9 +116,11 @@ fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Res
 }
 
 fn describe_tool(tool: &ToolSpec) -> ToolDescription {
-    let (is_read_only, is_destructive, is_idempotent) = match tool.effect {
-        Effect::Reads => (true, false, true),
-        Effect::Changes { is_destructive, is_idempotent } => (false, is_destructive, is_idempotent),
+    let (is_read_only, is_destructive, is_idempotent, is_open_world) = match tool.effect {
+        Effect::Reads => (true, false, true, false),
+        Effect::Changes { is_destructive, is_idempotent, leads_to_sending } => {
+            (false, is_destructive, is_idempotent, leads_to_sending)
+        }
     };
     ToolDescription {
         name: tool.name,
@@ -128,5 +130,6 @@ fn describe_tool(tool: &ToolSpec) -> ToolDescription {
         is_read_only,
         is_destructive,
         is_idempotent,
+        is_open_world,
     }
 }

@@ -71,7 +71,7 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The facts alone.
+    /// Without the texts.
     pub fn without_text(&self) -> Self {
         Self { html: Text::default(), markdown: Text::default(), ..self.clone() }
     }

@@ -135,7 +135,8 @@ impl File {
 
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
-    /// take a large part of a reload.
+    /// take a large part of a reload. Stored encodings are found by this hash: change its context string if the
+    /// parts are joined differently.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,
@@ -354,6 +355,28 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+
+    #[test]
+    fn joined_files_have_a_validator_for_their_content() {
+        let part = |text: &str| File::new("text/markdown", Cache::Revalidate, text.to_owned());
+        let join = |introduction: &str, parts: &[&str]| {
+            let parts: Vec<File> = parts.iter().map(|text| part(text)).collect();
+            let parts: Vec<&File> = parts.iter().collect();
+            let joined = File::joined("text/plain", Cache::Revalidate, introduction, b"\n", &parts);
+            (joined.unencoded().bytes.to_vec(), joined.unencoded().etag().to_owned())
+        };
+        let (bytes, etag) = join("all", &["a", "b"]);
+        assert_eq!((bytes, &etag), (b"all\na\nb".to_vec(), &join("all", &["a", "b"]).1));
+        for (introduction, parts) in [
+            ("all", &["b", "a"][..]),
+            ("all", &["a"]),
+            ("all", &["a", "c"]),
+            ("al", &["la", "b"]),
+            ("all\na", &["b"]),
+        ] {
+            assert_ne!(join(introduction, parts).1, etag, "{introduction} {parts:?}");
+        }
+    }
 
     #[test]
     fn each_encoding_has_the_same_content_and_its_own_validator() {

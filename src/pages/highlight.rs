@@ -39,7 +39,11 @@ impl Highlighter {
     pub fn block(&self, of: Hash, render: impl FnOnce() -> String) -> Arc<str> {
         let blocks = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = blocks().get(&of).cloned();
-        known.unwrap_or_else(|| blocks().entry(of).or_insert(render().into()).clone())
+        known.unwrap_or_else(|| {
+            // Rendered before the lock is taken, so that threads highlight at the same time.
+            let html: Arc<str> = render().into();
+            blocks().entry(of).or_insert(html).clone()
+        })
     }
 
     /// Whether code in `language` is highlighted, or is known to be plain text.

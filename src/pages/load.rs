@@ -456,6 +456,7 @@ impl LoadCache {
         let layout = PageIndex::new(documents, languages, shared);
         let all: Vec<&Document> = documents.iter().chain(&*missing).collect();
         let mut pages = Vec::with_capacity(all.len());
+        let mut seen = HashSet::with_capacity(all.len());
         for batch in all.chunks(LAYOUT_BATCH) {
             // `None` means that the cached page is unchanged.
             let new = in_parallel(batch, |document| {
@@ -472,7 +473,16 @@ impl LoadCache {
                 if same.is_some() { Ok(None) } else { lay_out_page(document(), view, shared).map(Some) }
             });
             for (document, new) in batch.iter().zip(new) {
-                let Ok(new) = new.map_err(|fault| faults.push(fault)) else { continue };
+                let Ok(mut new) = new.map_err(|fault| faults.push(fault)) else { continue };
+                if !seen.insert(document.path.as_str()) && new.is_none() {
+                    // Another document with this path has replaced the cached page. The conflict has been
+                    // reported.
+                    let body = self.contents.get(&document.file);
+                    let content = body.map_or(&document.content, |body| &body.content).clone();
+                    let document = Document { content, ..(*document).clone() };
+                    let view = layout.related_pages(&document);
+                    new = lay_out_page(document, view, shared).map_err(|fault| faults.push(fault)).ok();
+                }
                 if let Some(page) = new {
                     self.pages.insert(document.path.clone(), page);
                 }

@@ -214,8 +214,9 @@ fn only_reading_tools_exist_unless_changes_are_allowed() {
         let hints = tool.annotations.expect("annotations");
         let is_reading = READING.contains(&&*tool.name);
         assert_eq!(hints.read_only_hint, Some(is_reading), "{}", tool.name);
-        assert_eq!(hints.open_world_hint, Some(false), "{}", tool.name);
-        assert_eq!(hints.destructive_hint, Some(["discard", "note"].contains(&&*tool.name)), "{}", tool.name);
+        assert_eq!(hints.open_world_hint, Some(["release", "retry"].contains(&&*tool.name)), "{}", tool.name);
+        let is_destructive = ["discard", "note", "release"].contains(&&*tool.name);
+        assert_eq!(hints.destructive_hint, Some(is_destructive), "{}", tool.name);
         let has_further_effects = ["release", "retry", "discard"].contains(&&*tool.name);
         assert_eq!(hints.idempotent_hint, Some(!has_further_effects), "{}", tool.name);
         assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);

@@ -17,6 +17,7 @@ use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
 use crate::cli::output::counted;
 use crate::config::Config;
+use crate::forms::text::visible;
 use crate::inbox::change::Changes;
 use crate::inbox::removal::DiscardPreview;
 use crate::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
@@ -32,7 +33,8 @@ const CODE_BYTES: usize = 4;
 /// The result for one submission, as the rest of a sentence; `None` if it does not exist.
 type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns a sentence about each.
+/// Applies a change to each of the submissions. Returns a sentence about each. If a change fails, also returns
+/// the error and the remaining ids.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],
@@ -46,17 +48,17 @@ fn change_each(
         let Some(submission) = inbox.get(id)? else { return Ok(None) };
         change(&mut changes, &submission, &config)
     };
-    for id in ids {
+    for (at, id) in ids.iter().enumerate() {
         let (name, text) = match apply(*id) {
             Ok(Some(text)) => ("result", text),
             Ok(None) => ("error", "is not in the inbox, or has not been processed yet".to_owned()),
+            Err(error) if at == 0 => return Err(error.into()),
+            // A repetition of the whole call could repeat changes: a second release skips the confirmation.
             Err(error) => {
-                let done = counted(results.len(), "submission");
-                let error = ToolError::from(error);
-                return Err(ToolError::new(format!(
-                    "{error}\n{done} of {} had been handled before; calling again with the same ids is safe",
-                    ids.len()
-                )));
+                let left: Vec<String> = ids[at..].iter().map(Uuid::to_string).collect();
+                let hint = "call again with only the ids in `not_handled`";
+                let error = ToolError::from(error).to_string();
+                return Ok(json!({ "results": results, "error": error, "not_handled": left, "hint": hint }));
             }
         };
         results.push(json!({ "id": id.to_string(), name: text }));
@@ -88,11 +90,25 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let channel = arguments.word("channel", MAX_WORDS)?;
+    if let Some(channel) = &channel {
+        let config = session.load_configuration()?;
+        let names: Vec<&str> = config.store.channels.iter().map(|route| route.name.as_str()).collect();
+        if !names.contains(&channel.as_str()) {
+            let (channel, names) = (visible(channel), names.join(", "));
+            return Err(ToolError::new(format!(
+                "no channel is called \"{channel}\"; configured channels: {}",
+                if names.is_empty() { "none" } else { &names }
+            )));
+        }
+    }
     change_each(session, &ids, |changes, submission, config| {
         let which = Filter { id: Some(submission.id), ..Filter::default() };
         let retry = Retry { which, channel: channel.clone(), parked_only: false };
         Ok(Some(match changes.retry(&retry, Timestamp::now())? {
             0 if submission.held.is_some() => "is held: `release` delivers it".to_owned(),
+            0 if channel.is_some() => {
+                "has no waiting or parked delivery to this channel, which is switched on".to_owned()
+            }
             0 => "has no waiting or parked delivery: there is nothing to retry".to_owned(),
             count => format!("will be retried: {}", describe_retried(count, &config.store.url)),
         }))
@@ -224,6 +240,7 @@ fn remove(
         "removed": !report.removed.is_empty(),
         "what": report.removed,
         "remarks": report.remarks,
+        "is_wiped": discarded.erased.is_wiped,
         "released_or_removed_meanwhile": discarded.stayed,
         "not_removed": refused,
     }))

@@ -14,10 +14,12 @@ use crate::submission::Status;
 pub(super) enum Effect {
     Reads,
     Changes {
-        /// Whether it removes or overwrites something.
+        /// Whether it removes or overwrites something, or cannot be undone.
         is_destructive: bool,
         /// Whether a second call with the same arguments changes nothing more.
         is_idempotent: bool,
+        /// Whether the server sends something to others as a consequence.
+        leads_to_sending: bool,
     },
 }
 
@@ -34,7 +36,8 @@ pub(super) struct ToolSpec {
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }
 
-const REVERSIBLE: Effect = Effect::Changes { is_destructive: false, is_idempotent: true };
+const REVERSIBLE: Effect =
+    Effect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
 
 pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
@@ -94,7 +97,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
         name: "hold",
         title: "Hold submissions",
-        description: "Holds submissions: stops deliveries that have not started. `release` reverses it.",
+        description: "Holds submissions: stops deliveries that have not started. `release` delivers them after all; a waitlist entry is asked for its confirmation again.",
         required: &["ids"],
         parameters: hold_parameters,
         effect: REVERSIBLE,
@@ -103,19 +106,19 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
         name: "release",
         title: "Release submissions",
-        description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the confirmation by the visitor.",
+        description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the visitor's confirmation.",
         required: &["ids"],
         parameters: ids_parameters,
-        effect: Effect::Changes { is_destructive: false, is_idempotent: false },
+        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
         run: change::release,
     },
     ToolSpec {
         name: "retry",
         title: "Retry deliveries",
-        description: "Makes waiting and parked deliveries of submissions due now, and restarts their schedule. The server attempts them; the tool itself sends nothing.",
+        description: "Makes waiting and parked deliveries of submissions due now, restarts their schedule, and switches their channels on again, for all submissions. The server attempts them; the tool itself sends nothing.",
         required: &["ids"],
         parameters: retry_parameters,
-        effect: Effect::Changes { is_destructive: false, is_idempotent: false },
+        effect: Effect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
         run: change::retry,
     },
     ToolSpec {
@@ -124,7 +127,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Removes held submissions permanently, in two calls. The first, without `confirmation`, removes nothing: it returns what would be removed, and a code. The second, with the same ids and the code, removes exactly that. Show the preview to the operator first, and confirm only if the operator agrees. Submissions that are not held are refused.",
         required: &["ids"],
         parameters: discard_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: false },
+        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
         run: change::discard,
     },
     ToolSpec {
@@ -151,7 +154,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Replaces the operator's private note on a submission; an empty text removes it. `read_submission` returns the present note. Notes are never sent.",
         required: &["id", "text"],
         parameters: note_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: true },
+        effect: Effect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
         run: change::note,
     },
 ];
@@ -266,7 +269,7 @@ fn hold_parameters() -> Parameters {
 }
 
 fn retry_parameters() -> Parameters {
-    let words = "Only deliveries to this channel, which is switched on again if it was switched off";
+    let words = "Only deliveries to this channel";
     [ids_parameters(), vec![("channel", text(words))]].concat()
 }
 

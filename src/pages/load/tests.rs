@@ -45,7 +45,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "pages/index.md",
     "pages/about.md",
     "pages/about/team.md",
@@ -61,6 +61,7 @@ const FILES: [&str; 15] = [
     "pages/de/index.md",
     "pages/de/about.md",
     "posts/de/2026-01-01-one.md",
+    "pages/about/index.md",
 ];
 
 const ASSETS: [&str; 5] =
@@ -318,6 +319,17 @@ proptest! {
             bench.check(&[form()]);
         }
     }
+}
+
+#[test]
+fn a_page_keeps_its_text_after_another_page_claimed_its_path() {
+    let mut bench = Bench::new();
+    bench.write("pages/x/index.md", "---\ntitle: A\ndescription: A.\n---\nThe first text.\n");
+    bench.check(&[]);
+    bench.write("pages/x.md", "---\ntitle: B\ndescription: B.\n---\nAnother text.\n");
+    bench.check(&[]);
+    fs::remove_file(bench.at("pages/x.md")).expect("it exists");
+    bench.check(&[]);
 }
 
 #[test]
