@@ -34,6 +34,7 @@ pub struct ServerDescription {
 
 /// A tool, as clients see it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the hints of the protocol are independent of each other")]
 pub struct ToolDescription {
     pub name: &'static str,
     pub title: &'static str,

@@ -43,8 +43,9 @@ struct HeadKey {
 
 impl HeadKey {
     fn slot(&self) -> usize {
-        let mixed = (self.address ^ self.kind << 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed >> 32 & (SLOTS - 1)
+        let mixed = (self.address as u64 ^ (self.kind << 2 | self.scheme as usize) as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & (SLOTS - 1)
     }
 }
 
@@ -88,7 +89,7 @@ fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> He
     if let (Scheme::Https, Some(hsts)) = (scheme, &options.tls.hsts) {
         headers.insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
-    // A place for the date, because adding a header to a copied map would move all others.
+    // Reserve an entry for the date: inserting into a cloned map, which has no spare capacity, would reallocate it.
     headers.insert(DATE, HeaderValue::from_static(""));
     std::mem::take(headers)
 }

@@ -11,6 +11,7 @@ mod memory;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -57,8 +58,8 @@ const RESET_BY_US: usize = 256;
 /// Bodies go to hyper in chunks of this many bytes, so that the server knows how much hyper has taken.
 const CHUNK: usize = 16 * 1024;
 
-/// The maximum number of requests that a connection responds to per turn, so that a client with many requests
-/// does not make others wait.
+/// The maximum number of requests that a connection's own task polls per turn; the others become tasks, so that a
+/// client with many requests does not make others wait.
 const RESPONSES_PER_TURN: u32 = 16;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
@@ -300,8 +301,9 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
     /// response. A future that has to wait becomes a task, which polls it again with its own waker.
     fn execute(&self, future: F) {
         let mut future = Box::pin(future);
-        let is_done =
-            self.0.may_respond() && future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        // As in a task, a panic ends only this request: dropping the future resets its stream.
+        let is_done = self.0.may_respond() && catch_unwind(AssertUnwindSafe(poll)).unwrap_or(true);
         if !is_done {
             tokio::task::spawn_local(future);
         }

@@ -83,9 +83,19 @@ impl Socket {
             };
             // A burst fills the default queue of 128 within milliseconds; dropped clients retry after 1 s.
             socket.listen(BACKLOG)?;
-            Ok(Self(socket))
+            Ok(Self::configured(socket))
         };
         bind().map_err(|cause| BindError { address: address.clone(), cause })
+    }
+
+    /// Sets options that accepted connections inherit. They inherit them when their handshake completes, so set
+    /// them as early as possible. Unix sockets do not support them, so the server notices slow readers later on
+    /// them.
+    fn configured(socket: socket2::Socket) -> Self {
+        let _ = socket.set_tcp_notsent_lowat(UNSENT);
+        // Responses are written in one piece, so Nagle's algorithm would only delay them.
+        let _ = socket.set_tcp_nodelay(true);
+        Self(socket)
     }
 
     /// The address on which the socket listens, with the actual port.
@@ -102,11 +112,6 @@ impl Socket {
     )]
     pub(super) fn into_listener(self) -> io::Result<Listener> {
         self.0.set_nonblocking(true)?;
-        // Accepted connections inherit these options. Unix sockets do not support them, so the server notices
-        // slow readers later on them.
-        let _ = self.0.set_tcp_notsent_lowat(UNSENT);
-        // Responses are written in one piece, so Nagle's algorithm would only delay them.
-        let _ = self.0.set_tcp_nodelay(true);
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
 }
@@ -149,7 +154,7 @@ impl Sockets {
         let mut names = names.split(':');
         let mut sockets = Self::default();
         for number in 0..given.len() {
-            let socket = Socket(match given.take_tcp_listener(number) {
+            let socket = Socket::configured(match given.take_tcp_listener(number) {
                 Ok(Some(listener)) => listener.into(),
                 _ => match given.take_unix_listener(number)? {
                     Some(listener) => listener.into(),

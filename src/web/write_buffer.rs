@@ -65,11 +65,12 @@ impl<S: AsyncWrite + Unpin> State<S> {
             let mut all = [IoSlice::new(&[]); 1 + MAX_SLICES];
             all[0] = IoSlice::new(unsent);
             let mut length = unsent.len();
+            let count_of_slices = slices.len().min(MAX_SLICES);
             for (place, slice) in all[1..].iter_mut().zip(slices) {
                 *place = IoSlice::new(slice);
                 length += slice.len();
             }
-            let count = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &all))?;
+            let count = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &all[..=count_of_slices]))?;
             self.needs_flush = true;
             if count == 0 && length > 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -135,7 +136,8 @@ impl<S: AsyncWrite + Unpin> CollectedWrites<S> {
             return Poll::Ready(Ok(output));
         }
         let is_sent = state.poll_send(cx)?.is_ready();
-        // hyper waited for the stream and not for this buffer, so nothing else would poll it again.
+        // hyper's write was refused because the buffer was full. The buffer is empty now, but no event tells
+        // hyper, so wake the task.
         if take(&mut state.is_refusing) && is_sent {
             cx.waker().wake_by_ref();
         }
@@ -169,7 +171,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for CollectingStream<S> {
             return Poll::Ready(Ok(length));
         }
         let written = state.poll_write_through(cx, slices);
-        state.is_refusing = written.is_pending();
+        state.is_refusing = written.is_pending() && !state.unsent.is_empty();
         written
     }
 
