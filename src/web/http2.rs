@@ -309,3 +309,22 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::WebOptions;
+
+    #[test]
+    fn a_panic_ends_only_its_request() {
+        let conn = Http2Conn::new(WebOptions::default().timeouts, Arc::default(), Scheme::Http);
+        conn.responses_left.set(2);
+        let executor = OnThisThread(conn.clone());
+        executor.execute(async { panic!("a defect in a handler") });
+        let is_done = Rc::new(Cell::new(false));
+        let other = is_done.clone();
+        executor.execute(async move { other.set(true) });
+        assert!(is_done.get());
+        assert_eq!(conn.responses_left.get(), 0);
+    }
+}
