@@ -18,7 +18,8 @@ pub struct Digest {
     /// Set if the file system that holds the inbox is nearly full.
     pub shortage: Option<Shortage>,
     pub held: usize,
-    /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour ago.
+    /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour
+    /// ago.
     pub unasked: usize,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,

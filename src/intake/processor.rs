@@ -41,8 +41,8 @@ const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
-/// The minimum time between two log entries about the limit of mails to visitors: an attacker can use it up again
-/// and again.
+/// The minimum time between two log entries about the limit of mails to visitors: an attacker can use it up
+/// again and again.
 const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Counts of submissions since the process started.

@@ -135,8 +135,8 @@ impl File {
 
     /// A text that consists of an introduction and the bodies of `files`, each after `separator`. Its hash is
     /// that of the introduction and the hashes of the bodies, because hashing tens of megabytes again would
-    /// take a large part of a reload. Stored encodings are found by this hash: change its context string if the
-    /// parts are joined differently.
+    /// take a large part of a reload. Stored encodings are found by this hash: change its context string if
+    /// the parts are joined differently.
     pub fn joined(
         media_type: &'static str,
         cache: Cache,

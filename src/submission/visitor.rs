@@ -53,9 +53,10 @@ pub struct ConfirmRule {
 }
 
 impl VisitorRule {
-    /// Whether a visitor's address may get the mail. Refuses addresses of programs, because a reply could start
-    /// a loop; addresses of the operator, for an acknowledgement; and addresses that a mail server could relay elsewhere or deliver on
-    /// its own machine: address literals, domains without a dot, quoted local parts, `%` and `!`.
+    /// Whether a visitor's address may get the mail. Refuses addresses of programs, because a reply could
+    /// start a loop; addresses of the operator, for an acknowledgement; and addresses that a mail server
+    /// could relay elsewhere or deliver on its own machine: address literals, domains without a dot, quoted
+    /// local parts, `%` and `!`.
     pub fn permits(&self, email: &str) -> bool {
         let Some(mailbox) = Mailbox::parse(email) else { return false };
         let (local, domain) = (mailbox.local().to_ascii_lowercase(), mailbox.domain());

@@ -89,7 +89,8 @@ fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> He
     if let (Scheme::Https, Some(hsts)) = (scheme, &options.tls.hsts) {
         headers.insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
-    // Reserve an entry for the date: inserting into a cloned map, which has no spare capacity, would reallocate it.
+    // Reserve an entry for the date: inserting into a cloned map, which has no spare capacity, would
+    // reallocate it.
     headers.insert(DATE, HeaderValue::from_static(""));
     std::mem::take(headers)
 }

@@ -58,8 +58,8 @@ const RESET_BY_US: usize = 256;
 /// Bodies go to hyper in chunks of this many bytes, so that the server knows how much hyper has taken.
 const CHUNK: usize = 16 * 1024;
 
-/// The maximum number of requests that a connection's own task polls per turn; the others become tasks, so that a
-/// client with many requests does not make others wait.
+/// The maximum number of requests that a connection's own task polls per turn; the others become tasks, so
+/// that a client with many requests does not make others wait.
 const RESPONSES_PER_TURN: u32 = 16;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,

@@ -88,9 +88,9 @@ impl Socket {
         bind().map_err(|cause| BindError { address: address.clone(), cause })
     }
 
-    /// Sets options that accepted connections inherit. They inherit them when their handshake completes, so set
-    /// them as early as possible. Unix sockets do not support them, so the server notices slow readers later on
-    /// them.
+    /// Sets options that accepted connections inherit. They inherit them when their handshake completes, so
+    /// set them as early as possible. Unix sockets do not support them, so the server notices slow readers
+    /// later on them.
     fn configured(socket: socket2::Socket) -> Self {
         let _ = socket.set_tcp_notsent_lowat(UNSENT);
         // Responses are written in one piece, so Nagle's algorithm would only delay them.

@@ -33,8 +33,8 @@ const CODE_BYTES: usize = 4;
 /// The result for one submission, as the rest of a sentence; `None` if it does not exist.
 type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns a sentence about each. If a change fails, also returns
-/// the error and the remaining ids.
+/// Applies a change to each of the submissions. Returns a sentence about each. If a change fails, also
+/// returns the error and the remaining ids.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],

@@ -7,7 +7,7 @@ use super::deliver::to_millis;
 use super::opt_in::{close, confirm_rule};
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
-use super::visitor::{MailFate, MailRequest};
+use super::visitor::{CLASSES, MailFate, MailRequest};
 use super::{edit, values};
 use crate::store::error::StoreError;
 use crate::store::link::LinkToken;
@@ -15,9 +15,6 @@ use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
 use crate::submission::visitor::VisitorMail;
 
-/// The kinds of mails that are due, as values of `reminds` and `low_priority`, in the order in which they are
-/// queued.
-pub(super) const CLASSES: [(i64, i64); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 const HOUR: i64 = 60 * 60 * 1000;
 /// Why an entry is held whose address gets no mail.
 const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
@@ -112,9 +109,9 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails come
-    /// before reminders, and mails for networks that have sent many entries after the others of their kind.
-    /// Mails beyond the limit per hour wait.
+    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails
+    /// come before reminders, and mails for networks that have sent many entries after the others of their
+    /// kind. Mails beyond the limit per hour wait.
     pub fn queue_confirmations(
         &self,
         now: Timestamp,
@@ -219,9 +216,9 @@ impl Transaction<'_> {
         self.sql.exists(sent, values![id, mail.name()])
     }
 
-    /// The token for the link in a mail that is about to be sent through `channel`; `None` if the entry needs no
-    /// confirmation any more, or if a reminder would contain an expired link. A mail's link can be used for the
-    /// whole time from the attempt on, even if earlier attempts failed.
+    /// The token for the link in a mail that is about to be sent through `channel`; `None` if the entry needs
+    /// no confirmation any more, or if a reminder would contain an expired link. A mail's link can be used
+    /// for the whole time from the attempt on, even if earlier attempts failed.
     pub(super) fn link_token(
         &self,
         channel: &str,

@@ -224,8 +224,8 @@ impl Transaction<'_> {
         Ok(edit::remove_submissions(tx, &ids)?.submissions)
     }
 
-    /// Removes up to one step's entries whose addresses were not confirmed before their links expired, if that was
-    /// before `before`, and returns their number. Call this until it returns zero.
+    /// Removes up to one step's entries whose addresses were not confirmed before their links expired, if
+    /// that was before `before`, and returns their number. Call this until it returns zero.
     pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let lock = tx.dialect().skip_locked_clause();

@@ -19,8 +19,8 @@ pub fn confirm_rule(channels: &[Route], form: &str) -> Option<ConfirmRule> {
 }
 
 /// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`, in
-/// milliseconds. `rank` is that of the entry's deliveries: mails for networks that have sent many entries come
-/// after all others.
+/// milliseconds. `rank` is that of the entry's deliveries: mails for networks that have sent many entries
+/// come after all others.
 pub(super) fn open(tx: &dyn Sql, id: Uuid, at: i64, rank: i64, rule: ConfirmRule) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO confirmation (submission, state, expires_at, mail_at, low_priority) VALUES (?1, 'open', ?2, ?3, ?4)",

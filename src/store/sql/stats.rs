@@ -14,9 +14,8 @@ use crate::store::error::StoreError;
 use crate::submission::Status;
 
 /// The queries that count the backlog: unfinished deliveries without and with failures, parked deliveries,
-/// held submissions, those among them whose address is not confirmed, and those whose visitor has not been asked
-/// to confirm it. Each uses an index that contains
-/// only unfinished rows.
+/// held submissions, those among them whose address is not confirmed, and those whose visitor has not been
+/// asked to confirm it. Each uses an index that contains only unfinished rows.
 pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 6] {
     let oldest = match dialect {
         Dialect::Sqlite => "min(submission)",

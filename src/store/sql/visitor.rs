@@ -1,5 +1,5 @@
-//! Queues mails to visitors: at most one of each kind a day to each address, and a limited number of each kind
-//! per hour to all of them.
+//! Queues mails to visitors: at most one of each kind a day to each address, and a limited number of each
+//! kind per hour to all of them.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -15,6 +15,10 @@ const HOUR: i64 = 60 * 60 * 1000;
 /// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after`, and a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 
+/// The classes of mails about confirmations, as values of `reminds` and `low_priority`, in the order in which
+/// they are queued.
+pub(super) const CLASSES: [(i64, i64); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
+
 /// Names the stored time at which the mails of the last hour stop counting.
 fn pace_name(mail: VisitorMail) -> String {
     format!("pace of {}", mail.name())
@@ -28,7 +32,8 @@ pub struct MailRequest<'a> {
     pub form: &'a str,
     /// The visitor's address.
     pub email: &'a str,
-    /// Whether the network has sent many submissions. Such networks can use up only half of the limit per hour.
+    /// Whether the network has sent many submissions. Such networks can use up only half of the limit per
+    /// hour.
     pub low_priority: bool,
     /// When the mail is due, as Unix time in milliseconds.
     pub at: i64,
@@ -74,8 +79,8 @@ impl Transaction<'_> {
         Ok(MailFate::Queued)
     }
 
-    /// The time to store after another mail; `None` if the limit is used up. The generic cell rate algorithm, as
-    /// for high-volume networks.
+    /// The time to store after another mail; `None` if the limit is used up. The generic cell rate algorithm,
+    /// as for high-volume networks.
     fn count_in_hour(
         &self,
         rule: &VisitorRule,
@@ -107,10 +112,10 @@ impl Transaction<'_> {
         Ok(claimed == 1)
     }
 
-    /// Removes what mails to visitors no longer need: addresses that had a mail more than a day ago, and mails
-    /// that have been waiting for a day although no channel sends them any more. Also repairs times that were
-    /// written before the clock was set back. Removes up to [`MAX_ROWS`] rows of each kind, and returns whether
-    /// there may be more.
+    /// Removes what mails to visitors no longer need: addresses that had a mail more than a day ago, and
+    /// mails that have been waiting for a day although no channel sends them any more. Also repairs times
+    /// that were written before the clock was set back. Removes up to [`MAX_ROWS`] rows of each kind, and
+    /// returns whether there may be more.
     pub fn tidy_visitor_mails(&self, now: Timestamp, channels: &[Route]) -> Result<bool, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let lock = tx.dialect().skip_locked_clause();
@@ -138,7 +143,7 @@ impl Transaction<'_> {
                 }
             }
         }
-        for (reminds, low_priority) in super::confirm::CLASSES {
+        for (reminds, low_priority) in CLASSES {
             tx.execute(
                 "UPDATE confirmation SET mail_at = ?1 WHERE reminds = ?2 AND low_priority = ?3 AND mail_at > ?4",
                 values![now, reminds, low_priority, now + LONGEST_WAIT + HOUR],
