@@ -444,9 +444,8 @@ fn a_retry_leaves_the_delivery_to_the_server() {
     }
     server.terminate();
     std::fs::remove_file(&maildir).expect("it is there");
-    let nothing = assistant.data("retry", json!({ "ids": [id], "channel": "other" }));
-    let words = "has no waiting or parked delivery: there is nothing to retry";
-    assert_eq!(nothing["results"][0]["result"], words);
+    let unknown = assistant.error("retry", json!({ "ids": [id], "channel": "other" }));
+    assert_eq!(unknown, "no channel is called \"other\"; configured channels: box");
     let retried = assistant.data("retry", json!({ "ids": [id] }));
     assert_eq!(
         retried["results"][0]["result"],
