@@ -341,7 +341,7 @@ impl SearchCache {
     }
 }
 
-/// Whether a word is on so many of a site's pages that it does not help to find one of them.
+/// Whether more than half of a site's pages contain a word. The index leaves out such words of long pages.
 fn is_common(frequency: usize, pages: usize) -> bool {
     frequency * 2 > pages
 }

@@ -335,8 +335,8 @@ fn run(arguments: &[&str], site: &Path, data: &Path) -> (Option<i32>, String, St
     (status.code(), text(stdout), text(stderr))
 }
 
-/// The example site with a channel that delivers into that Maildir.
-fn site_with_maildir(folder: &Path, maildir: &Path) -> PathBuf {
+/// A copy of the small site with a channel that delivers into that Maildir.
+pub fn site_with_maildir(folder: &Path, maildir: &Path) -> PathBuf {
     let site = folder.join("site");
     copy(&small_site(), &site);
     let file = site.join("frontdesk.toml");

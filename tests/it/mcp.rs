@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 
 use rmcp::model::{CallToolRequestParams, Tool};
@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::runtime::Runtime;
 
+use crate::inbox::site_with_maildir;
+use crate::screening::command;
 use crate::support::{TestServer, frontdesk, small_site, store_of};
 
 const READING: [&str; 6] =
@@ -134,24 +136,9 @@ fn request(id: u32, method: &str, parameters: &Value) -> String {
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }))
 }
 
-fn inbox(server: &TestServer, arguments: &[&str]) -> String {
-    let output = frontdesk()
-        .arg("inbox")
-        .args(arguments)
-        .arg("--site")
-        .arg(server.site())
-        .arg("--data-dir")
-        .arg(server.data_dir())
-        .envs(store_of(&server.data_dir()))
-        .output()
-        .expect("the command runs");
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("text")
-}
-
 /// The entries of the operator log, oldest first, as `user action count`.
 fn log(server: &TestServer) -> Vec<String> {
-    let text = inbox(server, &["log", "--json"]);
+    let text = command(server, &["log", "--json"]);
     let entry = |line: &str| {
         let entry: Value = serde_json::from_str(line).expect("JSON");
         let word = |name: &str| entry[name].as_str().expect("a text").to_owned();
@@ -236,9 +223,9 @@ fn submissions_are_listed_filtered_and_continued() {
     let first = contact(&server, "Ada", &format!("An invoice question. {}", "x".repeat(2000)));
     let second = join(&server, "bob@example.com");
     let third = contact(&server, "Eve", "Nothing special");
-    inbox(&server, &["hold", &third]);
-    inbox(&server, &["note", &first, "Call on Monday"]);
-    inbox(&server, &["done", &second]);
+    command(&server, &["hold", &third]);
+    command(&server, &["note", &first, "Call on Monday"]);
+    command(&server, &["done", &second]);
 
     let all = assistant.data("list_submissions", json!({}));
     assert_eq!(ids(&all), [&*third, &*second, &*first]);
@@ -334,7 +321,7 @@ fn hostile_text_stays_in_the_data() {
 fn stats_doctor_and_check_contact_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let maildir = folder.path().join("box");
-    let site = site_with_channel(folder.path(), &maildir);
+    let site = site_with_maildir(folder.path(), &maildir);
     let server = TestServer::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
     join(&server, "ada@example.com");
     let assistant = Assistant::start(&server, &[]);
@@ -432,7 +419,7 @@ fn a_retry_leaves_the_delivery_to_the_server() {
     let maildir = folder.path().join("box");
     // A Maildir cannot be created where a file exists.
     std::fs::write(&maildir, "in the way").expect("a file");
-    let site = site_with_channel(folder.path(), &maildir);
+    let site = site_with_maildir(folder.path(), &maildir);
     let mut server = TestServer::with(&site, &[("FRONTDESK_LIMITS__ENABLED", "false")]);
     let id = join(&server, "ada@example.com");
     let assistant = Assistant::start(&server, &["--allow-changes"]);
@@ -710,29 +697,4 @@ fn closed_input_and_sigterm_end_the_process() {
     let mut child = spawn(&small_site(), folder.path(), &[], &[]);
     drop(child.stdin.take());
     assert!(child.wait().expect("it ends").success());
-}
-
-/// A copy of the small site, with a Maildir channel.
-fn site_with_channel(folder: &Path, maildir: &Path) -> PathBuf {
-    let site = folder.join("site");
-    copy(&small_site(), &site);
-    let file = site.join("frontdesk.toml");
-    let text = std::fs::read_to_string(&file).expect("it is there");
-    let channel =
-        format!("[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = \"{}\"\n", maildir.display());
-    std::fs::write(&file, format!("{text}\n{channel}")).expect("it can be written");
-    site
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            std::fs::copy(from, to).expect("it can be copied");
-        }
-    }
 }

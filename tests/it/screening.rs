@@ -40,7 +40,7 @@ fn testbed(server: &TestServer, email: &str) -> Value {
 }
 
 /// The output of `frontdesk inbox` with these arguments.
-fn command(server: &TestServer, arguments: &[&str]) -> String {
+pub fn command(server: &TestServer, arguments: &[&str]) -> String {
     let output = frontdesk()
         .arg("inbox")
         .args(arguments)
