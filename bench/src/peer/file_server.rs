@@ -27,6 +27,8 @@ pub struct FileServer<'a> {
 
 struct Reserved<'a> {
     folder: TempDir,
+    /// Name of the configuration file. static-web-server requires the extension `.toml`.
+    file: &'static str,
     address: SocketAddr,
     tls: Option<(&'a Identity, SocketAddr)>,
 }
@@ -34,7 +36,7 @@ struct Reserved<'a> {
 impl<'a> FileServer<'a> {
     /// Starts nginx, with or without sendfile: nginx serves small files faster without it.
     pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
-        let reserved = self.reserve_addresses()?;
+        let reserved = self.reserve("nginx.conf")?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
         if let Some((identity, address)) = reserved.tls {
             server += &format!(
@@ -61,7 +63,7 @@ impl<'a> FileServer<'a> {
 
     /// Starts Caddy with precompressed files, without its admin API and without an access log.
     pub fn start_caddy(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve_addresses()?;
+        let reserved = self.reserve("Caddyfile")?;
         let mut configuration = format!(
             include_str!("Caddyfile"),
             port = reserved.address.port(),
@@ -84,7 +86,7 @@ impl<'a> FileServer<'a> {
 
     /// Starts static-web-server with precompressed files, without compression on the fly.
     pub fn start_static_web_server(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve_addresses()?;
+        let reserved = self.reserve("static-web-server.toml")?;
         let configuration = format!(
             include_str!("static-web-server.toml"),
             port = reserved.address.port(),
@@ -97,16 +99,16 @@ impl<'a> FileServer<'a> {
         self.start_configured(bench, "static-web-server", command, &configuration, reserved)
     }
 
-    fn reserve_addresses(&self) -> Result<Reserved<'a>> {
+    fn reserve(&self, file: &'static str) -> Result<Reserved<'a>> {
         let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
-        Ok(Reserved { folder: create_folder()?, address: free_address()?, tls })
+        Ok(Reserved { folder: create_folder()?, file, address: free_address()?, tls })
     }
 
     fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
         self.headers.iter().map(|(name, value)| line(name, value) + "\n").collect()
     }
 
-    /// Writes `configuration` to a file, and starts `command` with the file's path as the last argument.
+    /// Writes `configuration` to its file, and starts `command` with the file's path as the last argument.
     fn start_configured(
         &self,
         bench: &Bench,
@@ -115,9 +117,9 @@ impl<'a> FileServer<'a> {
         configuration: &str,
         reserved: Reserved<'_>,
     ) -> Result<Peer> {
-        let file = reserved.folder.path().join("configuration");
+        let Reserved { folder, file, address, tls } = reserved;
+        let file = folder.path().join(file);
         std::fs::write(&file, configuration)?;
-        let Reserved { folder, address, tls } = reserved;
         let mut peer = Peer::start(bench, name, self.cores, command.arg(&file), address, folder)?;
         peer.secure = tls.map(|(_, address)| address);
         Ok(peer)
