@@ -4,6 +4,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+pub mod allocator;
 pub mod cli;
 pub mod config;
 pub mod deliver;

@@ -27,6 +27,7 @@ pub(super) use self::options::ServeOptions;
 use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site;
+use crate::allocator;
 use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
 use crate::fault::{Fault, Severity};
@@ -45,7 +46,7 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 /// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    process::configure_allocator();
+    allocator::configure_allocator();
     let (config, warnings) = site::read_configuration(folder, flags)?;
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
@@ -116,7 +117,7 @@ fn serve(
         live_reload: options
             .watch
             .then(|| Arc::new(LiveReload::new(first_version(), &warnings, stage.clone()))),
-        release_memory: process::release_memory,
+        release_memory: allocator::release_memory,
     });
     let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
     if log.is_json {

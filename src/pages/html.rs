@@ -56,6 +56,16 @@ pub(super) fn id_attributes(html: &str) -> impl Iterator<Item = &str> {
     attributes(html).filter(|(name, _)| name.eq_ignore_ascii_case("id")).map(|(_, value)| &html[value])
 }
 
+/// Whether a byte separates attributes (HTML, "ASCII whitespace").
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+}
+
+/// The position of the first byte that `is_match` selects, or the length of the text.
+fn find_byte(text: &str, is_match: impl Fn(u8) -> bool) -> usize {
+    text.bytes().position(is_match).unwrap_or(text.len())
+}
+
 /// The names of all attributes with the positions of their values. Skips comments.
 pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
@@ -71,11 +81,11 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
                 } else {
                     at += 1;
                     in_tag = tag[1..].starts_with(|c: char| c.is_ascii_alphabetic());
-                    at += html[at..].find(|c: char| c.is_whitespace() || c == '>').unwrap_or(html.len() - at);
+                    at += find_byte(&html[at..], |byte| is_space(byte) || byte == b'>');
                 }
                 continue;
             }
-            at += rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/').len();
+            at += find_byte(rest, |byte| !is_space(byte) && byte != b'/');
             let rest = &html[at..];
             if rest.is_empty() {
                 return None;
@@ -85,8 +95,7 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
                 in_tag = false;
                 continue;
             }
-            let length =
-                rest.find(|c: char| c.is_whitespace() || matches!(c, '=' | '>' | '/')).unwrap_or(rest.len());
+            let length = find_byte(rest, |byte| is_space(byte) || matches!(byte, b'=' | b'>' | b'/'));
             let name = &rest[..length.max(1)];
             at += name.len();
             let after = html[at..].trim_start();
@@ -98,7 +107,7 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
                 at = start + length + 2;
                 start + 1..start + 1 + length
             } else {
-                let length = value.find(|c: char| c.is_whitespace() || c == '>').unwrap_or(value.len());
+                let length = find_byte(value, |byte| is_space(byte) || byte == b'>');
                 at = start + length;
                 start..start + length
             };

@@ -1,5 +1,6 @@
 //! Composes a page's Markdown representation, which has the same content as its HTML.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::document::{Document, PageKind};
@@ -145,8 +146,11 @@ fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
 }
 
 /// Escapes text for use between the brackets of a Markdown link.
-pub fn escape_brackets(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
+pub fn escape_brackets(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\\', '[', ']']) {
+        return text.into();
+    }
+    text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]").into()
 }
 
 /// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that

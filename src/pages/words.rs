@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use minijinja::value::{Serde, Value};
@@ -52,9 +53,12 @@ pub struct WordList {
 impl WordList {
     /// The built-in words in English.
     pub fn english() -> Self {
-        let texts = built_in(ENGLISH).map(|text| parse(text).0).unwrap_or_default();
-        let texts = texts.into_iter().map(|entry| (entry.name, entry.text)).collect();
-        Self { texts, language: ENGLISH.to_owned() }
+        static WORDS: LazyLock<WordList> = LazyLock::new(|| {
+            let texts = built_in(ENGLISH).map(|text| parse(text).0).unwrap_or_default();
+            let texts = texts.into_iter().map(|entry| (entry.name, entry.text)).collect();
+            WordList { texts, language: ENGLISH.to_owned() }
+        });
+        WORDS.clone()
     }
 
     /// The word called `name`, which must exist.
@@ -130,7 +134,8 @@ pub(super) fn load(
     let load = |tag: &&str| {
         let mut words = english.clone();
         for tag in ancestors(tag) {
-            let built_in = built_in(&tag).map(|text| parse(text).0);
+            // `words` already has those in English.
+            let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);
             for entry in built_in.iter().chain(files.get(&*tag)).flatten() {
                 words.texts.insert(entry.name.clone(), entry.text.clone());
                 words.language.clone_from(&tag);

@@ -93,7 +93,8 @@ fn add_guides(
     let of_kind = |is_post| own.iter().filter(move |page| page.is_post == is_post).map(|page| line(page));
     let sections = folders.iter().map(|(path, pages)| {
         let index = pages.iter().find(|page| page.path == *path);
-        let title = index.map_or_else(|| (*path).to_owned(), |page| escape_brackets(&page.title));
+        let title =
+            index.map_or_else(|| (*path).to_owned(), |page| escape_brackets(&page.title).into_owned());
         format!("- [{title}]({base}{path}llms.txt): {}\n", words.plural("pages", pages.len()))
     });
     let lists = [

@@ -24,10 +24,9 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
 /// A Markdown list item: `- [Title](address): description`.
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
     let title = escape_brackets(&page.title);
-    match &page.description {
-        Some(description) => format!("- [{title}]({base_url}{path}): {description}\n"),
-        None => format!("- [{title}]({base_url}{path})\n"),
-    }
+    let (separator, description) = page.description.as_ref().map_or(("", ""), |text| (": ", text));
+    // Faster than `format!`, which matters on sites with thousands of pages.
+    ["- [", &title, "](", base_url, path, ")", separator, description, "\n"].concat()
 }
 
 /// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE

@@ -17,6 +17,7 @@ use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
+use crate::allocator;
 use crate::cli::output::count_faults;
 use crate::cli::site;
 use crate::config::{Config, Flag};
@@ -131,7 +132,7 @@ impl Reloader {
             let served = self.desk.snapshot.load();
             retired.retain(|state| Arc::strong_count(state) > 1 && !Arc::ptr_eq(state, &served));
             if retired.is_empty() {
-                process::release_memory();
+                allocator::release_memory();
             }
         }
     }
@@ -144,7 +145,7 @@ impl Reloader {
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
             // Release memory at normal priority, because other threads may have to wait until that is done.
-            process::release_memory();
+            allocator::release_memory();
             process::release_program_pages();
             process::enter_idle_class();
             site.compress(usize::MAX, Some(&encodings));
