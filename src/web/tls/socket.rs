@@ -26,8 +26,8 @@ impl TlsSocket {
         Self { unread, stream, held: Vec::new(), holds_writes: false }
     }
 
-    /// Sets whether to hold what is written until a read has to wait for the client. When writes are no longer
-    /// held, the next write, flush or shutdown sends what was held before.
+    /// Sets whether to hold what is written until a read has to wait for the client. When writes are no
+    /// longer held, the next write, flush or shutdown sends what was held before.
     pub(super) fn hold_writes(&mut self, holds_writes: bool) {
         self.holds_writes = holds_writes;
     }
