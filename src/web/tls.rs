@@ -5,11 +5,13 @@ mod certificate;
 mod check;
 mod files;
 mod redirect;
+mod socket;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::HeaderValue;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,11 +20,12 @@ use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::server::{Acceptor, NoServerSessionStorage};
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::{self, ProtocolVersion, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
+use self::socket::TlsSocket;
 use super::metrics::CloseReason;
 use super::protocol::Protocol;
 use super::response::{add_security_headers, content_security_policy, text};
@@ -40,6 +43,9 @@ const H2: &[u8] = b"h2";
 
 /// The ALPN protocols that the server offers, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
+
+/// The size of the first read, in bytes. Most first messages fit, as rustls reads as many at once.
+const FIRST_READ: usize = 4096;
 
 /// The maximum number of bytes to read from a plain-text request before refusing it.
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
@@ -89,8 +95,11 @@ impl Hsts {
     }
 }
 
+/// A connection after the handshake.
+pub(super) type TlsConn = TlsStream<TlsSocket>;
+
 /// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
-pub(super) fn negotiated_protocol(stream: &TlsStream<TcpStream>) -> Protocol {
+pub(super) fn negotiated_protocol(stream: &TlsConn) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
@@ -139,26 +148,31 @@ impl Tls {
     /// Returns `None` after an ACME validation or a refused plain-text request.
     pub(super) async fn accept(
         &self,
-        stream: TcpStream,
+        mut stream: TcpStream,
         first_byte: Duration,
         header: Duration,
-    ) -> Result<Option<TlsStream<TcpStream>>, CloseReason> {
-        let mut first = [0];
-        let read = timeout(first_byte, stream.peek(&mut first)).await;
-        read.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
+    ) -> Result<Option<TlsConn>, CloseReason> {
+        let first = timeout(first_byte, async {
+            // Connections that have sent nothing need no buffer.
+            stream.readable().await?;
+            let mut read = BytesMut::with_capacity(FIRST_READ);
+            stream.read_buf(&mut read).await.map(|_| read)
+        });
+        let read = first.await.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
         let handshake = timeout(header, async {
             // A TLS record never begins with a letter, but a plain-text request does: its method.
-            if first[0].is_ascii_alphabetic() {
-                refuse_plain_text(stream).await.map(|()| None)
+            if read.first().is_some_and(u8::is_ascii_alphabetic) {
+                refuse_plain_text(read, stream).await.map(|()| None)
             } else {
-                self.handshake(stream).await
+                self.handshake(read.freeze(), stream).await
             }
         });
         handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
     }
 
-    async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<TcpStream>>> {
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    /// `read` was already read from the stream.
+    async fn handshake(&self, read: Bytes, stream: TcpStream) -> io::Result<Option<TlsConn>> {
+        let mut hello = LazyConfigAcceptor::new(Acceptor::default(), TlsSocket::new(read, stream)).await?;
         if let Some(challenge) = &self.challenge
             && acme::is_challenge(&hello.client_hello())
         {
@@ -166,7 +180,25 @@ impl Tls {
             hello.into_stream(challenge.clone()).await?.shutdown().await?;
             return Ok(None);
         }
-        hello.into_stream(self.config.clone()).await.map(Some)
+        hello.io.hold_writes(true);
+        match hello.into_stream(self.config.clone()).into_fallible().await {
+            Ok(mut stream) => {
+                let (socket, session) = stream.get_mut();
+                socket.hold_writes(false);
+                // A TLS 1.2 client waits for the rest of the handshake before it sends a request. With TLS
+                // 1.3, the rest is the session ticket, which needs no system call of its own if it is sent
+                // together with the first response.
+                if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+                    stream.flush().await?;
+                }
+                Ok(Some(stream))
+            }
+            Err((error, mut socket)) => {
+                // The alert that tells the client why the handshake failed.
+                let _ = socket.shutdown().await;
+                Err(error)
+            }
+        }
     }
 }
 
@@ -183,9 +215,9 @@ fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, 
 }
 
 /// Responds to a plain-text HTTP request on a TLS socket with a readable error.
-async fn refuse_plain_text(mut stream: TcpStream) -> io::Result<()> {
+/// `request` was already read from the stream.
+async fn refuse_plain_text(mut request: BytesMut, mut stream: TcpStream) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets it, and the response is lost.
-    let mut request = Vec::new();
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
     let body = "This port expects HTTPS, but the request was plain HTTP. Use https:// instead.\n";
