@@ -4,6 +4,9 @@
 //! `-- --pages 10,100,1000` sets the numbers of pages, and `--rounds 3` the number of rounds. Each figure is
 //! the minimum of all rounds. `--json` prints a line of JSON for each size. `--encode` also measures the
 //! quick encodings. Each size runs in a new process, so that its memory can be measured.
+//!
+//! For the comparison with site generators (`bench/src/suites/loading/generators.rs`), `--write FOLDER` with
+//! `--pages 2000` only writes the pages, and `--load FOLDER` loads a folder once and prints its figures.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -19,7 +22,7 @@ use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";
 
-/// How long to wait before the first load. The loader does not reuse files that changed within the last two
+/// How long to wait before a first load. The loader does not reuse files that changed within the last two
 /// seconds, but the files of most sites are older.
 const AGE: Duration = Duration::from_millis(3_100);
 
@@ -31,15 +34,30 @@ fn main() {
     };
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     let rounds: usize = value("--rounds").map_or(3, |rounds| rounds.parse().expect("a number"));
+    if let Some(folder) = value("--write") {
+        generate(Path::new(folder), value("--pages").expect("--pages").parse().expect("a number"));
+        std::thread::sleep(AGE);
+        return;
+    }
+    if let Some(folder) = value("--load") {
+        let (site, (wall, cpu)) = load(Path::new(folder), &mut LoadCache::default(), None);
+        let (bodies, peak) = (mebibytes(site.size()), memory("VmHWM:"));
+        println!(
+            "{}",
+            json!({ "bodies_mib": bodies, "load_ms": wall, "load_cpu_ms": cpu, "peak_mib": peak })
+        );
+        return;
+    }
     if let Some(pages) = value("--one") {
         println!("{}", measure(pages.parse().expect("a number"), rounds, has("--encode")));
         return;
     }
     if !has("--json") {
         println!(
-            "wall-clock / CPU time in milliseconds, minimum of {rounds} rounds; memory in MiB, including bodies"
+            "wall-clock / CPU time in milliseconds, minimum of {rounds} rounds; memory in MiB, including bodies; \
+             peak: of the first load"
         );
-        print!("{:>7} {:>7} {:>7}", "pages", "bodies", "memory");
+        print!("{:>7} {:>7} {:>7} {:>7}", "pages", "bodies", "peak", "memory");
         for what in MEASUREMENTS {
             print!(" {what:>15}");
         }
@@ -60,7 +78,7 @@ fn main() {
         }
         let figures: Value = serde_json::from_str(&line).expect("figures");
         let of = |name: &str| figures[name].as_f64().map_or("-".to_owned(), |figure| format!("{figure:.1}"));
-        print!("{pages:>7} {:>7} {:>7}", of("bodies_mib"), of("memory_mib"));
+        print!("{pages:>7} {:>7} {:>7} {:>7}", of("bodies_mib"), of("peak_mib"), of("memory_mib"));
         for what in MEASUREMENTS {
             print!(" {:>15}", format!("{} / {}", of(&format!("{what}_ms")), of(&format!("{what}_cpu_ms"))));
         }
@@ -76,7 +94,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     generate(folder, pages);
     std::thread::sleep(AGE);
     let mut quickest = [(f64::INFINITY, f64::INFINITY); 7];
-    let mut end = (0, 0.0);
+    let (mut peak, mut end) = (None, (0, 0.0));
     for round in 0..rounds {
         let mut previous = LoadCache::default();
         let mut note = |at: usize, (wall, cpu): (f64, f64)| {
@@ -84,6 +102,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
         };
         let (site, took) = load(folder, &mut previous, None);
         note(0, took);
+        peak.get_or_insert_with(|| memory("VmHWM:"));
         if encode {
             let began = Clock::now();
             site.compress(usize::MAX, None);
@@ -117,13 +136,13 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
         note(5, took);
         std::fs::remove_file(folder.join("theme/page.html")).expect("the template");
         let (site, _) = load(folder, &mut previous, Some(site));
-        end = (site.size(), memory());
+        end = (site.size(), memory("VmRSS:"));
     }
-    let mib = |bytes: usize| f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0;
     let mut figures = json!({
         "bench": "load",
         "pages": pages,
-        "bodies_mib": mib(end.0),
+        "bodies_mib": mebibytes(end.0),
+        "peak_mib": peak,
         "memory_mib": end.1,
     });
     for ((wall, cpu), what) in quickest.into_iter().zip(MEASUREMENTS) {
@@ -182,10 +201,14 @@ fn cpu() -> f64 {
     Duration::try_from(time).unwrap_or_default().as_secs_f64() * 1_000.0
 }
 
-/// Resident memory in MiB.
-fn memory() -> f64 {
+fn mebibytes(bytes: usize) -> f64 {
+    f64::from(u32::try_from(bytes >> 10).unwrap_or(u32::MAX)) / 1024.0
+}
+
+/// Resident memory in MiB: `VmRSS:` now, `VmHWM:` the peak since the start.
+fn memory(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
     let kibibytes: u32 = line.trim().trim_end_matches(" kB").parse().unwrap_or_default();
     f64::from(kibibytes) / 1024.0
 }
@@ -206,7 +229,7 @@ fn generate(folder: &Path, pages: usize) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % most
     };
-    std::fs::create_dir(folder.join("pages")).expect("a folder");
+    std::fs::create_dir_all(folder.join("pages")).expect("a folder");
     for page in 0..pages {
         let mut text = format!(
             "---\ntitle: Page {page}\ndescription: Generated page number {page}.\nupdated: 2026-01-01\n{}---\n",

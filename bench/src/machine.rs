@@ -8,6 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Bench;
 use crate::peer::file_server::STATIC_WEB_SERVER;
+use crate::suites::loading::generators::ZOLA_PACKAGE;
 
 /// The cores that a thread and its child processes may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,17 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Runs `work` and the processes that it starts on `cores`. Then binds this thread to the core of the
+    /// load generator again.
+    pub fn run_on<T>(self, cores: Cores, work: impl FnOnce() -> T) -> Result<T> {
+        pin(&self.core_numbers(cores))?;
+        let result = work();
+        pin(&self.core_numbers(Cores::Generator))?;
+        Ok(result)
+    }
+}
+
 /// Binds this thread, and the processes that it starts, to the cores with these numbers.
 pub fn pin(numbers: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
@@ -64,6 +76,8 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let cores = cores.lines().filter(|line| line.starts_with("processor")).count();
     let system = read_field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
     let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
+    let zola = bench.tools.join(ZOLA_PACKAGE);
+    let unquote = |text: &str| text.trim_matches(['"', ',']).to_owned();
     let pairs = [
         ("processor", read_field("/proc/cpuinfo", "model name")),
         ("cores", Some(cores.to_string())),
@@ -75,6 +89,8 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
         ("Caddy", read_version("caddy", "version", 0)),
         ("h2load", read_version("h2load", "--version", 1)),
         ("static-web-server", read_version(&static_web_server, "--version", 1)),
+        ("Zola", read_field(&zola.display().to_string(), "  \"version\"").map(|text| unquote(&text))),
+        ("Hugo", read_version("hugo", "version", 1)),
         ("compiler", read_version("rustc", "--version", 1)),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::Bench;
-use crate::machine::{Cores, pin};
+use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
 
 pub mod file_server;
@@ -118,9 +118,7 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
         with_end.current_dir(folder);
     }
     with_end.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    pin(&bench.machine.core_numbers(cores))?;
-    let child = with_end.spawn();
-    pin(&bench.machine.core_numbers(Cores::Generator))?;
+    let child = bench.machine.run_on(cores, || with_end.spawn())?;
     child.with_context(|| format!("cannot run {}", command.get_program().display()))
 }
 

@@ -77,8 +77,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     ];
     let ours = &seen[0];
     section.targets = [
-        ("frontdesk idle, example site: resident memory", 15, spread(ours, |f| f.idle.rss)),
-        ("frontdesk with 10,000 idle connections: resident memory", 100, spread(ours, |f| f.connected.rss)),
+        ("frontdesk idle, example site: resident memory", 20, spread(ours, |f| f.idle.rss)),
+        ("frontdesk with 10,000 idle connections: resident memory", 61, spread(ours, |f| f.connected.rss)),
     ]
     .map(|(name, mebibytes, seen)| {
         Target::at_most(name, f64::from(mebibytes << 20), seen.median, Unit::Bytes)

