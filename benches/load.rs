@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use frontdesk::pages::{LoadCache, PagesOptions, Site};
-use frontdesk::resources;
+use frontdesk::resources::{ResourceCache, ResourceOptions};
 use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";
@@ -40,7 +40,7 @@ fn main() {
         return;
     }
     if let Some(folder) = value("--load") {
-        let (site, (wall, cpu)) = load(Path::new(folder), &mut LoadCache::default(), None);
+        let (site, (wall, cpu)) = load(Path::new(folder), &mut Caches::default(), None);
         let (bodies, peak) = (mebibytes(site.size()), memory("VmHWM:"));
         println!(
             "{}",
@@ -96,7 +96,7 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
     let mut quickest = [(f64::INFINITY, f64::INFINITY); 7];
     let (mut peak, mut end) = (None, (0, 0.0));
     for round in 0..rounds {
-        let mut previous = LoadCache::default();
+        let mut previous = Caches::default();
         let mut note = |at: usize, (wall, cpu): (f64, f64)| {
             quickest[at] = (quickest[at].0.min(wall), quickest[at].1.min(cpu));
         };
@@ -158,8 +158,11 @@ fn measure(pages: usize, rounds: usize, encode: bool) -> Value {
 /// navigation, with an added page, and with a changed template; and the quick encodings.
 const MEASUREMENTS: [&str; 7] = ["load", "again", "body", "title", "added", "template", "encode"];
 
+/// The results of the last load, as a server keeps them.
+type Caches = (LoadCache, ResourceCache);
+
 /// Loads the site. Returns the site, and the time until it could replace the previous one.
-fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (f64, f64)) {
+fn load(folder: &Path, (pages, resources): &mut Caches, last: Option<Site>) -> (Site, (f64, f64)) {
     let options = PagesOptions {
         title: "Generated".into(),
         language: "en".into(),
@@ -167,9 +170,9 @@ fn load(folder: &Path, previous: &mut LoadCache, last: Option<Site>) -> (Site, (
         ..PagesOptions::default()
     };
     let began = Clock::now();
-    let loaded = previous.load(folder, &options, &[]);
+    let loaded = pages.load(folder, &options, &[]);
     let mut site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
-    resources::add_resources(&mut site, &options, &resources::ResourceOptions::default());
+    resources.add_resources(&mut site, &options, &ResourceOptions::default());
     if let Some(last) = &last {
         site.adopt(last);
     }

@@ -14,7 +14,7 @@ use frontdesk::limits::MAX_QUOTA;
 use frontdesk::pages::highlight::Highlighter;
 use frontdesk::pages::link::{LinkCatalog, LinkOrigin};
 use frontdesk::pages::markdown;
-use frontdesk::resources;
+use frontdesk::resources::{self, ResourceCache};
 
 use cases::{CASES, Case, generated_site, limiter, lookup};
 
@@ -60,7 +60,7 @@ fn load_the_example_site(bencher: Bencher) {
     bencher.bench_local(|| {
         let mut site =
             frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("a valid site");
-        resources::add_resources(&mut site, &config.pages, &config.resources);
+        ResourceCache::default().add_resources(&mut site, &config.pages, &config.resources);
         site
     });
 }

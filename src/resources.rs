@@ -13,11 +13,14 @@ mod skill;
 mod text;
 mod well_known;
 
+use std::sync::Arc;
+
 use self::llms::GuideContext;
 use crate::pages::file::{Cache, File};
 use crate::pages::path::decode;
 use crate::pages::{
-    FORMS_SCRIPT, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, in_parallel,
+    FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
+    in_parallel,
 };
 
 pub use forms::page_forms;
@@ -49,7 +52,8 @@ const RESOURCES: [(&str, &str, Build); 14] = [
     // Built for each language, together with the guides to folders.
     ("/llms.txt", TEXT, |_, _, _| None),
     ("/llms-full.txt", TEXT, |_, _, _| None),
-    ("/agents.md", MARKDOWN, |site, options, more| Some(agents::build(&site.pages, options, more))),
+    // Built together with the agent skill, which contains its text.
+    ("/agents.md", MARKDOWN, |_, _, _| None),
     ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
     ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::sitemap_index(&site.pages, options))),
     ("/sitemap.xml", XML, |site, _, _| {
@@ -65,8 +69,8 @@ const RESOURCES: [(&str, &str, Build); 14] = [
         let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
         Some(well_known::security_txt(&site.pages, options, contact))
     }),
-    (skill::SKILL_PATH, MARKDOWN, |site, options, more| Some(skill::build_skill(&site.pages, options, more))),
-    (skill::INDEX_PATH, JSON, |site, options, more| Some(skill::build_index(site, options, more))),
+    (skill::SKILL_PATH, MARKDOWN, |_, _, _| None),
+    (skill::INDEX_PATH, JSON, |_, _, _| None),
     ("/.well-known/api-catalog", LINKSET, |site, options, _| {
         Some(well_known::api_catalog(&site.pages, options))
     }),
@@ -82,26 +86,71 @@ pub fn reserved_paths() -> Vec<&'static str> {
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
-/// Inserts every resource that the operator has not replaced.
-pub fn add_resources(site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
-    // The longest work comes first, so that no thread has to wait for it at the end.
-    let languages = 0..site.languages.len();
-    let of_languages =
-        languages.flat_map(|index| [Job::FullText(index), Job::Guides(index), Job::Feed(index)]);
-    let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
-    let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
-    let jobs: Vec<Job<'_>> =
-        of_languages.chain(sitemaps).chain((0..RESOURCES.len()).map(Job::Resource)).collect();
-    let built = in_parallel(&jobs, |job| job.build(site, options, resources));
-    for (path, file) in built.into_iter().flatten() {
-        site.insert_resource(&path, file);
-    }
-    if options.has_reload_script {
-        site.insert_resource(RELOAD_SCRIPT_PATH, new_file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
+/// The resources of the last load, which the next load reuses if their inputs are the same.
+#[derive(Debug, Default)]
+pub struct ResourceCache {
+    inputs: Option<Inputs>,
+    /// The files with their paths, except `llms-full.txt`, which changes with every page.
+    files: Vec<(String, Arc<File>)>,
+}
+
+/// Everything that the resources depend on, except the texts of pages.
+#[derive(Debug, PartialEq)]
+struct Inputs {
+    pages: Arc<Vec<PageSummary>>,
+    languages: Vec<Language>,
+    options: PagesOptions,
+    resources: ResourceOptions,
+    /// The validator of the operator's `SKILL.md`.
+    skill: Option<String>,
+}
+
+impl ResourceCache {
+    /// Inserts every resource that the operator has not replaced.
+    pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
+        let skill = match site.get(skill::SKILL_PATH) {
+            Some(SiteEntry::File(file, _)) => Some(file.unencoded().etag().to_owned()),
+            _ => None,
+        };
+        let inputs = Inputs {
+            pages: site.pages.clone(),
+            languages: site.languages.clone(),
+            // No resource depends on the exact time.
+            options: PagesOptions { now: None, ..options.clone() },
+            resources: resources.clone(),
+            skill,
+        };
+        let is_same = self.inputs.as_ref() == Some(&inputs);
+        // The longest work comes first, so that no thread has to wait for it at the end.
+        let languages = 0..site.languages.len();
+        let mut jobs: Vec<Job<'_>> = languages.clone().map(Job::FullText).collect();
+        if !is_same {
+            let of_languages = languages.flat_map(|index| [Job::Guides(index), Job::Feed(index)]);
+            let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
+            let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
+            jobs.push(Job::Agents);
+            jobs.extend(of_languages.chain(sitemaps).chain((0..RESOURCES.len()).map(Job::Resource)));
+        }
+        let built = in_parallel(&jobs, |job| job.build(site, &inputs.options, resources));
+        let mut built: Vec<(String, Arc<File>)> =
+            built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect();
+        let of_pages: Vec<_> = built.drain(..site.languages.len()).collect();
+        if is_same {
+            // Share the summaries with the last site, so that memory holds them only once.
+            site.pages.clone_from(&self.inputs.as_ref().unwrap_or(&inputs).pages);
+        } else {
+            (self.inputs, self.files) = (Some(inputs), built);
+        }
+        for (path, file) in of_pages.iter().chain(&self.files) {
+            site.insert_resource(path, file.clone());
+        }
+        if options.has_reload_script {
+            site.insert_resource(RELOAD_SCRIPT_PATH, new_file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
+        }
     }
 }
 
-/// A part of the work of [`add_resources`].
+/// A part of the work of [`ResourceCache::add_resources`].
 enum Job<'a> {
     /// `llms-full.txt` in the language with this index.
     FullText(usize),
@@ -111,6 +160,8 @@ enum Job<'a> {
     Feed(usize),
     /// A sitemap of part of the pages, with its path.
     Sitemap(String, &'a [PageSummary]),
+    /// `agents.md`, and the agent skill with its index.
+    Agents,
     /// An entry of [`RESOURCES`].
     Resource(usize),
 }
@@ -138,6 +189,22 @@ impl Job<'_> {
             Self::Sitemap(path, pages) => {
                 let xml = sitemap::to_xml(pages, &site.languages, &site.base_url);
                 vec![(path.clone(), new_file(XML, xml))]
+            }
+            Self::Agents => {
+                let guide = agents::build(&site.pages, options, more);
+                let skill = skill::build_skill(&guide, options);
+                // The operator's file, if there is one.
+                let served = match site.get(skill::SKILL_PATH) {
+                    Some(SiteEntry::File(file, _)) => &file.unencoded().bytes[..],
+                    _ => skill.as_bytes(),
+                };
+                let index = skill::build_index(served, options);
+                let files = [
+                    ("/agents.md", MARKDOWN, guide),
+                    (skill::SKILL_PATH, MARKDOWN, skill),
+                    (skill::INDEX_PATH, JSON, index),
+                ];
+                files.map(|(path, kind, text)| (path.to_owned(), new_file(kind, text))).into()
             }
             Self::Resource(index) => {
                 let (path, media_type, build) = RESOURCES[*index];

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
+use super::site::SiteCache;
 use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, Flag, Setting};
 use crate::fault::{Fault, Severity};
-use crate::pages::{LoadCache, Site};
+use crate::pages::Site;
 use crate::store::InboxReader;
 
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
@@ -60,7 +61,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         }
         faults.append(&mut config.certificate_faults());
         faults.append(&mut config.exposed_secrets());
-        let (loaded, mut found) = site::load_site(folder, &config, &mut LoadCache::default());
+        let (loaded, mut found) = site::load_site(folder, &config, &mut SiteCache::default());
         faults.append(&mut found);
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
         site = loaded;

@@ -23,9 +23,9 @@ use clap::Args;
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
-use super::site::{self, SiteArgument};
+use super::site::{self, SiteArgument, SiteCache};
 use crate::config::Config;
-use crate::pages::{Encodings, LoadCache};
+use crate::pages::Encodings;
 use crate::web::Address;
 use crate::web::describe::describe;
 
@@ -57,7 +57,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     let folder = ExportFolder::claim(&options.output, site_folder)?;
-    let (site, faults) = site::load_site(site_folder, &config, &mut LoadCache::default());
+    let (site, faults) = site::load_site(site_folder, &config, &mut SiteCache::default());
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));

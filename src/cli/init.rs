@@ -133,8 +133,7 @@ fn find_obstacle(folder: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::site;
-    use crate::pages::LoadCache;
+    use crate::cli::site::{self, SiteCache};
 
     #[test]
     fn the_new_site_has_no_faults() {
@@ -142,7 +141,7 @@ mod tests {
         run(folder.path(), None).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
         let (site, mut found) =
-            site::load_site(folder.path(), &config.with_base_url(None), &mut LoadCache::default());
+            site::load_site(folder.path(), &config.with_base_url(None), &mut SiteCache::default());
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));
@@ -196,7 +195,7 @@ mod tests {
         run(&site, Some(&build)).expect("it can be written");
         let (config, mut faults) = Config::load(&site, [], &[], None);
         let (loaded, mut found) =
-            site::load_site(&site, &config.with_base_url(None), &mut LoadCache::default());
+            site::load_site(&site, &config.with_base_url(None), &mut SiteCache::default());
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert_eq!(loaded.map(|site| site.page_count), Some(1));

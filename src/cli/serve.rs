@@ -26,13 +26,13 @@ use self::notify::ServiceManager;
 pub(super) use self::options::ServeOptions;
 use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
-use super::site;
+use super::site::{self, SiteCache};
 use crate::allocator;
 use crate::config::{Config, Flag};
 use crate::deliver::worker::DeliveryWorker;
 use crate::fault::{Fault, Severity};
 use crate::intake::Intake;
-use crate::pages::{Encodings, LoadCache, Site, format_time};
+use crate::pages::{Encodings, Site, format_time};
 use crate::store::Store;
 use crate::store::disk::DiskMonitor;
 use crate::web::tls::Tls;
@@ -75,7 +75,7 @@ fn serve(
     }
 
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
-    let mut previous = LoadCache::default();
+    let mut previous = SiteCache::default();
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
     let (site, warnings) = process::run_in_new_thread(load)?;
     log.log_faults(&config.memory_faults(site.size()));
@@ -189,7 +189,7 @@ fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> 
 fn load_and_compress(
     folder: &Path,
     config: &Config,
-    previous: &mut LoadCache,
+    previous: &mut SiteCache,
     encodings: &Encodings,
     log: &ServerLog,
     shows_warnings: bool,

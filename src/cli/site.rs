@@ -9,7 +9,7 @@ use super::output::{count_faults, counted, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, Severity};
 use crate::pages::{LoadCache, Site, format_time};
-use crate::resources;
+use crate::resources::{self, ResourceCache};
 use crate::web::Address;
 
 /// Options that override the configuration.
@@ -142,17 +142,24 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
+/// The results of the last load of a site, which the next load reuses.
+#[derive(Debug, Default)]
+pub(super) struct SiteCache {
+    pages: LoadCache,
+    resources: ResourceCache,
+}
+
 /// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
 /// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,
-    previous: &mut LoadCache,
+    previous: &mut SiteCache,
 ) -> (Option<Site>, Vec<Fault>) {
     let forms = resources::page_forms(&config.pages.base_url);
-    let loaded = previous.load(folder, &config.pages, &forms);
+    let loaded = previous.pages.load(folder, &config.pages, &forms);
     let site = loaded.site.map(|mut site| {
-        resources::add_resources(&mut site, &loaded.options, &config.resources);
+        previous.resources.add_resources(&mut site, &loaded.options, &config.resources);
         site
     });
     (site, loaded.faults)

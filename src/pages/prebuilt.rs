@@ -547,7 +547,7 @@ impl Prebuilt {
         }
         for PrebuiltPage { path, page, summary, twins, redirects, .. } in self.pages {
             site.page_count += 1;
-            site.pages.extend(summary);
+            site.list_page(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
                 // The build's own Markdown was inserted above as an asset. Turn it into a twin.

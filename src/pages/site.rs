@@ -70,7 +70,7 @@ impl Redirect {
 pub const FEED_LENGTH: usize = 50;
 
 /// A page's entry in guides, sitemaps and feeds.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageSummary {
     /// Percent-encoded.
     pub path: String,
@@ -99,7 +99,7 @@ pub struct PageSummary {
 pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
     /// The listed pages in reading order.
-    pub pages: Vec<PageSummary>,
+    pub pages: Arc<Vec<PageSummary>>,
     /// The languages, the default language first.
     pub languages: Vec<Language>,
     /// The page for paths without an entry.
@@ -133,7 +133,7 @@ impl Site {
     pub(crate) fn new(options: &PagesOptions, not_found: Page) -> Self {
         Self {
             entries: HashMap::new(),
-            pages: Vec::new(),
+            pages: Arc::default(),
             languages: vec![Language::only(options)],
             not_found,
             folder_not_found: Vec::new(),
@@ -290,7 +290,7 @@ impl Site {
     /// redirects to the page. A page with a summary is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
-        self.pages.extend(summary);
+        self.list_page(summary);
         let [twin, others @ ..] = path::markdown_paths(decoded);
         self.entries
             .insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone())));
@@ -305,9 +305,14 @@ impl Site {
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
 
+    /// Lists a page in guides, sitemaps and the feed, unless it has no summary.
+    pub(super) fn list_page(&mut self, summary: Option<PageSummary>) {
+        Arc::make_mut(&mut self.pages).extend(summary);
+    }
+
     /// Inserts a resource, unless the operator has a file at the same path.
-    pub fn insert_resource(&mut self, path: &str, file: File) {
-        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(Arc::new(file), Role::Resource));
+    pub fn insert_resource(&mut self, path: &str, file: impl Into<Arc<File>>) {
+        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file.into(), Role::Resource));
     }
 
     /// Reuses the files of an earlier site that have the same path, headers and content, and with them their

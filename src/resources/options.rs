@@ -1,6 +1,6 @@
 //! Options for the generated resources.
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceOptions {
     /// The e-mail address for vulnerability reports. If empty, there is no `security.txt`.
     pub security_email: String,
@@ -15,7 +15,7 @@ pub struct ResourceOptions {
 }
 
 /// The operator's preferences in `robots.txt` (contentsignals.org). `None` expresses no preference.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ContentSignals {
     pub search: Option<bool>,
     /// Whether pages may be used as input for AI answers.

@@ -3,9 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::agents;
-use super::options::ResourceOptions;
-use crate::pages::{PageSummary, PagesOptions, Site, SiteEntry};
+use crate::pages::PagesOptions;
 
 pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
 
@@ -27,25 +25,16 @@ fn description(options: &PagesOptions) -> String {
     text.chars().take(MAX_DESCRIPTION).collect()
 }
 
-/// Builds `SKILL.md`: the text of `agents.md` with the front matter of a skill.
-pub(super) fn build_skill(
-    pages: &[PageSummary],
-    options: &PagesOptions,
-    resources: &ResourceOptions,
-) -> String {
+/// Builds `SKILL.md`: `guide`, the text of `agents.md`, with the front matter of a skill.
+pub(super) fn build_skill(guide: &str, options: &PagesOptions) -> String {
     // A JSON string is also a valid YAML string.
     let description = Value::from(description(options));
-    let guide = agents::build(pages, options, resources);
     format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
 }
 
-/// Builds the index, with the digest of the operator's `SKILL.md` or, if there is none, of the generated
-/// file.
-pub(super) fn build_index(site: &Site, options: &PagesOptions, resources: &ResourceOptions) -> String {
-    let digest = match site.get(SKILL_PATH) {
-        Some(SiteEntry::File(file, _)) => digest(&SHA256, &file.unencoded().bytes),
-        _ => digest(&SHA256, build_skill(&site.pages, options, resources).as_bytes()),
-    };
+/// Builds the index. `skill` is the served `SKILL.md`.
+pub(super) fn build_index(skill: &[u8], options: &PagesOptions) -> String {
+    let digest = digest(&SHA256, skill);
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let skill = json!({
         "name": NAME,

@@ -19,13 +19,13 @@ use super::options::ServeOptions;
 use super::process;
 use crate::allocator;
 use crate::cli::output::count_faults;
-use crate::cli::site;
+use crate::cli::site::{self, SiteCache};
 use crate::config::{Config, Flag};
 use crate::deliver::worker::{DeliveryWorker, WorkerOptions};
 use crate::fault::{Fault, Severity};
 use crate::limits::ByteLimiter;
 use crate::limits::rate_limiter::RateLimiter;
-use crate::pages::{BuildOptions, Encodings, LoadCache, SITE_FOLDERS, Site};
+use crate::pages::{BuildOptions, Encodings, SITE_FOLDERS, Site};
 use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
@@ -75,7 +75,7 @@ pub(super) struct Reloader {
     pub(super) notify: Arc<ServiceManager>,
     pub(super) config: Config,
     /// Results of the last load, which are reused for unchanged files.
-    pub(super) previous: LoadCache,
+    pub(super) previous: SiteCache,
     pub(super) encodings: Arc<Encodings>,
     /// The encoding thread reports here that stronger encodings are ready.
     pub(super) reasons: Sender<ReloadReason>,
