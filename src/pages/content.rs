@@ -1,12 +1,13 @@
 //! Rendered page bodies. A reload reuses a body unless one of its inputs has changed.
 
-use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use blake3::Hash;
 use bytes::Bytes;
 
+use super::document::Document;
+use super::hash::HashMap;
 use super::markdown::{BodyFacts, RenderedBody};
 
 /// Text that may be a slice of a larger shared buffer.
@@ -65,15 +66,16 @@ impl From<RenderedBody> for Content {
 }
 
 impl Content {
+    pub fn reading_minutes(&self) -> usize {
+        /// A common estimate of adults' silent reading speed.
+        const WORDS_A_MINUTE: usize = 220;
+        self.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
+    }
+
     /// The HTML of each code block, by the hash of its source.
     pub fn blocks(&self) -> HashMap<Hash, &str> {
         let html: &str = &self.html;
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
-    }
-
-    /// Without the texts.
-    pub fn without_text(&self) -> Self {
-        Self { html: Text::default(), markdown: Text::default(), ..self.clone() }
     }
 
     /// Replaces everything except the text with that of `other`, whose text is equal.
@@ -102,6 +104,29 @@ impl PartialEq for Content {
                 && self.markdown == other.markdown
                 && self.facts.words == other.facts.words
                 && self.facts.headings == other.facts.headings)
+    }
+}
+
+/// The rendered bodies of a site.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    pub by_file: HashMap<String, Body>,
+    /// The content of generated pages.
+    empty: Content,
+}
+
+/// A rendered body with its inputs, except the link catalog.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub hash: Hash,
+    pub path: String,
+    pub content: Content,
+}
+
+impl Bodies {
+    /// The content of a page; that of a page without a source file is empty.
+    pub fn of(&self, document: &Document) -> &Content {
+        self.by_file.get(&document.file).map_or(&self.empty, |body| &body.content)
     }
 }
 

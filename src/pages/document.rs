@@ -1,14 +1,14 @@
 //! Documents: pages before layout. A document is read from a source file, or generated to list posts or tags.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blake3::Hash;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::content::Content;
 use super::front_matter::{self, FrontMatter};
+use super::hash::{HashMap, HashSet};
 use super::image_size::ImageSize;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -55,8 +55,8 @@ impl PageKind {
     }
 }
 
-/// A page with its path and front matter. Rendering fills in `content`.
-#[derive(Debug, Clone, Default)]
+/// A page with its path and front matter.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Document {
     /// The source file, relative to the site's folder; empty for generated pages.
     pub file: String,
@@ -77,7 +77,6 @@ pub(super) struct Document {
     /// The source line of each front matter key.
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
-    pub content: Content,
     pub image: Option<String>,
     pub image_size: Option<ImageSize>,
     /// Why only a preview shows the page; `None` for a published page.
@@ -118,12 +117,6 @@ impl Document {
         self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
     }
 
-    pub fn reading_minutes(&self) -> usize {
-        /// A common estimate of adults' silent reading speed.
-        const WORDS_A_MINUTE: usize = 220;
-        self.content.facts.words.div_ceil(WORDS_A_MINUTE).max(1)
-    }
-
     pub fn new_generated(
         language: usize,
         path: &str,
@@ -141,11 +134,17 @@ impl Document {
     }
 }
 
-/// The result of parsing a source's front matter, kept for the next load.
-#[derive(Debug)]
+/// A source with its front matter, kept for the next load.
+#[derive(Debug, Clone)]
 pub(super) struct ParsedSource {
     hash: Hash,
     changed: Date,
+    matter: Arc<ParsedMatter>,
+}
+
+/// The result of parsing a source's front matter.
+#[derive(Debug, PartialEq)]
+struct ParsedMatter {
     /// `None` if the front matter is invalid.
     document: Option<Document>,
     /// The faults of the front matter.
@@ -154,10 +153,23 @@ pub(super) struct ParsedSource {
     page_faults: Vec<Fault>,
 }
 
+/// A published source. As long as its front matter is the same, a reload keeps the allocation.
+#[derive(Debug)]
+struct SourcePage {
+    matter: Arc<ParsedMatter>,
+    unpublished: Option<Unpublished>,
+}
+
+impl PartialEq for SourcePage {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.matter, &other.matter) && self.unpublished == other.unpublished
+    }
+}
+
 /// The pages that a site's sources define.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct SourcePages {
-    pub documents: Vec<Document>,
+    pages: Vec<SourcePage>,
     /// The folders that contain only an unpublished page and that page's files, such as `posts/secret/`.
     /// These files are not published either.
     pub left_out_folders: Vec<String>,
@@ -170,23 +182,38 @@ pub(super) struct SourcePages {
     pub invalid: Vec<(String, String)>,
 }
 
+impl SourcePages {
+    /// The documents of the published sources.
+    pub fn documents(&self) -> impl Iterator<Item = Document> {
+        self.pages.iter().filter_map(|page| {
+            let document = page.matter.document.clone()?;
+            Some(Document { unpublished: page.unpublished, ..document })
+        })
+    }
+}
+
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
 /// pages that are not published, unless the options ask for a preview.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
-    known: &mut HashMap<String, Arc<ParsedSource>>,
+    known: &mut HashMap<String, ParsedSource>,
     faults: &mut Vec<Fault>,
 ) -> Result<SourcePages, FileChanged> {
     let languages = options.language_tags();
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
-        _ => source.with_text(|text| Arc::new(parse_source(source, text, &languages))),
+        known => source.with_text(|text| {
+            let new = parse_source(source, text, &languages);
+            let same = known.map(|known| &known.matter).filter(|matter| ***matter == new);
+            let matter = same.cloned().unwrap_or_else(|| Arc::new(new));
+            ParsedSource { hash: source.hash, changed: source.changed, matter }
+        }),
     });
-    let read: Vec<Arc<ParsedSource>> = read.into_iter().collect::<Result<_, _>>()?;
+    let read: Vec<ParsedSource> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
-    let mut pages = SourcePages { documents: Vec::with_capacity(read.len()), ..SourcePages::default() };
-    for (SourceFile { file, .. }, parsed) in sources.iter().zip(read) {
+    let mut pages = SourcePages { pages: Vec::with_capacity(read.len()), ..SourcePages::default() };
+    for (SourceFile { file, .. }, ParsedSource { matter: parsed, .. }) in sources.iter().zip(read) {
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else {
             let identity = identify(file, &languages, &mut FrontMatter::default());
@@ -206,16 +233,19 @@ pub(super) fn read_documents(
             pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
-            pages.documents.push(Document { unpublished, ..document.clone() });
+            pages.pages.push(SourcePage { matter: parsed, unpublished });
         }
     }
     pages.scheduled.sort_unstable();
-    // Exclude folders that also contain a published page, because their other files may belong to that page.
-    let folders: HashSet<&str> =
-        pages.documents.iter().flat_map(|document| folders_above(&document.file)).collect();
-    pages
-        .left_out_folders
-        .retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
+    if !pages.left_out_folders.is_empty() {
+        // Exclude folders that also contain a published page, because their other files may belong to that
+        // page.
+        let published = pages.pages.iter().filter_map(|page| page.matter.document.as_ref());
+        let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
+        pages
+            .left_out_folders
+            .retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
+    }
     Ok(pages)
 }
 
@@ -226,7 +256,7 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
 
 /// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse
 /// the body.
-fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedSource {
+fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
     let file = &source.file;
     let (mut faults, mut page_faults) = (Vec::new(), Vec::new());
     let document = front_matter::parse(file, text, &mut faults).map(|parsed| {
@@ -270,7 +300,7 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedSo
             ..Document::default()
         }
     });
-    ParsedSource { hash: source.hash, changed: source.changed, document, faults, page_faults }
+    ParsedMatter { document, faults, page_faults }
 }
 
 /// The properties that follow from the file name of a page.
@@ -377,7 +407,7 @@ fn add_blog_pages_in(
         let (title, description) = (words.get("tags"), words.get("tags_description"));
         documents.push(generate(&tags_path, PageKind::Tags, title, description, (has_published, latest)));
     }
-    let mut updated: HashMap<String, (bool, Date)> = HashMap::new();
+    let mut updated: HashMap<String, (bool, Date)> = HashMap::default();
     for document in documents.iter().filter(|document| document.language == index) {
         for tag in &document.front_matter.tags {
             let newest = updated.entry(tag.clone()).or_insert_with(|| age(document));
@@ -443,7 +473,7 @@ fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Docu
 /// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
 /// path, and distinct tags that would share a path (`C` and `C++`).
 fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
-    let mut spellings: HashMap<String, String> = HashMap::new();
+    let mut spellings: HashMap<String, String> = HashMap::default();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
     for document in documents.iter_mut().filter(is_post) {
         let (place, line) = (document.file.clone(), document.line("tags"));
@@ -464,7 +494,7 @@ fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Faul
             }
             alike
         });
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         document.front_matter.tags.retain(|tag| seen.insert(tag.clone()));
     }
 }

@@ -4,12 +4,11 @@
 //! pages that Hugo and Zola would not publish. Does not support their shortcodes or sections, or front matter
 //! in JSON.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use super::hash::HashMap;
 use super::schedule::parse_time;
 use crate::fault::{Fault, Severity, closest};
 

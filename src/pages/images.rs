@@ -1,8 +1,7 @@
 //! The images of a site: their sizes, and the names of smaller variants.
 
-use std::collections::HashMap;
-
 use super::file::{Blob, media_type};
+use super::hash::HashMap;
 use super::image_size::{self, ImageSize};
 use super::site_files::Asset;
 

@@ -4,7 +4,7 @@
 //! ([`Document`]), and the other pages that it links to ([`RelatedPages`]). A reload reuses a page's HTML if
 //! none of these parts has changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::context;
@@ -13,8 +13,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::brand::Brand;
+use super::content::{Bodies, Content};
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::form_page::{FieldMarkers, message_marker};
+use super::hash::HashMap;
 use super::language::Language;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
@@ -22,6 +24,7 @@ use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
 use super::search::index_path;
 use super::section::{NavSection, SectionPage, sections};
+use super::structure::{Structure, StructureInputs};
 use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
 use super::words::WordList;
@@ -134,14 +137,13 @@ pub(super) struct SiteContext {
 impl SiteContext {
     /// Creates the context, or returns `before` if nothing has changed.
     pub fn new(
-        documents: &[Document],
-        options: &PagesOptions,
-        languages: &[Language],
-        forms: &[PageForm],
+        structure: &Structure,
         templates: Arc<CompiledTheme>,
-        (custom_css, brand, has_search): (Option<String>, Brand, bool),
+        has_search: bool,
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
+        let StructureInputs { options, languages, forms, .. } = &structure.inputs;
+        let documents = structure.documents();
         let links = Translations::new(documents, languages, &options.base_url);
         let by_path: HashMap<&str, &Document> =
             documents.iter().map(|document| (document.path.as_str(), document)).collect();
@@ -161,16 +163,15 @@ impl SiteContext {
         let mut options = options.clone();
         // Pages show only the year. A new day must not invalidate all cached pages.
         options.today = options.today.first_of_year();
-        options.now = None;
         options.footer.clear();
         options.words.clear();
         options.redirects.clear();
         let data = SiteData {
             options,
-            forms: forms.to_vec(),
+            forms: forms.clone(),
             languages: language_data,
-            custom_css,
-            brand,
+            custom_css: structure.asset_urls.get("custom.css").cloned(),
+            brand: structure.brand.clone(),
             has_search,
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
@@ -185,6 +186,11 @@ impl SiteContext {
                 templates,
             })
         })
+    }
+
+    /// Whether the context has these templates, and whether it has a search as told.
+    pub fn is_made_of(&self, templates: &Arc<CompiledTheme>, has_search: bool) -> bool {
+        Arc::ptr_eq(&self.templates, templates) && self.data.has_search == has_search
     }
 
     /// The data of the page's language.
@@ -332,16 +338,19 @@ pub(super) struct PageIndex<'a> {
     posts: Vec<Vec<&'a Document>>,
     /// The index in the language's posts, by path.
     post_index: HashMap<&'a str, usize>,
+    /// Of the posts, by path.
+    reading_minutes: HashMap<&'a str, usize>,
     /// By language and tag, newest first.
     posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,
     translations: Translations<'a>,
 }
 
 impl<'a> PageIndex<'a> {
-    pub fn new(documents: &'a [Document], languages: &'a [Language], shared: &'a SiteContext) -> Self {
+    pub fn new(structure: &'a Structure, shared: &'a SiteContext, bodies: &Bodies) -> Self {
+        let (documents, languages) = (structure.documents(), &structure.inputs.languages);
         let posts = (0..languages.len()).map(|index| listed_posts_newest_first(documents, index));
         let posts: Vec<Vec<&Document>> = posts.collect();
-        let mut posts_by_tag: HashMap<(usize, &str), Vec<&Document>> = HashMap::new();
+        let mut posts_by_tag: HashMap<(usize, &str), Vec<&Document>> = HashMap::default();
         for &post in posts.iter().flatten() {
             for tag in &post.front_matter.tags {
                 posts_by_tag.entry((post.language, tag)).or_default().push(post);
@@ -354,6 +363,11 @@ impl<'a> PageIndex<'a> {
             post_index: posts
                 .iter()
                 .flat_map(|posts| posts.iter().enumerate().map(|(at, post)| (post.path.as_str(), at)))
+                .collect(),
+            reading_minutes: posts
+                .iter()
+                .flatten()
+                .map(|post| (post.path.as_str(), bodies.of(post).reading_minutes()))
                 .collect(),
             posts,
             posts_by_tag,
@@ -409,7 +423,7 @@ impl<'a> PageIndex<'a> {
             date_human: matter.date.map(|date| words.date(date)),
             author: matter.author.clone(),
             tags: tags.cloned().collect(),
-            reading_minutes: document.reading_minutes(),
+            reading_minutes: self.reading_minutes.get(document.path.as_str()).copied().unwrap_or_default(),
             draft: document.unpublished.is_some(),
         }
     }
@@ -450,6 +464,7 @@ impl<'a> PageIndex<'a> {
 pub(super) struct TemplateContext<'a> {
     pub shared: &'a SiteContext,
     pub document: &'a Document,
+    pub content: &'a Content,
     pub view: &'a RelatedPages,
 }
 
@@ -479,7 +494,7 @@ impl TemplateContext<'_> {
     }
 
     fn template_values(&self) -> Value {
-        let Self { shared, document, view } = *self;
+        let Self { shared, document, content, view } = *self;
         let matter = &document.front_matter;
         let url = shared.absolute_url(&document.path);
         let find_tag = |name: &String| shared.find_tag(name, document.language);
@@ -489,7 +504,7 @@ impl TemplateContext<'_> {
         let values = &shared.languages[document.language];
         // The 404 page has neither a URL nor a date.
         let is_page = document.kind != PageKind::NotFound;
-        let headings = &document.content.facts.headings;
+        let headings = &content.facts.headings;
         let toc: Vec<_> = headings.iter().filter(|heading| matches!(heading.level, 2 | 3)).collect();
         let scheduled = match document.unpublished {
             Some(Unpublished::Until(time)) => Some(time),
@@ -503,7 +518,7 @@ impl TemplateContext<'_> {
             head_title => self.html_title(),
             description => matter.description.as_deref(),
             kicker => matter.kicker.as_deref(),
-            html => Value::from_safe_string((*document.content.html).to_owned()),
+            html => Value::from_safe_string((*content.html).to_owned()),
             toc => to_template_value(matter.toc.then_some(toc)),
             date => matter.date.map(|date| date.to_string()),
             date_human => matter.date.map(|date| words.date(date)),
@@ -520,7 +535,7 @@ impl TemplateContext<'_> {
             form => matter.form.as_deref(),
             cta => to_template_value(&matter.cta),
             highlights => to_template_value(&matter.highlights),
-            reading_minutes => document.reading_minutes(),
+            reading_minutes => content.reading_minutes(),
             json_ld => is_page.then(|| Value::from_safe_string(self.json_ld(&url))),
             breadcrumbs => to_template_value(&view.breadcrumbs),
             previous => to_template_value(&view.previous),
@@ -614,7 +629,7 @@ impl TemplateContext<'_> {
 
     /// Structured data (schema.org) as JSON, escaped for use in a script element.
     fn json_ld(&self, url: &str) -> String {
-        let Self { shared, document, view } = *self;
+        let Self { shared, document, content: _, view } = *self;
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
         let LanguageData { language, home, .. } = shared.language(document);
         let matter = &document.front_matter;

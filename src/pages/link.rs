@@ -1,8 +1,7 @@
 //! Resolves the links that authors write, for both representations of a page.
 
-use std::collections::HashMap;
-
 use super::allowed_hosts::AllowedHosts;
+use super::hash::HashMap;
 use super::images::ImageFacts;
 use super::path;
 

@@ -1,6 +1,5 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
@@ -15,6 +14,7 @@ use comrak::{Anchorizer, Arena};
 
 use super::allowed_hosts::{AllowedOrigin, permit};
 use super::code_block::{self, CodeBlock};
+use super::hash::HashMap;
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
 use super::image_size::ImageSize;
@@ -1010,7 +1010,7 @@ mod tests {
             LinkOrigin { file: "pages/here.md", path: "/here/" },
             catalog,
             &Highlighter::default(),
-            &HashMap::new(),
+            &HashMap::default(),
         )
     }
 }

@@ -113,14 +113,14 @@ pub fn public_path(file: &str) -> String {
 pub fn twin_path(page: &str) -> String {
     match page.trim_end_matches('/') {
         "" => "/index.md".to_owned(),
-        stem => format!("{stem}.md"),
+        stem => [stem, ".md"].concat(),
     }
 }
 
 /// All paths of a page's Markdown: [`twin_path`], `index.md`, and `index.html.md` as proposed by llmstxt.org.
 pub fn markdown_paths(page: &str) -> [String; 3] {
     let stem = page.trim_end_matches('/');
-    [twin_path(page), format!("{stem}/index.md"), format!("{stem}/index.html.md")]
+    [twin_path(page), [stem, "/index.md"].concat(), [stem, "/index.html.md"].concat()]
 }
 
 /// Whether a path is in a folder or is the folder's own path. The folder has no trailing slash; the empty
@@ -132,7 +132,7 @@ pub fn is_in_folder(path: &str, folder: &str) -> bool {
 /// The paths that redirect to a page: the path without the trailing slash, and the path with `index.html`.
 pub fn redirect_paths(page: &str) -> Vec<String> {
     let stem = page.trim_end_matches('/');
-    let file = format!("{stem}/index.html");
+    let file = [stem, "/index.html"].concat();
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 

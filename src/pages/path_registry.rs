@@ -1,9 +1,9 @@
 //! Records the owner of each path on the site. Reports paths with two owners, and broken links.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::file::media_type;
+use super::hash::{HashMap, HashSet};
 use super::link::{LinkTarget, percent_decoded};
 use super::markdown::BodyFacts;
 use super::parallel::in_parallel;
@@ -81,7 +81,7 @@ pub(super) type Anchors<'a> = HashMap<&'a str, &'a Arc<HashSet<Box<str>>>>;
 /// they were intact and all of the site's paths and anchors still exist.
 #[derive(Debug, Default)]
 pub(super) struct CheckedLinks {
-    names: PathRegistry,
+    names: Arc<PathRegistry>,
     anchors: HashMap<String, Arc<HashSet<Box<str>>>>,
     /// The bodies without broken links, by source file.
     intact: HashMap<String, Arc<BodyFacts>>,
@@ -90,11 +90,12 @@ pub(super) struct CheckedLinks {
 impl CheckedLinks {
     /// Forgets which links are intact if a path or an anchor was added, moved or removed, except new anchors
     /// on an existing page.
-    pub fn forget_unless_targets_remain(&mut self, names: &PathRegistry, anchors: &Anchors<'_>) {
+    pub fn forget_unless_targets_remain(&mut self, names: &Arc<PathRegistry>, anchors: &Anchors<'_>) {
         let remain = |(path, new): (&&str, &&Arc<HashSet<Box<str>>>)| {
             self.anchors.get(*path).is_some_and(|old| Arc::ptr_eq(old, new) || old.is_subset(new))
         };
-        if self.anchors.len() != anchors.len() || !anchors.iter().all(remain) || self.names != *names {
+        let has_same_names = Arc::ptr_eq(&self.names, names) || self.names == *names;
+        if self.anchors.len() != anchors.len() || !anchors.iter().all(remain) || !has_same_names {
             self.intact.clear();
         }
     }
@@ -107,7 +108,7 @@ impl CheckedLinks {
     /// Records a check of these bodies, by source file, that found `broken` links.
     pub fn record<'a>(
         &mut self,
-        names: PathRegistry,
+        names: &Arc<PathRegistry>,
         anchors: &Anchors<'_>,
         bodies: impl Iterator<Item = (&'a str, &'a Arc<BodyFacts>)>,
         broken: &[Fault],
@@ -116,7 +117,7 @@ impl CheckedLinks {
         let intact = bodies.filter(|(file, _)| !file.is_empty() && !broken.contains(file));
         self.intact = intact.map(|(file, body)| (file.to_owned(), body.clone())).collect();
         self.anchors = anchors.iter().map(|(path, ids)| ((*path).to_owned(), (*ids).clone())).collect();
-        self.names = names;
+        self.names = names.clone();
     }
 }
 
@@ -133,7 +134,7 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
         broken.collect::<Vec<_>>()
     });
     let mut paths: Option<Vec<&str>> = None;
-    let mut suggested: HashMap<(&str, &str), Option<String>> = HashMap::new();
+    let mut suggested: HashMap<(&str, &str), Option<String>> = HashMap::default();
     let mut faults = Vec::new();
     for (LinkUse { place, line, target }, problem) in broken.into_iter().flatten() {
         let path = target.path.as_str();
@@ -277,7 +278,7 @@ mod tests {
         ] {
             let target = catalog.resolve(place, link).target.expect("a link to this site");
             let used = [LinkUse { place: place.file, line: None, target: &target }];
-            let faults = check_links(&used, &names, &HashMap::new());
+            let faults = check_links(&used, &names, &HashMap::default());
             let [Fault { message, hint, .. }] = &faults[..] else { panic!("{link}: {faults:?}") };
             let hint = hint.as_deref().map(|hint| format!(", {hint}")).unwrap_or_default();
             assert_eq!(format!("{message}{hint}"), expected);

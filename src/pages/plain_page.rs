@@ -86,7 +86,7 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
                 format!("# {title}\n\n{text}\n"),
             )),
             path: THANKS.into(),
-            twin: twin_path(THANKS),
+            twin: twin_path(THANKS).into(),
         };
         site.insert_page(THANKS, page, None);
     }
@@ -104,7 +104,7 @@ fn render(
     options: &PagesOptions,
     forms: &[PageForm],
 ) -> Result<String, Fault> {
-    let theme = Theme::new([]).compile(std::collections::BTreeMap::new(), None);
+    let theme = Theme::new([]).compile(&std::collections::BTreeMap::new(), None);
     let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
     let values = context! {
         page,

@@ -352,7 +352,7 @@ pub(super) fn plain_not_found_page() -> Page {
         html: file("text/html; charset=utf-8", html),
         markdown: file("text/markdown; charset=utf-8", markdown),
         path: "/404.html".into(),
-        twin: "/404.md".to_owned(),
+        twin: "/404.md".into(),
     }
 }
 
@@ -452,7 +452,7 @@ fn compose_page(
         author: metadata.author.clone(),
         ..PageSummary::default()
     });
-    let page = Page { html: Arc::new(html), markdown, path: path.into(), twin };
+    let page = Page { html: Arc::new(html), markdown, path: path.into(), twin: twin.into() };
     let (name, path) = (source.file.name.clone(), source.path.clone());
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
 }

@@ -1,7 +1,6 @@
 //! A loaded site: entries by path, and summaries of the pages.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
@@ -11,6 +10,7 @@ use super::confirm::ConfirmPage;
 use super::encodings::{self, Encodings};
 use super::file::{Encoded, File};
 use super::form_page::{FormPage, FormPages, THANKS};
+use super::hash::{HashMap, HashSet};
 use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;
@@ -26,7 +26,7 @@ pub struct Page {
     /// Percent-encoded. Shared with the counts of page views, which outlive a reload.
     pub path: Arc<str>,
     /// The percent-encoded path of the Markdown twin.
-    pub twin: String,
+    pub twin: Arc<str>,
 }
 
 /// The purpose of a file that has only one representation.
@@ -132,7 +132,7 @@ pub struct Site {
 impl Site {
     pub(crate) fn new(options: &PagesOptions, not_found: Page) -> Self {
         Self {
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             pages: Arc::default(),
             languages: vec![Language::only(options)],
             not_found,
@@ -221,9 +221,11 @@ impl Site {
             let result = forced.iter().find_map(|rule| self.follow_rule(rule, path))?;
             Some((path.into(), result.into_owned()))
         };
-        let replaced: Vec<(Box<str>, SiteEntry)> =
-            self.entries.keys().filter_map(|path| replacement(path)).collect();
-        self.entries.extend(replaced);
+        if !forced.is_empty() {
+            let replaced: Vec<(Box<str>, SiteEntry)> =
+                self.entries.keys().filter_map(|path| replacement(path)).collect();
+            self.entries.extend(replaced);
+        }
         self.rules.splice(0..0, forced.into_iter().chain(others));
     }
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, media_type};
+use super::hash::HashMap;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::Theme;
@@ -148,6 +149,7 @@ pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "them
 
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
+    pub has_pages_folder: bool,
     pub sources: Vec<SourceFile>,
     /// By public path.
     pub assets: Vec<(String, Blob)>,
@@ -168,8 +170,8 @@ impl SiteFiles {
     /// Reads the changed files, updates the cache, and reports unreadable files.
     pub fn read(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Self {
         let now = SystemTime::now();
-        let mut tree = Self::default();
-        if !folder.join("pages").is_dir() {
+        let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
+        if !tree.has_pages_folder {
             let fault = Fault::error("pages/", None, "the site's folder has no `pages` folder");
             faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
         }
@@ -179,7 +181,7 @@ impl SiteFiles {
         for part in SITE_FOLDERS {
             let found = list_files(folder, part, &published, faults);
             let read = in_parallel(&found, |file| {
-                let place = format!("{part}/{}", file.name);
+                let place = [part, "/", &file.name].concat();
                 let purpose = Purpose::of_file(part, &file.name);
                 let content = read_file(file, &place, purpose, before.0.get(&place));
                 (place, purpose, content)
@@ -308,9 +310,10 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
         faults.push(outside_link_fault(part, "the site's folder"));
         return found;
     }
-    let mut folders = if top.exists() { vec![top.clone()] } else { Vec::new() };
+    // With their names relative to `top`, which end with a slash unless they are empty.
+    let mut folders = if top.exists() { vec![(top, String::new())] } else { Vec::new() };
     let mut seen = BTreeSet::new();
-    while let Some(folder) = folders.pop() {
+    while let Some((folder, relative)) = folders.pop() {
         // Visit each folder only once, because a link may point to a folder that contains it.
         if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
             continue;
@@ -340,15 +343,12 @@ fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<F
                 let place = relative_name(root, &file);
                 faults.push(outside_link_fault(&place, "the published folders"));
             } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
-                folders.push(file);
+                folders.push((file, [&relative, name, "/"].concat()));
             } else if let Some(metadata) = if is_link { file.metadata() } else { entry.metadata() }
                 .ok()
                 .filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
             {
-                if let Ok(relative) = file.strip_prefix(&top) {
-                    let name = relative.to_string_lossy().into_owned();
-                    found.push(FoundFile { name, at: file, metadata });
-                }
+                found.push(FoundFile { name: [&relative, name].concat(), at: file, metadata });
             } else {
                 let mebibytes = MAX_FILE_BYTES >> 20;
                 faults

@@ -98,15 +98,15 @@ impl Theme {
     /// Compiles the templates, or returns `before` if its inputs were the same. `assets` maps names to URLs.
     pub fn compile(
         &self,
-        assets: BTreeMap<String, String>,
+        assets: &BTreeMap<String, String>,
         before: Option<&Arc<CompiledTheme>>,
     ) -> Arc<CompiledTheme> {
         let files: BTreeMap<String, blake3::Hash> =
             self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect();
-        if let Some(same) = before.filter(|before| before.files == files && *before.assets == assets) {
+        if let Some(same) = before.filter(|before| before.files == files && *before.assets == *assets) {
             return same.clone();
         }
-        let (assets, mut faults) = (Arc::new(assets), Vec::new());
+        let (assets, mut faults) = (Arc::new(assets.clone()), Vec::new());
         let urls = assets.clone();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_faulty_template_is_named_with_its_line() {
         let theme = Theme::new([("page.html".to_owned(), Blob::new("a\n{% if %}\n"))]);
-        let compiled = theme.compile(BTreeMap::new(), None);
+        let compiled = theme.compile(&BTreeMap::new(), None);
         let faults = &compiled.faults;
         assert_eq!(faults.len(), 1);
         assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);

@@ -57,7 +57,7 @@ pub(super) fn guide_url(base: &str) -> String {
 }
 
 fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
-    let TemplateContext { shared, document, view } = *page;
+    let TemplateContext { shared, document, content, view } = *page;
     let options = &shared.data.options;
     let base = &options.base_url;
     let words = &shared.language(document).language.words;
@@ -72,7 +72,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    let body = document.content.markdown.trim();
+    let body = content.markdown.trim();
     let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
     // The same order as in the templates.
     let highlights = highlights_markdown(document, base, url);

@@ -437,9 +437,9 @@ fn the_cache_shares_bodies_with_the_site() {
     let Some(SiteEntry::Page(page)) = site.get("/about/") else { panic!("no page") };
     let html = page.html.unencoded().bytes.as_ptr_range();
     let markdown = page.markdown.unencoded().bytes.as_ptr_range();
-    let kept = &bench.cache.contents["pages/about.md"].content;
+    let kept = &bench.cache.bodies.by_file["pages/about.md"].content;
     assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
-    assert!(html.contains(&bench.cache.pages["/about/"].document.content.html.as_ptr()));
+    assert!(html.contains(&bench.cache.pages["/about/"].content.html.as_ptr()));
 }
 
 /// Writes `count` posts, and returns the site with `per_page` posts on a page.

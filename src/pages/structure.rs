@@ -1,0 +1,428 @@
+//! The structure of a site: its documents in reading order, the owners of all paths, and the targets that
+//! links may name.
+//!
+//! It follows from the configuration, the names of files, front matter and assets, not from the texts of pages.
+//! Most edits change only a text, so a reload usually reuses the structure of the last load.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blake3::Hash;
+use jiff::civil::Date;
+
+use super::brand::{Brand, BrandCache};
+use super::confirm::confirm_documents;
+use super::document::{Document, PageKind, SourcePages, add_blog_pages, add_list_pages, folders_above};
+use super::file::Blob;
+use super::form_page::THANKS;
+use super::front_matter::Button;
+use super::hash::HashSet;
+use super::images::catalog_images;
+use super::language::Language;
+use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
+use super::options::{PageForm, PagesOptions};
+use super::path;
+use super::path_registry::PathRegistry;
+use super::plain_page::thanks_texts;
+use super::prebuilt::Prebuilt;
+use super::redirects::{self, CompiledRedirects};
+use super::search;
+use super::site_files::{Asset, SiteFiles, name_assets};
+use super::theme::Theme;
+use super::translations::report_repeated_translations;
+use crate::fault::{Fault, closest};
+
+/// Everything that the structure of a site without a build depends on.
+#[derive(Debug, PartialEq)]
+pub(super) struct StructureInputs {
+    /// Without the time of the load, which only decides which sources are published.
+    pub options: PagesOptions,
+    pub forms: Vec<PageForm>,
+    pub languages: Vec<Language>,
+    pub sources: SourcePages,
+    /// The names and hashes of assets, files in `static/`, and files in the theme.
+    files: [Vec<(String, Hash)>; 3],
+    has_pages_folder: bool,
+}
+
+impl StructureInputs {
+    pub fn new(
+        options: &PagesOptions,
+        forms: &[PageForm],
+        languages: Vec<Language>,
+        sources: SourcePages,
+        files: &SiteFiles,
+    ) -> Self {
+        let hashes = |files: &[(String, Blob)]| {
+            files.iter().map(|(name, blob)| (name.clone(), blob.hash)).collect::<Vec<_>>()
+        };
+        Self {
+            options: PagesOptions { now: None, ..options.clone() },
+            forms: forms.to_vec(),
+            languages,
+            sources,
+            files: [&files.assets, &files.verbatim, &files.theme].map(|files| hashes(files)),
+            has_pages_folder: files.has_pages_folder,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Structure {
+    pub inputs: StructureInputs,
+    /// Whether it also depends on a build, which the inputs do not contain.
+    pub has_build: bool,
+    /// The pages in reading order, followed by those without a URL.
+    documents: Vec<Document>,
+    /// The number of pages with a URL.
+    count: usize,
+    pub names: Arc<PathRegistry>,
+    pub redirects: CompiledRedirects,
+    pub catalog: LinkCatalog,
+    pub assets: Vec<Asset>,
+    /// The URLs of assets, by the names that templates use.
+    pub asset_urls: BTreeMap<String, String>,
+    pub brand: Brand,
+    /// For each document, the links in its front matter with their lines.
+    pub links_of_matter: Vec<Vec<(LinkTarget, Option<usize>)>>,
+    pub links_of_footer: Vec<LinkTarget>,
+    pub faults: Vec<Fault>,
+}
+
+impl Structure {
+    pub fn new(
+        inputs: StructureInputs,
+        files: &SiteFiles,
+        theme: &Theme,
+        build: Option<&Prebuilt>,
+        brand: &mut BrandCache,
+    ) -> Self {
+        let mut faults = Vec::new();
+        let StructureInputs { options, forms, languages, sources, has_pages_folder, .. } = &inputs;
+        let mut documents: Vec<Document> = sources.documents().collect();
+        let left_out: HashSet<String> =
+            sources.left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
+        let is_left_out = |path: &str| folders_above(path).any(|folder| left_out.contains(folder));
+        let published = files.assets.iter().filter(|(path, _)| left_out.is_empty() || !is_left_out(path));
+        let (mut assets, mut asset_urls) = name_assets(published, theme);
+        let brand = brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
+        add_blog_pages(&mut documents, languages, &mut faults);
+        add_list_pages(&mut documents, languages, options);
+        report_repeated_translations(&documents, &mut faults);
+        check_documents(&mut documents, theme, options, forms, &mut faults);
+        let verbatim = &files.verbatim;
+        let mut names = claim_paths(build, options, languages, &documents, verbatim, &assets, &mut faults);
+        report_missing_home_pages(&mut names, &sources.invalid, languages, *has_pages_folder, &mut faults);
+        let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
+        add_thanks_pages(options, &mut documents, languages, &mut names, &mut faults);
+        let mut catalog = link_catalog(&documents, &assets, verbatim, options);
+        catalog.pages.extend(sources.invalid.iter().cloned());
+        let without_url = take_pages_without_url(&mut documents, languages, options);
+        let count = documents.len();
+        documents.extend(without_url);
+        let links_of_matter =
+            documents.iter_mut().map(|document| resolve_front_matter(document, &catalog)).collect();
+        set_default_image(&mut documents[..count], brand.image.as_deref(), &options.base_url);
+        Self {
+            links_of_footer: footer_links(options, &catalog),
+            has_build: build.is_some(),
+            inputs,
+            documents,
+            count,
+            names: Arc::new(names),
+            redirects,
+            catalog,
+            assets,
+            asset_urls,
+            brand,
+            links_of_matter,
+            faults,
+        }
+    }
+
+    /// The pages with a URL, in reading order.
+    pub fn documents(&self) -> &[Document] {
+        &self.documents[..self.count]
+    }
+
+    /// The 404 page of each language, followed by the pages behind links that confirm addresses.
+    pub fn without_url(&self) -> &[Document] {
+        &self.documents[self.count..]
+    }
+
+    /// All pages: those with a URL, followed by those without.
+    pub fn all(&self) -> &[Document] {
+        &self.documents
+    }
+}
+
+/// Uses the brand's image as the image of documents that have none. `image` is its path.
+fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: &str) {
+    let Some(image) = image else { return };
+    for document in documents {
+        document.image.get_or_insert_with(|| format!("{base_url}{image}"));
+    }
+}
+
+/// The targets of the footer's links, except those on other sites.
+fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
+    let place = LinkOrigin { file: "", path: "/" };
+    let links = options.footer.iter().flat_map(|group| &group.links);
+    links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
+}
+
+/// The targets that links may name.
+fn link_catalog(
+    documents: &[Document],
+    assets: &[Asset],
+    verbatim: &[(String, Blob)],
+    options: &PagesOptions,
+) -> LinkCatalog {
+    let written = documents.iter().filter(|document| !document.file.is_empty());
+    LinkCatalog {
+        base_url: options.base_url.clone(),
+        pages: written.map(|document| (document.file.clone(), document.path.clone())).collect(),
+        assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
+        images: catalog_images(assets, verbatim),
+        allowed: options.allowed.clone(),
+    }
+}
+
+/// Generates the thank-you page of each language, unless its path is in use, if forms work without
+/// JavaScript.
+fn add_thanks_pages(
+    options: &PagesOptions,
+    documents: &mut Vec<Document>,
+    languages: &[Language],
+    names: &mut PathRegistry,
+    faults: &mut Vec<Fault>,
+) {
+    let updated = documents.iter().map(|document| document.updated).max().unwrap_or_default();
+    for (index, language) in languages.iter().enumerate().filter(|_| options.html_posts) {
+        let path = format!("{}{THANKS}", language.prefix);
+        if names.has_path(&path) || names.has_path(&path::twin_path(&path)) {
+            continue;
+        }
+        let (title, text) = thanks_texts(language, options);
+        let mut document = Document::new_generated(index, &path, PageKind::Page, title, text, updated);
+        document.front_matter.unlisted = true;
+        let href =
+            Some(language.home()).filter(|home| names.has_path(home)).unwrap_or_else(|| "/".to_owned());
+        document.front_matter.cta = vec![Button { label: language.words.get("home").to_owned(), href }];
+        claim_document(names, &document, faults);
+        documents.push(document);
+    }
+}
+
+/// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
+/// with the default template for the page's kind.
+fn check_documents(
+    documents: &mut [Document],
+    theme: &Theme,
+    options: &PagesOptions,
+    forms: &[PageForm],
+    faults: &mut Vec<Fault>,
+) {
+    documents.sort_by_cached_key(|document| {
+        let rank = match document.kind {
+            PageKind::Home => 0,
+            PageKind::Page => 1,
+            PageKind::Post => 2,
+            _ => 3,
+        };
+        let matter = &document.front_matter;
+        let rank = (document.language, rank);
+        (rank, matter.nav.unwrap_or(i64::MAX), std::cmp::Reverse(matter.date), document.path.clone())
+    });
+    for document in documents {
+        let matter = &document.front_matter;
+        // Allow tomorrow's date, because tomorrow may already have begun in time zones ahead of UTC.
+        let tomorrow = options.today.tomorrow().unwrap_or(options.today);
+        if document.unpublished.is_none() && matter.updated.is_some_and(|date| date > tomorrow) {
+            let fault = document.warning_at_key("updated", "`updated` is in the future");
+            faults.push(fault.hint("the page is published anyway; a `date` in the future holds it back"));
+        }
+        if document.kind == PageKind::Post && matter.date.is_none() {
+            let fault = document.warning_at_key("date", "the post has no `date`");
+            faults.push(fault.hint(
+                "posts are listed by date; add a date, or begin the file name with one, as in 2026-01-15-hello.md",
+            ));
+        }
+        let template = document.template_name().to_owned();
+        if !theme.has_template(&template) {
+            let message =
+                format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
+            let fault = document.warning_at_key("template", message);
+            faults.push(fault.hint("put your own templates into theme/ in the site's folder"));
+            document.front_matter.template = None;
+        }
+        let Some(form) = &document.front_matter.form else { continue };
+        if !forms.iter().any(|known| known.name == form) {
+            let fault = document.error_at_key("form", format!("there is no form `{form}`"));
+            let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
+            let hint = match closest(form, names.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("the forms are {}", names.join(", ")),
+            };
+            faults.push(fault.hint(hint));
+        } else if options.operator.email.is_empty() {
+            let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
+            let hint = "the page shows this address if the form cannot be sent: without JavaScript, or after an error";
+            faults.push(fault.hint(hint));
+        }
+    }
+}
+
+/// Registers the owners of all paths. Reports paths with two owners.
+fn claim_paths(
+    build: Option<&Prebuilt>,
+    options: &PagesOptions,
+    languages: &[Language],
+    documents: &[Document],
+    verbatim: &[(String, Blob)],
+    assets: &[Asset],
+    faults: &mut Vec<Fault>,
+) -> PathRegistry {
+    let mut names = PathRegistry::default();
+    options.reserved.iter().for_each(|path| names.reserve(path));
+    for language in languages.iter().skip(1) {
+        for path in TRANSLATED_RESOURCES {
+            names.reserve(&format!("{}{path}", language.prefix));
+        }
+    }
+    for language in languages {
+        names.reserve(&search::index_path(language));
+    }
+    if let Some(build) = build {
+        build.register(&mut names, faults);
+    }
+    register_paths(&mut names, documents, verbatim, assets, faults);
+    names
+}
+
+/// Accepts links to the sources in `invalid`, whose front matter has faults. Reports languages without a home
+/// page, unless its source is one of them or the folder `pages` is missing.
+fn report_missing_home_pages(
+    names: &mut PathRegistry,
+    invalid: &[(String, String)],
+    languages: &[Language],
+    has_pages_folder: bool,
+    faults: &mut Vec<Fault>,
+) {
+    for (_, path) in invalid {
+        names.add_secondary(path.clone());
+    }
+    if !names.has_path("/") && has_pages_folder {
+        faults.push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
+    }
+    for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {
+        let fault = Fault::warning("pages/", None, format!("there is no home page in `{}`", language.tag));
+        faults.push(fault.hint(format!("create `pages/{}/index.md`", language.tag)));
+    }
+}
+
+fn register_paths(
+    names: &mut PathRegistry,
+    documents: &[Document],
+    verbatim: &[(String, Blob)],
+    assets: &[Asset],
+    faults: &mut Vec<Fault>,
+) {
+    for (name, _) in verbatim {
+        let place = format!("static/{name}");
+        names.claim_static(&format!("/{name}"), &place, faults);
+        if let Some(folder) = name.strip_suffix("index.html").filter(|folder| !folder.is_empty()) {
+            names.claim(&format!("/{folder}"), &place, None, faults);
+            names.add_secondary(format!("/{}", folder.trim_end_matches('/')));
+        }
+    }
+    for asset in assets {
+        names.claim(&asset.path, asset.path.trim_start_matches('/'), None, faults);
+    }
+    for document in documents {
+        claim_document(names, document, faults);
+    }
+    for document in documents {
+        let mut own = HashSet::default();
+        for alias in &document.front_matter.aliases {
+            let alias = path::resolve_relative("/", alias);
+            if alias.trim_end_matches('/') == document.path.trim_end_matches('/')
+                || !own.insert(alias.clone())
+            {
+                continue;
+            }
+            names.claim(&alias, document.place(), document.line("aliases"), faults);
+            names.add_secondary(alias.trim_end_matches('/').to_owned());
+        }
+    }
+}
+
+fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Vec<Fault>) {
+    let line = document.line("slug");
+    if names.claim(&document.path, document.place(), line, faults) {
+        names.claim(&path::twin_path(&document.path), document.place(), line, faults);
+    }
+    path::markdown_paths(&document.path)
+        .into_iter()
+        .chain(path::redirect_paths(&document.path))
+        .for_each(|name| names.add_secondary(name));
+}
+
+/// The 404 page of each language, and the pages behind links that confirm addresses.
+fn take_pages_without_url(
+    documents: &mut Vec<Document>,
+    languages: &[Language],
+    options: &PagesOptions,
+) -> Vec<Document> {
+    let mut pages = take_not_found_pages(documents, languages);
+    if options.confirms_waitlist {
+        pages.extend(confirm_documents(languages));
+    }
+    pages
+}
+
+/// Removes the operator's `pages/404.md` and its translations from the documents and returns them. Generates
+/// the 404 pages of other languages.
+fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -> Vec<Document> {
+    let mut take = |(index, language): (usize, &Language)| {
+        let path = format!("{}/404/", language.prefix);
+        let Some(at) = documents.iter().position(|document| document.path == path) else {
+            let word = |name| language.words.get(name);
+            let (title, description) = (word("not_found_title"), word("not_found_description"));
+            let kind = PageKind::NotFound;
+            return Document::new_generated(index, &path, kind, title, description, Date::default());
+        };
+        Document { kind: PageKind::NotFound, language: index, ..documents.remove(at) }
+    };
+    languages.iter().enumerate().map(&mut take).collect()
+}
+
+/// The resources that each language has in its own folder.
+const TRANSLATED_RESOURCES: [&str; 3] = ["/llms.txt", "/llms-full.txt", "/blog/rss.xml"];
+
+/// Resolves the links in a document's front matter. Returns their targets with line numbers.
+fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(LinkTarget, Option<usize>)> {
+    let mut links = Vec::new();
+    let (cta, highlights, image) =
+        (document.line("cta"), document.line("highlights"), document.line("image"));
+    let place = LinkOrigin { file: &document.file, path: &document.path };
+    let matter = &mut document.front_matter;
+    let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
+    let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
+    for (href, line) in buttons.chain(cards) {
+        let resolved = catalog.resolve(place, href);
+        *href = resolved.href;
+        links.extend(resolved.target.map(|target| (target, line)));
+    }
+    if let Some(written) = &matter.image {
+        let resolved = catalog.resolve(place, written);
+        let known = resolved.target.as_ref().and_then(|target| catalog.images.get(&target.path));
+        document.image_size = known.map(|image| image.size);
+        document.image = Some(match resolved.target {
+            Some(_) => format!("{}{}", catalog.base_url, resolved.href),
+            None => resolved.absolute,
+        });
+        links.extend(resolved.target.map(|target| (target, image)));
+    }
+    links
+}
