@@ -137,21 +137,21 @@ impl SearchCache {
             (IndexedPage::new(document, &text, words), text)
         });
 
-        let mut changes: WordMap<i32> = WordMap::default();
+        let mut differences: WordMap<i32> = WordMap::default();
         for word in gone.iter().flat_map(|page| &page.words) {
-            *changes.entry(*word).or_default() -= 1;
+            *differences.entry(*word).or_default() -= 1;
         }
         for word in new.iter().flat_map(|(page, _)| &page.words) {
-            *changes.entry(*word).or_default() += 1;
+            *differences.entry(*word).or_default() += 1;
         }
-        for word in changes.keys() {
+        for word in differences.keys() {
             self.frequencies.entry(*word).or_default();
         }
         let mut changed = WordSet::default();
         self.frequencies.retain(|word, frequency| {
             // Whether a word is common depends on the number of pages, too.
             let before = Some(*frequency).filter(|frequency| !is_common(*frequency, count));
-            *frequency = frequency.saturating_add_signed(changes.get(word).copied().unwrap_or_default());
+            *frequency = frequency.saturating_add_signed(differences.get(word).copied().unwrap_or_default());
             let after = Some(*frequency).filter(|frequency| !is_common(*frequency, documents.len()));
             if before != after {
                 changed.insert(*word);
@@ -201,9 +201,7 @@ impl SearchCache {
                 }
             }
             self.write_entries(level, detail, &chunks, documents, texts);
-            let entries: Vec<Arc<str>> =
-                self.pages.iter().filter_map(|page| page.entry(level)).cloned().collect();
-            let index = format!("[{}]", entries.join(","));
+            let index = join_entries(self.pages.iter().filter_map(|page| page.entry(level)).map(Arc::as_ref));
             if index.len() > limit {
                 let (length, size) = self.measure(level, &chunks, &mut measured);
                 if size > limit {
@@ -283,8 +281,8 @@ impl SearchCache {
     }
 }
 
-/// The pages before, in the order of the documents: `None` if a document is new or has changed. Also returns
-/// the other pages before.
+/// Moves the unchanged pages of the last load into the order of the documents, with `None` for documents that
+/// are new or have changed. Also returns the pages that are left.
 fn reuse_pages(
     before: Vec<IndexedPage>,
     documents: &[SearchDocument<'_>],
@@ -340,11 +338,25 @@ fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     let mut titles: Vec<String> = documents.iter().map(write_title).collect();
     loop {
         titles.truncate(titles.len() / 2);
-        let index = format!("[{}]", titles.join(","));
+        let index = join_entries(titles.iter().map(String::as_str));
         if titles.is_empty() || index.len() <= limit || compressed_size(&index) <= limit {
             return index;
         }
     }
+}
+
+fn join_entries<'a>(entries: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut index = String::with_capacity(2 + entries.clone().map(|entry| entry.len() + 1).sum::<usize>());
+    index.push('[');
+    for entry in entries {
+        index.push_str(entry);
+        index.push(',');
+    }
+    if index.ends_with(',') {
+        index.pop();
+    }
+    index.push(']');
+    index
 }
 
 /// The size after compression with gzip.

@@ -40,18 +40,14 @@ impl Hasher for WordHasher {
     }
 }
 
-/// The value of [`LOWER_CASE`] for bytes that end an ASCII word.
-const NO_LETTER: u8 = 0;
-/// The value of [`LOWER_CASE`] for parts of other characters.
-const NOT_ASCII: u8 = 0xff;
-
-/// ASCII letters and digits in lower case, by byte.
+/// ASCII letters and digits in lower case, by byte. Zero for other bytes.
 const LOWER_CASE: [u8; 256] = {
-    let mut table = [NOT_ASCII; 256];
-    let mut byte = 0;
+    let mut table = [0; 256];
+    let mut byte = 0_u8;
     while byte < 0x80 {
-        let letter = byte as u8;
-        table[byte] = if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { NO_LETTER };
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
         byte += 1;
     }
     table
@@ -62,38 +58,43 @@ const LOWER_CASE: [u8; 256] = {
 /// into words here.
 pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    let (mut start, mut hash) = (0, EMPTY);
+    let mut start = 0;
     let mut after_space = 0;
     loop {
-        let byte = bytes.get(at).copied();
-        match byte.map_or(NO_LETTER, |byte| LOWER_CASE[usize::from(byte)]) {
-            NO_LETTER => {
-                if LENGTHS.contains(&(at - start)) {
-                    found(hash, &text[start..at]);
-                }
-                let Some(byte) = byte else { return };
-                at += 1;
-                (start, hash) = (at, EMPTY);
-                if byte == b' ' {
-                    after_space = at;
-                }
+        let (length, hash) = read_ascii_word(&bytes[start..]);
+        let end = start + length;
+        let next = bytes.get(end).copied();
+        if next.is_none_or(|byte| byte.is_ascii()) {
+            if LENGTHS.contains(&length) {
+                found(hash, &text[start..end]);
             }
-            NOT_ASCII => {
-                // The lower case of a letter may depend on those around it, up to the next space.
-                let is_end = |pair: &[u8]| pair[0] == b' ' && pair[1].is_ascii();
-                at = bytes[at..].windows(2).position(is_end).map_or(bytes.len(), |length| at + length);
-                for word in words_of(&text[after_space..at].to_lowercase()) {
-                    found(word.bytes().fold(EMPTY, add_to_hash), word);
-                }
-                (start, hash) = (at, EMPTY);
+            let Some(next) = next else { return };
+            start = end + 1;
+            if next == b' ' {
+                after_space = start;
             }
-            letter => {
-                hash = add_to_hash(hash, letter);
-                at += 1;
+        } else {
+            // The lower case of a letter may depend on those around it, up to the next space.
+            let is_end = |pair: &[u8]| pair[0] == b' ' && pair[1].is_ascii();
+            start = bytes[end..].windows(2).position(is_end).map_or(bytes.len(), |length| end + length);
+            for word in words_of(&text[after_space..start].to_lowercase()) {
+                found(word.bytes().fold(EMPTY, add_to_hash), word);
             }
         }
     }
+}
+
+/// The length and the hash of the ASCII letters and digits at the beginning of a text.
+fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
+    let mut hash = EMPTY;
+    for (length, byte) in text.iter().enumerate() {
+        let letter = LOWER_CASE[usize::from(*byte)];
+        if letter == 0 {
+            return (length, hash);
+        }
+        hash = add_to_hash(hash, letter);
+    }
+    (text.len(), hash)
 }
 
 /// The words of a text that may have other characters than ASCII.
