@@ -6,18 +6,21 @@
 //! beginnings of its sections and, in `words`, the rarest of its other words: those that the fewest pages
 //! contain.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+mod entry;
+mod text;
+mod words;
+
+use std::cell::LazyCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blake3::Hash;
-use serde_json::{Value, json};
+use entry::{Detail, write_entry, write_title};
+use text::PageText;
+use words::{WordHash, WordMap, WordSet};
 
-use super::content::Content;
+pub(super) use self::entry::SearchDocument;
 use super::file::{Blob, Effort, encode};
-use super::html::id_attributes;
 use super::language::Language;
 use super::markdown::BodyFacts;
 use super::negotiate::Encoding;
@@ -46,33 +49,15 @@ const MOST_BYTES: usize = 500_000;
 /// factor is not even built.
 const MAX_RATIO: usize = 5;
 
-/// Maximum lengths of titles and descriptions, in bytes.
-const MAX_TITLE: usize = 200;
-const MAX_DESCRIPTION: usize = 300;
-
-/// Lengths in characters of words that are worth keeping when a text is cut.
-const WORD_LENGTHS: std::ops::RangeInclusive<usize> = 3..=24;
-
-/// A page to search.
-#[derive(Debug, Clone)]
-pub(super) struct SearchDocument<'a> {
-    /// Percent-encoded.
-    pub path: Cow<'a, str>,
-    pub title: &'a str,
-    pub description: &'a str,
-    /// The body, without the title.
-    pub content: &'a Content,
-}
-
 /// The index of one language in the last load. The next load reads only the changed pages again, and writes
 /// only their entries and those whose words have become more or less frequent.
 #[derive(Debug, Default)]
 pub(super) struct SearchCache {
     /// In the order of the index.
     pages: Vec<IndexedPage>,
-    frequencies: WordMap<usize>,
-    /// Compressed sizes of parts of the index, by the hash of the part.
-    sizes: HashMap<Hash, usize>,
+    /// The number of pages that contain each word.
+    frequencies: WordMap<u32>,
+    chunks: MeasuredChunks,
     index: Option<Blob>,
 }
 
@@ -89,21 +74,21 @@ struct IndexedPage {
     /// The page's distinct words.
     words: Vec<WordHash>,
     /// The page's entries, each with its level of detail as an index in [`levels_of_detail`].
-    entries: Vec<(usize, String)>,
+    entries: Vec<(usize, Arc<str>)>,
 }
 
+/// The compressed sizes of chunks of the index with their entries, by the level of detail and the first page.
+type MeasuredChunks = HashMap<(usize, usize), (Vec<Arc<str>>, usize)>;
+
 impl IndexedPage {
-    fn new(document: &SearchDocument<'_>, parts: &[TextPart]) -> Self {
-        let text = lower_case_text(parts);
-        let mut seen = WordSet::default();
-        let new = words_of(&text).map(hash_word).filter(|word| seen.insert(*word));
+    fn new(document: &SearchDocument<'_>, text: &PageText, words: Vec<WordHash>) -> Self {
         Self {
             path: document.path.clone().into_owned(),
             title: document.title.to_owned(),
             description: document.description.to_owned(),
             facts: document.content.facts.clone(),
-            length: text_length(parts),
-            words: new.collect(),
+            length: text.length(),
+            words,
             entries: Vec::new(),
         }
     }
@@ -115,45 +100,13 @@ impl IndexedPage {
             && self.description == document.description
     }
 
-    fn entry(&self, level: usize) -> Option<&str> {
-        self.entries.iter().find(|(of, _)| *of == level).map(|(_, entry)| entry.as_str())
+    fn entry(&self, level: usize) -> Option<&Arc<str>> {
+        self.entries.iter().find(|(of, _)| *of == level).map(|(_, entry)| entry)
     }
 }
 
-/// A hash of a word. Two words with the same hash, which are rare, count as one word in [`WordMap`].
-type WordHash = u32;
-
-fn hash_word(word: &str) -> WordHash {
-    // FNV-1a, because the default hasher is slow for short keys.
-    word.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
-
-/// A map by words. Their hashes need no further hashing.
-type WordMap<T> = HashMap<WordHash, T, BuildHasherDefault<WordHasher>>;
-type WordSet = HashSet<WordHash, BuildHasherDefault<WordHasher>>;
-
-#[derive(Debug, Default)]
-struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u32((*byte).into());
-        }
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        // Spread the bits, because the map uses the highest and the lowest ones.
-        self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
-    }
-}
-
-/// The parts of pages that were read in this load.
-type ReadParts = Vec<Option<Vec<TextPart>>>;
+/// The texts of the pages that were read in this load.
+type ReadTexts = Vec<Option<PageText>>;
 
 impl SearchCache {
     /// The index of these documents, in their order.
@@ -167,74 +120,60 @@ impl SearchCache {
         if let Some(index) = self.index.as_ref().filter(|_| are_same) {
             return index.clone();
         }
-        let parts = self.update_pages(documents);
-        let index = Blob::new(self.write_index(documents, &parts, limit));
+        let texts = self.update_pages(documents);
+        let index = Blob::new(self.write_index(documents, &texts, limit));
         let same = self.index.take().filter(|before| before.hash == index.hash);
         self.index.insert(same.unwrap_or(index)).clone()
     }
 
     /// Reads the changed pages, counts their words, and discards the entries that these words may change.
-    fn update_pages(&mut self, documents: &[SearchDocument<'_>]) -> ReadParts {
+    fn update_pages(&mut self, documents: &[SearchDocument<'_>]) -> ReadTexts {
         let count = self.pages.len();
-        let mut gone = Vec::new();
-        let mut known: HashMap<String, IndexedPage> = HashMap::with_capacity(count);
-        for page in self.pages.drain(..) {
-            gone.extend(known.insert(page.path.clone(), page));
-        }
-        let mut same: Vec<Option<IndexedPage>> = Vec::with_capacity(documents.len());
-        for document in documents {
-            let before = known.remove(&*document.path);
-            let (page, changed) = match before {
-                Some(page) if page.has_inputs_of(document) => (Some(page), None),
-                changed => (None, changed),
-            };
-            same.push(page);
-            gone.extend(changed);
-        }
-        gone.extend(known.into_values());
-        let numbers: Vec<usize> = (0..documents.len()).filter(|number| same[*number].is_none()).collect();
+        let (mut pages, gone) = reuse_pages(std::mem::take(&mut self.pages), documents);
+        let numbers: Vec<usize> = (0..documents.len()).filter(|number| pages[*number].is_none()).collect();
         let new = in_parallel(&numbers, |number| {
             let document = &documents[*number];
-            let parts = read_parts(&document.content.html);
-            (IndexedPage::new(document, &parts), parts)
+            let (text, words) = PageText::read(&document.content.html);
+            (IndexedPage::new(document, &text, words), text)
         });
 
-        let mut changed: WordMap<usize> = WordMap::default();
+        let mut differences: WordMap<i32> = WordMap::default();
         for word in gone.iter().flat_map(|page| &page.words) {
-            if let Some(frequency) = self.frequencies.get_mut(word) {
-                changed.entry(*word).or_insert(*frequency);
-                *frequency -= 1;
-            }
+            *differences.entry(*word).or_default() -= 1;
         }
         for word in new.iter().flat_map(|(page, _)| &page.words) {
-            let frequency = self.frequencies.entry(*word).or_default();
-            changed.entry(*word).or_insert(*frequency);
-            *frequency += 1;
+            *differences.entry(*word).or_default() += 1;
         }
-        changed.retain(|word, before| self.frequencies.get(word) != Some(before));
+        for word in differences.keys() {
+            self.frequencies.entry(*word).or_default();
+        }
+        let mut changed = WordSet::default();
         self.frequencies.retain(|word, frequency| {
             // Whether a word is common depends on the number of pages, too.
-            if is_common(*frequency, count) != is_common(*frequency, documents.len()) {
-                changed.insert(*word, 0);
+            let before = Some(*frequency).filter(|frequency| !is_common(*frequency, count));
+            *frequency = frequency.saturating_add_signed(differences.get(word).copied().unwrap_or_default());
+            let after = Some(*frequency).filter(|frequency| !is_common(*frequency, documents.len()));
+            if before != after {
+                changed.insert(*word);
             }
             *frequency > 0
         });
-        for page in same.iter_mut().flatten().filter(|page| !page.entries.is_empty()) {
-            if page.words.iter().any(|word| changed.contains_key(word)) {
+        for page in pages.iter_mut().flatten().filter(|_| !changed.is_empty()) {
+            if page.words.iter().any(|word| changed.contains(word)) {
                 page.entries.clear();
             }
         }
-        let mut parts: ReadParts = (0..documents.len()).map(|_| None).collect();
-        for (number, (page, of_page)) in numbers.into_iter().zip(new) {
-            same[number] = Some(page);
-            parts[number] = Some(of_page);
+        let mut texts: ReadTexts = documents.iter().map(|_| None).collect();
+        for (number, (page, text)) in numbers.into_iter().zip(new) {
+            pages[number] = Some(page);
+            texts[number] = Some(text);
         }
-        self.pages = same.into_iter().flatten().collect();
-        parts
+        self.pages = pages.into_iter().flatten().collect();
+        texts
     }
 
     /// Writes the index as JSON. If titles alone exceed the limit, leaves out the last pages.
-    fn write_index(&mut self, documents: &[SearchDocument<'_>], parts: &ReadParts, limit: usize) -> String {
+    fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)
             .map(|start| start..documents.len().min(start + CHUNK_PAGES))
@@ -252,7 +191,7 @@ impl SearchCache {
             }
             tried.push(level);
             if chunks.len() > 2 * SAMPLE_DISTANCE {
-                self.write_entries(level, detail, &samples, documents, parts);
+                self.write_entries(level, detail, &samples, documents, texts);
                 let (length, size) = self.measure(level, &samples, &mut measured);
                 let estimate = size * chunks.len() / samples.len();
                 // The sample may compress less well than the rest.
@@ -261,9 +200,8 @@ impl SearchCache {
                     continue;
                 }
             }
-            self.write_entries(level, detail, &chunks, documents, parts);
-            let entries: Vec<&str> = self.pages.iter().filter_map(|page| page.entry(level)).collect();
-            let index = format!("[{}]", entries.join(","));
+            self.write_entries(level, detail, &chunks, documents, texts);
+            let index = join_entries(self.pages.iter().filter_map(|page| page.entry(level)).map(Arc::as_ref));
             if index.len() > limit {
                 let (length, size) = self.measure(level, &chunks, &mut measured);
                 if size > limit {
@@ -274,7 +212,7 @@ impl SearchCache {
             found = Some(index);
             break;
         }
-        self.sizes = measured;
+        self.chunks = measured;
         self.pages.iter_mut().for_each(|page| page.entries.retain(|(level, _)| tried.contains(level)));
         found.unwrap_or_else(|| write_titles(documents, limit))
     }
@@ -286,14 +224,17 @@ impl SearchCache {
         detail: Detail,
         chunks: &[Range<usize>],
         documents: &[SearchDocument<'_>],
-        parts: &ReadParts,
+        texts: &ReadTexts,
     ) {
         let missing = chunks.iter().cloned().flatten();
         let missing: Vec<usize> = missing.filter(|page| self.pages[*page].entry(level).is_none()).collect();
         let entries = in_parallel(&missing, |number| {
-            let read = || Cow::Owned(read_parts(&documents[*number].content.html));
-            let parts = parts[*number].as_deref().map_or_else(read, Cow::Borrowed);
-            self.write_entry(&documents[*number], &parts, detail)
+            let (document, page) = (&documents[*number], &self.pages[*number]);
+            let write = |text: &PageText| {
+                let words = if detail.cuts(text) { self.rare_words(page, text) } else { Vec::new() };
+                Arc::from(write_entry(document, text, detail, &words))
+            };
+            texts[*number].as_ref().map_or_else(|| write(&PageText::read(&document.content.html).0), write)
         });
         for (number, entry) in missing.into_iter().zip(entries) {
             self.pages[number].entries.push((level, entry));
@@ -305,45 +246,68 @@ impl SearchCache {
         &self,
         level: usize,
         chunks: &[Range<usize>],
-        measured: &mut HashMap<Hash, usize>,
+        measured: &mut MeasuredChunks,
     ) -> (usize, usize) {
         let sizes = in_parallel(chunks, |chunk| {
             let pages = self.pages[chunk.clone()].iter();
-            let text = pages.filter_map(|page| page.entry(level)).collect::<Vec<_>>().join(",");
-            let hash = blake3::hash(text.as_bytes());
-            let known = measured.get(&hash).or_else(|| self.sizes.get(&hash)).copied();
-            (hash, text.len(), known.unwrap_or_else(|| compressed_size(&text)))
+            let entries: Vec<Arc<str>> = pages.filter_map(|page| page.entry(level)).cloned().collect();
+            let key = (level, chunk.start);
+            let known = measured.get(&key).or_else(|| self.chunks.get(&key));
+            let size = match known.filter(|(known, _)| *known == entries) {
+                Some((_, size)) => *size,
+                None => compressed_size(&entries.join(",")),
+            };
+            (key, (entries, size))
         });
-        measured.extend(sizes.iter().map(|(hash, _, size)| (*hash, *size)));
-        sizes.iter().fold((0, 0), |sum, (_, length, size)| (sum.0 + length, sum.1 + size))
+        let mut sum = (0, 0);
+        for (key, (entries, size)) in sizes {
+            sum.0 += entries.iter().map(|entry| entry.len() + 1).sum::<usize>() - 1;
+            sum.1 += size;
+            measured.insert(key, (entries, size));
+        }
+        sum
     }
 
-    /// A page's entry in the index, as JSON.
-    fn write_entry(&self, document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail) -> String {
-        let is_cut = text_length(parts) > detail.text || parts.len() > detail.sections;
-        if !is_cut {
-            return entry(document, parts, detail, &[]).to_string();
-        }
-        let text = lower_case_text(parts);
-        let mut seen = WordSet::default();
-        let mut rare: Vec<(usize, &str)> = Vec::new();
-        for word in words_of(&text) {
-            let hash = hash_word(word);
-            let frequency = self.frequencies.get(&hash).copied().unwrap_or_default();
-            if seen.insert(hash) && !is_common(frequency, self.pages.len()) {
-                rare.push((frequency, word));
-            }
-        }
+    /// The words of a page without common ones, those on the fewest pages first.
+    fn rare_words<'a>(&self, page: &IndexedPage, text: &'a PageText) -> Vec<(WordHash, &'a str)> {
+        let words = page.words.iter().copied().zip(text.words.split(' '));
+        let words =
+            words.map(|(hash, word)| (self.frequencies.get(&hash).copied().unwrap_or_default(), hash, word));
+        let mut rare: Vec<_> =
+            words.filter(|(frequency, ..)| !is_common(*frequency, self.pages.len())).collect();
         // Stable, so that words of the same frequency stay in their order.
-        rare.sort_by_key(|(frequency, _)| *frequency);
-        let words: Vec<&str> = rare.into_iter().map(|(_, word)| word).collect();
-        entry(document, parts, detail, &words).to_string()
+        rare.sort_by_key(|(frequency, ..)| *frequency);
+        rare.into_iter().map(|(_, hash, word)| (hash, word)).collect()
     }
 }
 
+/// Moves the unchanged pages of the last load into the order of the documents, with `None` for documents that
+/// are new or have changed. Also returns the pages that are left.
+fn reuse_pages(
+    before: Vec<IndexedPage>,
+    documents: &[SearchDocument<'_>],
+) -> (Vec<Option<IndexedPage>>, Vec<IndexedPage>) {
+    let numbers = LazyCell::new(|| {
+        let paths = before.iter().enumerate().map(|(number, page)| (page.path.as_str(), number));
+        paths.collect::<HashMap<_, _>>()
+    });
+    let mut next = 0;
+    let find = |document: &SearchDocument<'_>| {
+        // Most pages follow the same page as before.
+        let is_next = before.get(next).is_some_and(|page| page.path == document.path);
+        let number = if is_next { next } else { *numbers.get(&*document.path)? };
+        next = number + 1;
+        before[number].has_inputs_of(document).then_some(number)
+    };
+    let found: Vec<Option<usize>> = documents.iter().map(find).collect();
+    let mut before: Vec<Option<IndexedPage>> = before.into_iter().map(Some).collect();
+    let pages = found.into_iter().map(|number| before[number?].take()).collect();
+    (pages, before.into_iter().flatten().collect())
+}
+
 /// Whether more than half of a site's pages contain a word. The index leaves out such words of long pages.
-fn is_common(frequency: usize, pages: usize) -> bool {
-    frequency * 2 > pages
+fn is_common(frequency: u32, pages: usize) -> bool {
+    frequency as usize * 2 > pages
 }
 
 /// The compressed size of an index is the sum of the sizes of chunks of this many pages, so that a reload
@@ -356,16 +320,6 @@ const SAMPLE_DISTANCE: usize = 4;
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
 fn max_bytes(pages: usize) -> usize {
     pages.saturating_mul(BYTES_PER_PAGE).clamp(MAX_BYTES, MOST_BYTES)
-}
-
-/// The parts of each page that an index contains.
-#[derive(Debug, Clone, Copy)]
-struct Detail {
-    /// Maximum length of a page's text in bytes.
-    text: usize,
-    /// Maximum number of sections.
-    sections: usize,
-    has_description: bool,
 }
 
 /// Levels of detail, in descending order. The first one whose index is small enough is used.
@@ -381,16 +335,28 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
 
 /// An index of titles alone, without the last pages if it would exceed the limit.
 fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
-    let title =
-        |document: &SearchDocument<'_>| json!([document.path, cut(document.title, MAX_TITLE), "", [], ""]);
-    let mut titles: Vec<Value> = documents.iter().map(title).collect();
+    let mut titles: Vec<String> = documents.iter().map(write_title).collect();
     loop {
         titles.truncate(titles.len() / 2);
-        let index = json!(titles).to_string();
+        let index = join_entries(titles.iter().map(String::as_str));
         if titles.is_empty() || index.len() <= limit || compressed_size(&index) <= limit {
             return index;
         }
     }
+}
+
+fn join_entries<'a>(entries: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut index = String::with_capacity(2 + entries.clone().map(|entry| entry.len() + 1).sum::<usize>());
+    index.push('[');
+    for entry in entries {
+        index.push_str(entry);
+        index.push(',');
+    }
+    if index.ends_with(',') {
+        index.pop();
+    }
+    index.push(']');
+    index
 }
 
 /// The size after compression with gzip.
@@ -398,246 +364,14 @@ fn compressed_size(text: &str) -> usize {
     encode(Encoding::Gzip, text.as_bytes(), Effort::Quick).map_or(text.len(), |bytes| bytes.len())
 }
 
-/// A part of a page: a heading and the text up to the next heading.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct TextPart {
-    anchor: String,
-    heading: String,
-    text: String,
-}
-
-fn text_length(parts: &[TextPart]) -> usize {
-    parts.iter().map(|part| part.text.len()).sum()
-}
-
-/// A page's entry in the index. `words` has the page's words, those on the fewest pages first.
-fn entry(document: &SearchDocument<'_>, parts: &[TextPart], detail: Detail, words: &[&str]) -> Value {
-    let is_cut = text_length(parts) > detail.text || parts.len() > detail.sections;
-    let of_words = if is_cut { detail.text / 2 } else { 0 };
-    let mut left = detail.text - of_words;
-    let shown = &parts[..parts.len().min(detail.sections)];
-    let kept = shown.iter().enumerate().map(|(index, part)| {
-        let text = if is_cut { cut(&part.text, left / (shown.len() - index)) } else { &part.text };
-        left -= if is_cut { text.len() } else { 0 };
-        (part, text)
-    });
-    let kept: Vec<(&TextPart, &str)> = kept.collect();
-    let words = if is_cut { other_words(&kept, words, of_words) } else { String::new() };
-    let sections: Vec<Value> = kept
-        .iter()
-        .filter(|(section, text)| !section.heading.is_empty() || !text.is_empty())
-        .map(|(section, text)| json!([section.anchor, cut(&section.heading, MAX_TITLE), text]))
-        .collect();
-    let description = if detail.has_description { cut(document.description, MAX_DESCRIPTION) } else { "" };
-    json!([document.path, cut(document.title, MAX_TITLE), description, sections, words])
-}
-
-/// The beginning of `text` with at most `length` bytes, without a partial word at the end.
-fn cut(text: &str, length: usize) -> &str {
-    let part = &text[..text.floor_char_boundary(length)];
-    if part.len() == text.len() {
-        return part;
-    }
-    // Languages without spaces have no word boundaries to look for.
-    match part.rfind(' ') {
-        Some(end) if end >= part.len() / 2 => &part[..end],
-        _ => part,
-    }
-}
-
-/// The first of those `words` that the kept texts do not contain, with a total length of at most `length`
-/// bytes.
-fn other_words(kept: &[(&TextPart, &str)], words: &[&str], length: usize) -> String {
-    let shown = kept.iter().map(|(_, text)| *text).collect::<Vec<_>>().join(" ").to_lowercase();
-    let known: HashSet<&str> = words_of(&shown).collect();
-    let mut text = String::new();
-    for word in words.iter().filter(|word| !known.contains(**word)) {
-        if text.len() + word.len() + 1 > length {
-            break;
-        }
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.push_str(word);
-    }
-    text
-}
-
-fn lower_case_text(parts: &[TextPart]) -> String {
-    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
-    texts.join(" ").to_lowercase()
-}
-
-/// The words of a text. Leaves out text in languages without spaces, which cannot be split into words here.
-fn words_of(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| {
-        let is_ascii = word.is_ascii();
-        let length = if is_ascii { word.len() } else { word.chars().count() };
-        WORD_LENGTHS.contains(&length) && (is_ascii || !word.chars().any(is_unspaced))
-    })
-}
-
-/// Whether a character belongs to a script without spaces: Thai, Lao, Burmese, Khmer, Japanese and Chinese.
-fn is_unspaced(c: char) -> bool {
-    let thai_and_lao = '\u{e00}'..='\u{eff}';
-    let kana = '\u{3040}'..='\u{30ff}';
-    let han = ['\u{3400}'..='\u{9fff}', '\u{20000}'..='\u{3ffff}'];
-    let burmese_and_khmer = ['\u{1000}'..='\u{109f}', '\u{1780}'..='\u{17ff}'];
-    [thai_and_lao, kana].iter().chain(&han).chain(&burmese_and_khmer).any(|script| script.contains(&c))
-}
-
-/// Elements whose content is not text.
-const HIDDEN: [&str; 5] = ["script", "style", "template", "svg", "math"];
-
-/// Elements that do not separate words.
-#[rustfmt::skip]
-const INLINE: [&str; 20] = [
-    "a", "abbr", "b", "bdi", "cite", "code", "del", "em", "i", "ins", "kbd", "mark", "q", "s", "small", "span",
-    "strong", "sub", "u", "wbr",
-];
-
-/// Divides HTML into sections at headings of levels 1 to 4 that have an anchor, and removes the markup.
-fn read_parts(html: &str) -> Vec<TextPart> {
-    let mut sections = vec![TextPart::default()];
-    let mut is_heading = false;
-    let mut rest = html;
-    while let Some((text, tail)) = rest.split_once('<') {
-        push_text(&mut sections, is_heading, text);
-        if let Some(comment) = tail.strip_prefix("!--") {
-            rest = comment.split_once("-->").map_or("", |(_, after)| after);
-            continue;
-        }
-        if !tail.trim_start_matches('/').starts_with(|c: char| c.is_ascii_alphabetic()) {
-            push_text(&mut sections, is_heading, "<");
-            rest = tail;
-            continue;
-        }
-        let (tag, after) = tail.split_at(tag_length(tail));
-        rest = after;
-        let name = tag.trim_start_matches('/');
-        let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len())];
-        let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-        let is_end = tag.starts_with('/');
-        if !is_end && !tag.ends_with("/>") && is_one_of(&HIDDEN) {
-            let is_end = |at: &usize| {
-                rest[at + 2..].get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
-            };
-            let end = rest.match_indices("</").map(|(at, _)| at).find(is_end);
-            rest = end.map_or("", |at| &rest[at..]);
-            continue;
-        }
-        if is_one_of(&["h1", "h2", "h3", "h4"]) {
-            is_heading = false;
-            let opening = format!("<{tag}");
-            if let Some(anchor) = id_attributes(&opening).next().filter(|_| !is_end) {
-                let anchor = decode_references(anchor).into_owned();
-                sections.push(TextPart { anchor, ..TextPart::default() });
-                is_heading = true;
-            }
-        }
-        if !is_one_of(&INLINE) {
-            push_text(&mut sections, is_heading, " ");
-        }
-    }
-    push_text(&mut sections, is_heading, rest);
-    for section in &mut sections {
-        for text in [&mut section.heading, &mut section.text] {
-            text.truncate(text.trim_end().len());
-            text.shrink_to_fit();
-        }
-    }
-    sections.retain(|section| *section != TextPart::default());
-    sections
-}
-
-/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag.
-fn tag_length(tag: &str) -> usize {
-    let mut quote = None;
-    for (at, byte) in tag.bytes().enumerate() {
-        match (byte, quote) {
-            (b'"' | b'\'', None) => quote = Some(byte),
-            (b'>', None) => return at + 1,
-            (byte, Some(open)) if byte == open => quote = None,
-            _ => {}
-        }
-    }
-    tag.len()
-}
-
-/// Appends text to the heading or text of the last section. Replaces runs of whitespace with a space.
-fn push_text(sections: &mut [TextPart], is_heading: bool, text: &str) {
-    let Some(section) = sections.last_mut() else { return };
-    let target = if is_heading { &mut section.heading } else { &mut section.text };
-    let text = decode_references(text);
-    let needs_space = |target: &str| !target.is_empty() && !target.ends_with(' ');
-    let mut is_apart = text.starts_with(char::is_whitespace);
-    let mut push = |run: &str| {
-        if is_apart && needs_space(target) {
-            target.push(' ');
-        }
-        is_apart = true;
-        target.push_str(run);
-    };
-    for line in text.split('\n') {
-        let line = line.trim();
-        let is_control = |byte| matches!(byte, b'\t'..=b'\r');
-        // Copy lines as a whole if they have only single spaces, as most have.
-        if line.is_ascii() && !line.contains("  ") && !line.bytes().any(is_control) {
-            if !line.is_empty() {
-                push(line);
-            }
-        } else {
-            line.split_whitespace().for_each(&mut push);
-        }
-    }
-    if text.ends_with(char::is_whitespace) && needs_space(target) {
-        target.push(' ');
-    }
-}
-
-/// Decodes numeric character references and the named ones that Markdown renderers write.
-fn decode_references(text: &str) -> Cow<'_, str> {
-    if !text.contains('&') {
-        return Cow::Borrowed(text);
-    }
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        decoded.push_str(before);
-        // The longest reference that is decoded is `#x10FFFF`.
-        let reference = after.find(';').filter(|end| *end <= 8).map(|end| (&after[..end], &after[end + 1..]));
-        let c = reference.and_then(|(name, _)| match name {
-            "amp" => Some('&'),
-            "lt" => Some('<'),
-            "gt" => Some('>'),
-            "quot" => Some('"'),
-            "apos" => Some('\''),
-            "nbsp" => Some(' '),
-            _ => {
-                let number = name.strip_prefix('#')?;
-                let hex = number.strip_prefix(['x', 'X']);
-                let code =
-                    hex.map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())?;
-                char::from_u32(code)
-            }
-        });
-        if let (Some(c), Some((_, tail))) = (c, reference) {
-            decoded.push(c);
-            rest = tail;
-        } else {
-            decoded.push('&');
-            rest = after;
-        }
-    }
-    decoded.push_str(rest);
-    Cow::Owned(decoded)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
+    use super::entry::MAX_TITLE;
     use super::*;
+    use crate::pages::content::Content;
     use crate::pages::markdown::RenderedBody;
 
     fn content(html: &str) -> Content {
@@ -655,27 +389,6 @@ mod tests {
 
     fn parse(index: &str) -> Vec<Value> {
         serde_json::from_str(index).expect("JSON")
-    }
-
-    #[test]
-    fn a_page_is_divided_at_its_headings() {
-        let html = "<p>One <b>tw</b>o &amp; &lt;three&gt;</p><!-- no --><h2 id=\"a&amp;b\"><a class=\"anchor\" \
-                    href=\"#a\" title=\"x > y\"></a>A <code>b</code></h2><p>Four</p><p>five &#252; &unknown; a < b</p>\
-                    <script>no()</script><h5 id=\"no\">six</h5><h3>No id</h3><h2 id=\"c\">C</h2>";
-        let section = |anchor: &str, heading: &str, text: &str| TextPart {
-            anchor: anchor.into(),
-            heading: heading.into(),
-            text: text.into(),
-        };
-        let expected = [
-            section("", "", "One two & <three>"),
-            section("a&b", "A b", "Four five ü &unknown; a < b six No id"),
-            section("c", "C", ""),
-        ];
-        assert_eq!(read_parts(html), expected);
-        for broken in ["<", "<a", "<!-- x", "<script>x", "<h2 id=\"a", "</", "&#x110000;&#;&"] {
-            read_parts(broken);
-        }
     }
 
     #[test]
@@ -756,19 +469,6 @@ mod tests {
         let pages = parse(&index);
         assert!(pages.len() > 1_000 && pages.len() < 9_000, "{}", pages.len());
         assert_eq!(pages[0][1].as_str().map(str::len), Some(MAX_TITLE));
-    }
-
-    #[test]
-    fn texts_without_spaces_are_cut_between_characters() {
-        let html = format!("<p>{}</p>", "検索できる文章".repeat(20));
-        let content = content(&html);
-        let document = page("/a/", "A", &content);
-        let sections = read_parts(&html);
-        let detail = Detail { text: 100, sections: 5, has_description: true };
-        let cut = entry(&document, &sections, detail, &[]);
-        let text = cut[3][0][2].as_str().expect("text");
-        assert!(text.len() > 40 && text.len() <= 50 && html.contains(text), "{text}");
-        assert_eq!(cut[4], "");
     }
 
     #[test]
