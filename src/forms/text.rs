@@ -29,16 +29,21 @@ fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
 /// Escapes text for HTML elements and quoted attribute values.
 pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
+    let mut copied = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let reference = match byte {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => continue,
+        };
+        escaped.push_str(&text[copied..at]);
+        escaped.push_str(reference);
+        copied = at + 1;
     }
+    escaped.push_str(&text[copied..]);
     escaped
 }
 

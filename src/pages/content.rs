@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use bytes::Bytes;
+use memchr::memmem;
 
 use super::document::Document;
 use super::hash::HashMap;
@@ -24,7 +25,7 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Always valid UTF-8: created from a `String`, or cut out of one at character boundaries.
+        // Always valid UTF-8: created from a `String`, or an equal slice of a page.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -33,9 +34,9 @@ impl Deref for Text {
 ///
 /// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so the time
 /// stays linear even if a page repeats the beginning of `part` many times.
-fn find_part(whole: &str, part: &str, from: usize) -> Option<usize> {
-    let beginning = &part[..part.floor_char_boundary(64)];
-    let candidates = whole.get(from..)?.match_indices(beginning).map(|(at, _)| from + at);
+fn find_part(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
+    let beginning = &part[..part.len().min(64)];
+    let candidates = memmem::find_iter(whole.get(from..)?, beginning).map(|at| from + at);
     candidates.take(1_000).find(|at| whole[*at..].starts_with(part))
 }
 
@@ -56,7 +57,7 @@ impl From<RenderedBody> for Content {
         markdown.shrink_to_fit();
         let mut end = 0;
         let positions = blocks.into_iter().filter_map(|(hash, block)| {
-            let start = find_part(&html, &block, end)?;
+            let start = find_part(html.as_bytes(), block.as_bytes(), end)?;
             end = start + block.len();
             Some((hash, start..end))
         });
@@ -89,8 +90,8 @@ impl Content {
     /// once.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let slice = |text: &Text, whole: &Bytes| {
-            let at = std::str::from_utf8(whole).ok().and_then(|whole| find_part(whole, text, 0));
-            at.map_or_else(|| text.clone(), |at| Text(whole.slice(at..at + text.len())))
+            let at = find_part(whole, &text.0, 0);
+            at.map_or_else(|| text.clone(), |at| Text(whole.slice(at..at + text.0.len())))
         };
         Self { html: slice(&self.html, html), markdown: slice(&self.markdown, markdown), ..self.clone() }
     }

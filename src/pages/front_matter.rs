@@ -119,7 +119,8 @@ const KEYS: &[&str] = &[
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
-    let mut reader = FrontMatterReader { place, source, table, faults };
+    let lines = source.lines().map(|line| line.trim_start_matches(['"', '\'', '[']));
+    let mut reader = FrontMatterReader { place, lines: lines.collect(), table, faults };
     let front_matter = reader.read_front_matter()?;
     let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
     let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
@@ -201,7 +202,8 @@ fn toml_to_json(value: toml::Value) -> Value {
 
 struct FrontMatterReader<'a> {
     place: &'a str,
-    source: &'a str,
+    /// The lines of the source, without the quotes and brackets before a key.
+    lines: Vec<&'a str>,
     table: Map<String, Value>,
     faults: &'a mut Vec<Fault>,
 }
@@ -404,8 +406,7 @@ impl FrontMatterReader<'_> {
 
     /// The line of the file that sets `key`.
     fn line(&self, key: &str) -> Option<usize> {
-        let at = self.source.lines().position(|line| {
-            let line = line.trim_start_matches(['"', '\'', '[']);
+        let at = self.lines.iter().position(|line| {
             line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
                 && line[key.len()..]
                     .trim_start_matches(['"', '\''])

@@ -81,7 +81,7 @@ impl Highlighter {
                 let ThemeVariant::Single(style) = &token.style else { continue };
                 let text = escape_html(&token.text);
                 match token_kind(&style.foreground.as_hex()).filter(|_| !token.text.trim().is_empty()) {
-                    Some(kind) => html.push_str(&format!("<span class=\"c-{kind}\">{text}</span>")),
+                    Some(kind) => html.extend(["<span class=\"c-", kind, "\">", &text, "</span>"]),
                     None => html.push_str(&text),
                 }
             }

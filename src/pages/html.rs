@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr;
+
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
 /// Replaces the links in attributes. `replace` receives each link and the byte offset of the attribute's
@@ -74,7 +76,7 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
         loop {
             let rest = &html[at..];
             if !in_tag {
-                at += rest.find('<')?;
+                at += memchr(b'<', rest.as_bytes())?;
                 let tag = &html[at..];
                 if let Some(comment) = tag.strip_prefix("<!--") {
                     at += 4 + comment.find("-->")?;
@@ -102,8 +104,8 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
             let Some(value) = after.strip_prefix('=') else { continue };
             let value = value.trim_start();
             let start = html.len() - value.len();
-            let range = if let Some(quote @ ('"' | '\'')) = value.chars().next() {
-                let length = value[1..].find(quote)?;
+            let range = if let Some(quote @ (b'"' | b'\'')) = value.bytes().next() {
+                let length = memchr(quote, &value.as_bytes()[1..])?;
                 at = start + length + 2;
                 start + 1..start + 1 + length
             } else {

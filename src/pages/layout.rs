@@ -10,7 +10,6 @@ use std::sync::Arc;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
-use serde_json::json;
 
 use super::brand::Brand;
 use super::content::{Bodies, Content};
@@ -633,47 +632,81 @@ impl TemplateContext<'_> {
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
         let LanguageData { language, home, .. } = shared.language(document);
         let matter = &document.front_matter;
-        let publisher = json!({ "@type": "Organization", "name": options.operator.name, "url": shared.absolute_url("/") });
-        let mut page = json!({
-            "@type": if document.kind == PageKind::Post { "BlogPosting" } else { "WebPage" },
-            "@id": url,
-            "url": url,
-            "name": matter.title,
-            "inLanguage": language.tag,
-            "dateModified": document.updated.to_string(),
-            "publisher": publisher,
-        });
-        let mut set = |key: &str, value: Option<serde_json::Value>| {
-            if let Some(value) = value {
-                page[key] = value;
+        let is_post = document.kind == PageKind::Post;
+        let publisher = JsonObject::new("Organization")
+            .text("name", options.operator.name.as_str())
+            .text("url", &*shared.absolute_url("/"));
+        let mut page = JsonObject::new(if is_post { "BlogPosting" } else { "WebPage" })
+            .text("@id", url)
+            .text("url", url)
+            .text("name", matter.title.as_str())
+            .text("inLanguage", language.tag.as_str())
+            .text("dateModified", &*document.updated.to_string())
+            .json("publisher", &publisher.finish())
+            .text("description", matter.description.as_deref())
+            .text("datePublished", matter.date.map(|date| date.to_string()).as_deref())
+            .text("image", document.image.as_deref());
+        if is_post {
+            page = page.text("headline", matter.title.as_str());
+            if let Some(author) = &matter.author {
+                page = page.json("author", &JsonObject::new("Person").text("name", author.as_str()).finish());
             }
-        };
-        set("description", matter.description.clone().map(Into::into));
-        set("datePublished", matter.date.map(|date| date.to_string().into()));
-        set("image", document.image.clone().map(Into::into));
-        if document.kind == PageKind::Post {
-            set("headline", Some(matter.title.clone().into()));
-            set("author", matter.author.as_ref().map(|name| json!({ "@type": "Person", "name": name })));
-            set("keywords", (!matter.tags.is_empty()).then(|| matter.tags.join(", ").into()));
+            let tags = (!matter.tags.is_empty()).then(|| matter.tags.join(", "));
+            page = page.text("keywords", tags.as_deref());
         }
-        let mut graph = vec![page];
+        let mut graph = page.finish();
         if !crumbs.is_empty() {
-            let items: Vec<_> = crumbs
-                .iter()
-                .enumerate()
-                .map(|(at, link)| {
-                    json!({ "@type": "ListItem", "position": at + 1, "name": link.title, "item": format!("{}{}", options.base_url, link.path) })
-                })
-                .collect();
-            graph.push(json!({ "@type": "BreadcrumbList", "itemListElement": items }));
+            let items = crumbs.iter().zip(1..).map(|(link, position): (_, usize)| {
+                JsonObject::new("ListItem")
+                    .json("position", &position.to_string())
+                    .text("name", link.title.as_str())
+                    .text("item", &*[&*options.base_url, &link.path].concat())
+                    .finish()
+            });
+            let items = format!("[{}]", items.collect::<Vec<_>>().join(","));
+            graph.push(',');
+            graph.push_str(&JsonObject::new("BreadcrumbList").json("itemListElement", &items).finish());
         }
         if document.kind == PageKind::Home {
-            graph.push(json!({ "@type": "WebSite", "name": language.title, "url": shared.absolute_url(home), "description": language.description }));
+            let site = JsonObject::new("WebSite")
+                .text("name", language.title.as_str())
+                .text("url", &*shared.absolute_url(home))
+                .text("description", language.description.as_str());
+            graph.push(',');
+            graph.push_str(&site.finish());
         }
-        json!({ "@context": "https://schema.org", "@graph": graph })
-            .to_string()
-            .replace("</", "<\\/")
-            .replace("<!--", "<\\u0021--")
+        let json = format!("{{\"@context\":\"https://schema.org\",\"@graph\":[{graph}]}}");
+        if !json.contains('<') {
+            return json;
+        }
+        json.replace("</", "<\\/").replace("<!--", "<\\u0021--")
+    }
+}
+
+/// The text of a JSON object with a schema.org type. Each page has several, and building them as values would
+/// take several times as long.
+struct JsonObject(String);
+
+impl JsonObject {
+    fn new(kind: &str) -> Self {
+        Self(["{\"@type\":\"", kind, "\""].concat())
+    }
+
+    fn json(mut self, key: &str, json: &str) -> Self {
+        self.0.extend([",\"", key, "\":", json]);
+        self
+    }
+
+    /// Adds a member if there is a text.
+    fn text<'a>(self, key: &str, text: impl Into<Option<&'a str>>) -> Self {
+        match text.into() {
+            Some(text) => self.json(key, &serde_json::to_string(text).unwrap_or_default()),
+            None => self,
+        }
+    }
+
+    fn finish(self) -> String {
+        self.0 + "}"
     }
 }
 

@@ -68,14 +68,14 @@ impl LinkCatalog {
         let href = if raw.is_empty() && !tail.starts_with('?') {
             link.to_owned()
         } else {
-            format!("{}{tail}", self.assets.get(&found).map_or(encoded.as_ref(), String::as_str))
+            [self.assets.get(&found).map_or(encoded.as_ref(), String::as_str), tail].concat()
         };
         let fragment = tail.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty());
         let fragment = fragment.map(|fragment| percent_decoded(fragment).into_owned());
         let written = (!raw.is_empty() && raw != found).then(|| link.into());
         ResolvedLink {
             href,
-            absolute: format!("{}{encoded}{tail}", self.base_url),
+            absolute: [&self.base_url, encoded.as_ref(), tail].concat(),
             target: Some(LinkTarget { path: found, fragment, written }),
         }
     }
@@ -118,6 +118,9 @@ fn has_scheme(link: &str) -> bool {
 
 /// Percent-decodes a part of a link. Returns text with invalid escapes unchanged.
 pub(super) fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('%') {
+        return text.into();
+    }
     path::percent_decode(text).map_or(text.into(), Into::into)
 }
 

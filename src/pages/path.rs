@@ -153,6 +153,9 @@ pub fn slug(words: &str) -> String {
 
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
+    if relative.starts_with('/') && is_plain(relative.as_bytes()) {
+        return relative.to_owned();
+    }
     let folder = base.rfind('/').filter(|_| !relative.starts_with('/')).map_or("", |at| &base[..at]);
     let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
     let mut ends_in_folder = false;

@@ -114,10 +114,13 @@ impl Theme {
         // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
         // not find any.
         environment.set_formatter(|output, _, value| {
-            let text =
-                if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
-            let text = if value.is_safe() { text } else { escape_html(&text) };
-            output.write_str(&text).map_err(Error::from)
+            let written = match value.as_str() {
+                Some(text) if value.is_safe() => output.write_str(text),
+                Some(text) => output.write_str(&escape_html(text)),
+                None if value.is_undefined() || value.is_none() => Ok(()),
+                None => output.write_str(&escape_html(&value.to_string())),
+            };
+            written.map_err(Error::from)
         });
         environment.add_function("asset", move |name: String| -> Result<Value, Error> {
             let url = urls.get(name.trim_start_matches('/').trim_start_matches("assets/"));

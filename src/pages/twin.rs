@@ -16,7 +16,7 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let matter = &document.front_matter;
     let mut text = String::with_capacity(body.len() + 1024);
     // A JSON string is also a valid YAML string.
-    let quoted = |value: &str| serde_json::Value::from(value).to_string();
+    let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
     let data = &page.shared.data;
     let language = &page.shared.language(document).language;
     let guide = guide_url(&format!("{}{}", data.options.base_url, language.prefix));
@@ -62,7 +62,9 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     let base = &options.base_url;
     let words = &shared.language(document).language.words;
     let matter = &document.front_matter;
-    let mut text = format!("# {}\n", matter.title);
+    let body = content.markdown.trim();
+    let mut text = String::with_capacity(body.len() + 1024);
+    text.extend(["# ", &matter.title, "\n"]);
     if let Some(description) = &matter.description {
         let _ = write!(text, "\n{description}\n");
     }
@@ -72,12 +74,14 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    let body = content.markdown.trim();
-    let body = if body.is_empty() { String::new() } else { format!("\n{body}\n") };
+    let body = if body.is_empty() { [""; 3] } else { ["\n", body, "\n"] };
     // The same order as in the templates.
     let highlights = highlights_markdown(document, base, url);
     let is_home = document.template_name() == "home";
-    text.extend(if is_home { [highlights, body] } else { [body, highlights] });
+    let (before, after) = if is_home { (&*highlights, "") } else { ("", &*highlights) };
+    text.push_str(before);
+    text.extend(body);
+    text.push_str(after);
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }
