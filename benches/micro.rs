@@ -5,7 +5,6 @@
 
 mod cases;
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use divan::{Bencher, black_box};
@@ -47,7 +46,7 @@ fn render_a_page_of_markdown(bencher: Bencher) {
     let (_, body) = source.trim_start_matches("---").split_once("\n---\n").expect("front matter");
     let (catalog, highlighter) = (LinkCatalog::default(), Highlighter::default());
     let place = LinkOrigin { file: "pages/developers.md", path: "/developers/" };
-    let earlier = HashMap::new();
+    let earlier = markdown::HighlightCache::default();
     bencher.bench_local(|| markdown::render(black_box(body), 1, place, &catalog, &highlighter, &earlier));
 }
 

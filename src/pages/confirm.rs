@@ -1,5 +1,7 @@
 //! The pages behind the links that confirm addresses. They are rendered when the site is loaded.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 use serde_json::Value;
 
@@ -75,8 +77,9 @@ pub(super) fn confirm_documents(languages: &[Language]) -> Vec<Document> {
         let path = format!("{CONFIRM_PATH}{name}/");
         let mut document =
             Document::new_generated(0, &path, PageKind::NotFound, title, description, Date::default());
-        document.front_matter.template = Some("confirm".to_owned());
-        document.front_matter.extra.insert("has_button".to_owned(), Value::Bool(page.has_button()));
+        let matter = Arc::make_mut(&mut document.front_matter);
+        matter.template = Some("confirm".to_owned());
+        matter.extra.insert("has_button".to_owned(), Value::Bool(page.has_button()));
         document
     };
     ConfirmPage::ALL.map(document).into()

@@ -69,7 +69,7 @@ pub(super) struct Document {
     /// home pages and lists of posts: these are translations of each other if their paths are equal without
     /// the language's prefix.
     pub source_key: Option<String>,
-    pub front_matter: FrontMatter,
+    pub front_matter: Arc<FrontMatter>,
     /// The byte offset of the body in the source.
     pub body_at: usize,
     /// The line of the source file on which the body begins.
@@ -125,11 +125,11 @@ impl Document {
         description: &str,
         updated: Date,
     ) -> Self {
-        let front_matter = FrontMatter {
+        let front_matter = Arc::new(FrontMatter {
             title: title.to_owned(),
             description: Some(description.to_owned()).filter(|text| !text.is_empty()),
             ..FrontMatter::default()
-        };
+        });
         Self { path: path.to_owned(), kind, language, front_matter, updated, ..Self::default() }
     }
 }
@@ -293,7 +293,7 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
             language,
             source_key,
             updated: front_matter.updated.or(front_matter.date).unwrap_or(source.changed),
-            front_matter,
+            front_matter: Arc::new(front_matter),
             body_at: text.len() - parsed.body.len(),
             body_line: parsed.body_line,
             lines: Arc::new(parsed.lines),
@@ -460,12 +460,12 @@ fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Docu
             let kind = document.kind.clone();
             let mut other =
                 Document::new_generated(index, &path, kind, &title, &description, document.updated);
-            other.front_matter.unlisted = document.front_matter.unlisted;
+            Arc::make_mut(&mut other.front_matter).unlisted = document.front_matter.unlisted;
             other.unpublished = document.unpublished;
             more.push(Document { list_page: Some(page(number)), ..other });
         }
         document.list_page = Some(page(1));
-        document.front_matter.aliases.push(format!("{}page/1/", document.path));
+        Arc::make_mut(&mut document.front_matter).aliases.push(format!("{}page/1/", document.path));
     }
     documents.append(&mut more);
 }
@@ -477,7 +477,8 @@ fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Faul
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
     for document in documents.iter_mut().filter(is_post) {
         let (place, line) = (document.file.clone(), document.line("tags"));
-        document.front_matter.tags.retain_mut(|tag| {
+        let matter = Arc::make_mut(&mut document.front_matter);
+        matter.tags.retain_mut(|tag| {
             let slug = slug(tag);
             if slug.is_empty() {
                 let message = format!("the tag `{tag}` has no letter or digit that could name its page");
@@ -495,7 +496,7 @@ fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Faul
             alike
         });
         let mut seen = HashSet::default();
-        document.front_matter.tags.retain(|tag| seen.insert(tag.clone()));
+        matter.tags.retain(|tag| seen.insert(tag.clone()));
     }
 }
 

@@ -40,9 +40,9 @@ pub struct ResolvedLink {
 /// A path on this site, with an optional anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
-    pub path: String,
+    pub path: Box<str>,
     /// The anchor, without `#`.
-    pub fragment: Option<String>,
+    pub fragment: Option<Box<str>>,
     /// The link as written, if it does not begin with `path`.
     pub written: Option<Box<str>>,
 }
@@ -71,12 +71,12 @@ impl LinkCatalog {
             [self.assets.get(&found).map_or(encoded.as_ref(), String::as_str), tail].concat()
         };
         let fragment = tail.split_once('#').map(|(_, fragment)| fragment).filter(|text| !text.is_empty());
-        let fragment = fragment.map(|fragment| percent_decoded(fragment).into_owned());
+        let fragment = fragment.map(|fragment| percent_decoded(fragment).into());
         let written = (!raw.is_empty() && raw != found).then(|| link.into());
         ResolvedLink {
             href,
             absolute: [&self.base_url, encoded.as_ref(), tail].concat(),
-            target: Some(LinkTarget { path: found, fragment, written }),
+            target: Some(LinkTarget { path: found.into(), fragment, written }),
         }
     }
 

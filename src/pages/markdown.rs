@@ -50,7 +50,7 @@ pub struct BodyFacts {
 /// rendering the same source gives the same body.
 #[derive(Debug, Default)]
 pub struct LinkLookups {
-    links: Vec<Box<str>>,
+    links: Box<[Box<str>]>,
     results: Option<Hash>,
 }
 
@@ -77,12 +77,12 @@ impl LookupRecorder {
     fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
         if let Some(target) = &resolved.target {
-            for part in [&resolved.href, &resolved.absolute, &target.path] {
+            for part in [&*resolved.href, &resolved.absolute, &target.path] {
                 self.results.extend_from_slice(&part.len().to_le_bytes());
                 self.results.extend_from_slice(part.as_bytes());
             }
             // Record the image's size too: the address of an image in static/ does not depend on its content.
-            if let Some(image) = catalog.images.get(&target.path) {
+            if let Some(image) = catalog.images.get(&*target.path) {
                 self.results.extend_from_slice(format!("{image:?}").as_bytes());
             }
             self.links.push(link.into());
@@ -91,7 +91,7 @@ impl LookupRecorder {
     }
 
     fn finish(self) -> LinkLookups {
-        LinkLookups { links: self.links, results: Some(blake3::hash(&self.results)) }
+        LinkLookups { links: self.links.into(), results: Some(blake3::hash(&self.results)) }
     }
 }
 
@@ -154,6 +154,9 @@ pub fn render(
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);
+    // Facts stay in memory as long as the page.
+    rendered.facts.links.shrink_to_fit();
+    rendered.facts.headings.shrink_to_fit();
     rendered.facts.lookups = std::mem::take(&mut work.consultation).finish();
     rendered.markdown = work.source.apply_edits(std::mem::take(&mut work.edits));
     let headings = AnchoredHeadings(Mutex::new(rendered.facts.headings.clone().into_iter()));
@@ -285,10 +288,10 @@ impl<'a> BodyRenderer<'a, '_> {
         }
         let ResolvedLink { href, absolute, target } =
             self.consultation.look_up(self.catalog, self.place, &image.url);
-        let known = target.as_ref().and_then(|target| self.catalog.images.get(&target.path));
+        let known = target.as_ref().and_then(|target| self.catalog.images.get(&*target.path));
         let is_damaged = target.as_ref().is_some_and(|target| {
             known.is_none()
-                && self.catalog.assets.contains_key(&target.path)
+                && self.catalog.assets.contains_key(&*target.path)
                 && should_have_size(&target.path)
         });
         if is_damaged {

@@ -137,7 +137,7 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
     let mut suggested: HashMap<(&str, &str), Option<String>> = HashMap::default();
     let mut faults = Vec::new();
     for (LinkUse { place, line, target }, problem) in broken.into_iter().flatten() {
-        let path = target.path.as_str();
+        let path = &*target.path;
         match problem {
             BrokenLink::MissingPath => {
                 let (origin, written) = match &target.written {
@@ -210,7 +210,7 @@ fn check_link<'a>(
     names: &PathRegistry,
     anchors: &Anchors<'a>,
 ) -> Option<BrokenLink<'a>> {
-    let path = target.path.as_str();
+    let path = &*target.path;
     let there = anchors.get(path);
     if there.is_none() && (!names.has_path(path) || names.gone.contains(path)) {
         return Some(BrokenLink::MissingPath);

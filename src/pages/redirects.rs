@@ -109,8 +109,8 @@ fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;
     Some(LinkTarget {
-        path: path::decode(path).ok()?.into_owned(),
-        fragment: fragment.map(str::to_owned),
+        path: path::decode(path).ok()?.into(),
+        fragment: fragment.map(Into::into),
         written: None,
     })
 }
@@ -127,7 +127,7 @@ fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRe
         let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
             return false;
         };
-        path = target.path;
+        path = target.path.into();
     }
     true
 }

@@ -205,10 +205,11 @@ fn add_thanks_pages(
         }
         let (title, text) = thanks_texts(language, options);
         let mut document = Document::new_generated(index, &path, PageKind::Page, title, text, updated);
-        document.front_matter.unlisted = true;
+        let matter = Arc::make_mut(&mut document.front_matter);
+        matter.unlisted = true;
         let href =
             Some(language.home()).filter(|home| names.has_path(home)).unwrap_or_else(|| "/".to_owned());
-        document.front_matter.cta = vec![Button { label: language.words.get("home").to_owned(), href }];
+        matter.cta = vec![Button { label: language.words.get("home").to_owned(), href }];
         claim_document(names, &document, faults);
         documents.push(document);
     }
@@ -254,7 +255,7 @@ fn check_documents(
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
             let fault = document.warning_at_key("template", message);
             faults.push(fault.hint("put your own templates into theme/ in the site's folder"));
-            document.front_matter.template = None;
+            Arc::make_mut(&mut document.front_matter).template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
         if !forms.iter().any(|known| known.name == form) {
@@ -406,17 +407,20 @@ fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(
     let (cta, highlights, image) =
         (document.line("cta"), document.line("highlights"), document.line("image"));
     let place = LinkOrigin { file: &document.file, path: &document.path };
-    let matter = &mut document.front_matter;
-    let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
-    let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
-    for (href, line) in buttons.chain(cards) {
-        let resolved = catalog.resolve(place, href);
-        *href = resolved.href;
-        links.extend(resolved.target.map(|target| (target, line)));
+    // Most pages have none of these links, and share their front matter with the parsed source.
+    if !document.front_matter.cta.is_empty() || !document.front_matter.highlights.is_empty() {
+        let matter = Arc::make_mut(&mut document.front_matter);
+        let buttons = matter.cta.iter_mut().map(|button| (&mut button.href, cta));
+        let cards = matter.highlights.iter_mut().filter_map(|card| Some((card.href.as_mut()?, highlights)));
+        for (href, line) in buttons.chain(cards) {
+            let resolved = catalog.resolve(place, href);
+            *href = resolved.href;
+            links.extend(resolved.target.map(|target| (target, line)));
+        }
     }
-    if let Some(written) = &matter.image {
+    if let Some(written) = &document.front_matter.image {
         let resolved = catalog.resolve(place, written);
-        let known = resolved.target.as_ref().and_then(|target| catalog.images.get(&target.path));
+        let known = resolved.target.as_ref().and_then(|target| catalog.images.get(&*target.path));
         document.image_size = known.map(|image| image.size);
         document.image = Some(match resolved.target {
             Some(_) => format!("{}{}", catalog.base_url, resolved.href),
