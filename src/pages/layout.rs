@@ -23,7 +23,6 @@ use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
 use super::search::index_path;
 use super::section::{NavSection, SectionPage, sections};
-use super::structure::{Structure, StructureInputs};
 use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
 use super::words::WordList;
@@ -121,6 +120,18 @@ struct FieldValues<'a> {
     answer: Option<FieldMarkers>,
 }
 
+/// The site's documents, and the options and files that affect all pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LayoutInputs<'a> {
+    pub documents: &'a [Document],
+    pub options: &'a PagesOptions,
+    pub languages: &'a [Language],
+    pub forms: &'a [PageForm],
+    /// The URL of the stylesheet with the operator's additions.
+    pub custom_css: Option<&'a str>,
+    pub brand: &'a Brand,
+}
+
 /// The templates and the data that all pages share.
 #[derive(Debug)]
 pub(super) struct SiteContext {
@@ -136,13 +147,12 @@ pub(super) struct SiteContext {
 impl SiteContext {
     /// Creates the context, or returns `before` if nothing has changed.
     pub fn new(
-        structure: &Structure,
+        inputs: LayoutInputs<'_>,
         templates: Arc<CompiledTheme>,
         has_search: bool,
         before: Option<&Arc<SiteContext>>,
     ) -> Arc<Self> {
-        let StructureInputs { options, languages, forms, .. } = &structure.inputs;
-        let documents = structure.documents();
+        let LayoutInputs { documents, options, languages, forms, custom_css, brand } = inputs;
         let links = Translations::new(documents, languages, &options.base_url);
         let by_path: HashMap<&str, &Document> =
             documents.iter().map(|document| (document.path.as_str(), document)).collect();
@@ -167,10 +177,10 @@ impl SiteContext {
         options.redirects.clear();
         let data = SiteData {
             options,
-            forms: forms.clone(),
+            forms: forms.to_vec(),
             languages: language_data,
-            custom_css: structure.asset_urls.get("custom.css").cloned(),
-            brand: structure.brand.clone(),
+            custom_css: custom_css.map(str::to_owned),
+            brand: brand.clone(),
             has_search,
         };
         let same = before.filter(|before| Arc::ptr_eq(&before.templates, &templates) && before.data == data);
@@ -345,8 +355,8 @@ pub(super) struct PageIndex<'a> {
 }
 
 impl<'a> PageIndex<'a> {
-    pub fn new(structure: &'a Structure, shared: &'a SiteContext, bodies: &Bodies) -> Self {
-        let (documents, languages) = (structure.documents(), &structure.inputs.languages);
+    pub fn new(inputs: LayoutInputs<'a>, shared: &'a SiteContext, bodies: &Bodies) -> Self {
+        let LayoutInputs { documents, languages, .. } = inputs;
         let posts = (0..languages.len()).map(|index| listed_posts_newest_first(documents, index));
         let posts: Vec<Vec<&Document>> = posts.collect();
         let mut posts_by_tag: HashMap<(usize, &str), Vec<&Document>> = HashMap::default();

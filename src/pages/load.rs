@@ -233,8 +233,9 @@ impl LoadCache {
         };
         let same = before.as_ref().filter(is_same).map(|(_, shared)| shared.clone());
         let before = before.map(|(_, shared)| shared);
-        let shared =
-            same.unwrap_or_else(|| SiteContext::new(structure, templates, has_search, before.as_ref()));
+        let shared = same.unwrap_or_else(|| {
+            SiteContext::new(structure.layout_inputs(), templates, has_search, before.as_ref())
+        });
         self.shared = Some((structure.clone(), shared.clone()));
         shared
     }
@@ -425,7 +426,7 @@ impl LoadCache {
         shared: &Arc<SiteContext>,
         faults: &mut Vec<Fault>,
     ) -> Option<Vec<Page>> {
-        let layout = PageIndex::new(structure, shared, &self.bodies);
+        let layout = PageIndex::new(structure.layout_inputs(), shared, &self.bodies);
         let all: Vec<(usize, &Document)> = structure.all().iter().enumerate().collect();
         let mut pages = Vec::with_capacity(all.len());
         let mut seen = HashSet::with_capacity_and_hasher(all.len(), foldhash::fast::RandomState::default());
@@ -468,9 +469,9 @@ impl LoadCache {
                 let Some(page) = self.pages.get_mut(&document.path) else { continue };
                 (page.structure, page.index) = (structure.clone(), *index);
                 if let Some(kept) = self.bodies.by_file.get_mut(&document.file) {
-                    // Take the text from the page, where it is a slice of the page's files, so that the other
-                    // copy is freed. Take the facts from this load, because line numbers may have changed even
-                    // if the text has not.
+                    // Take the text from the page, where it is a slice of the page's files, so that the
+                    // other copy is freed. Take the facts from this load, because line numbers may have
+                    // changed even if the text has not.
                     page.content.take_facts_of(&kept.content);
                     kept.content = page.content.clone();
                 }

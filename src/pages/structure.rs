@@ -1,8 +1,8 @@
 //! The structure of a site: its documents in reading order, the owners of all paths, and the targets that
 //! links may name.
 //!
-//! It follows from the configuration, the names of files, front matter and assets, not from the texts of pages.
-//! Most edits change only a text, so a reload usually reuses the structure of the last load.
+//! It follows from the configuration, the names of files, front matter and assets, not from the texts of
+//! pages. Most edits change only a text, so a reload usually reuses the structure of the last load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use super::front_matter::Button;
 use super::hash::HashSet;
 use super::images::catalog_images;
 use super::language::Language;
+use super::layout::LayoutInputs;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::options::{PageForm, PagesOptions};
 use super::path;
@@ -148,6 +149,18 @@ impl Structure {
     /// The 404 page of each language, followed by the pages behind links that confirm addresses.
     pub fn without_url(&self) -> &[Document] {
         &self.documents[self.count..]
+    }
+
+    pub fn layout_inputs(&self) -> LayoutInputs<'_> {
+        let StructureInputs { options, languages, forms, .. } = &self.inputs;
+        LayoutInputs {
+            documents: self.documents(),
+            options,
+            languages,
+            forms,
+            custom_css: self.asset_urls.get("custom.css").map(String::as_str),
+            brand: &self.brand,
+        }
     }
 
     /// All pages: those with a URL, followed by those without.
