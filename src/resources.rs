@@ -90,11 +90,11 @@ pub fn reserved_paths() -> Vec<&'static str> {
 #[derive(Debug, Default)]
 pub struct ResourceCache {
     inputs: Option<Inputs>,
-    /// The files with their paths, except `llms-full.txt`, which changes with every page.
+    /// The files with their paths, except `llms-full.txt`, which changes with every listed page.
     files: Vec<(String, Arc<File>)>,
 }
 
-/// Everything that the resources depend on, except the texts of pages.
+/// The inputs of all resources except `llms-full.txt`.
 #[derive(Debug, PartialEq)]
 struct Inputs {
     pages: Arc<Vec<PageSummary>>,

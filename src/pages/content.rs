@@ -8,7 +8,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::document::Document;
-use super::hash::HashMap;
+use super::maps::HashMap;
 use super::markdown::{BodyFacts, RenderedBody};
 
 /// Text that may be a slice of a larger shared buffer.
@@ -25,7 +25,7 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        // Always valid UTF-8: created from a `String`, or an equal slice of a page.
+        // Always valid UTF-8: created from a `String`, or a slice of a page with the same bytes.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -116,7 +116,7 @@ pub(super) struct Bodies {
     empty: Content,
 }
 
-/// A rendered body with its inputs, except the link catalog.
+/// A rendered body with its inputs, except the link catalog, which is that of the load cache's structure.
 #[derive(Debug)]
 pub(super) struct Body {
     pub hash: Hash,
@@ -125,7 +125,7 @@ pub(super) struct Body {
 }
 
 impl Bodies {
-    /// The content of a page; that of a page without a source file is empty.
+    /// The content of a page; empty for a generated page.
     pub fn of(&self, document: &Document) -> &Content {
         self.by_file.get(&document.file).map_or(&self.empty, |body| &body.content)
     }

@@ -8,9 +8,9 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::front_matter::{self, FrontMatter};
-use super::hash::{HashMap, HashSet};
 use super::image_size::ImageSize;
 use super::language::Language;
+use super::maps::{HashMap, HashSet};
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::parallel::in_parallel;
@@ -153,7 +153,8 @@ struct ParsedMatter {
     page_faults: Vec<Fault>,
 }
 
-/// A published source. As long as its front matter is the same, a reload keeps the allocation.
+/// A source that the site includes: a published one or, in a preview, also a draft or a scheduled one. A
+/// reload keeps the `Arc` if the parsed front matter is equal, so pointers are compared.
 #[derive(Debug)]
 struct SourcePage {
     matter: Arc<ParsedMatter>,
@@ -183,7 +184,7 @@ pub(super) struct SourcePages {
 }
 
 impl SourcePages {
-    /// The documents of the published sources.
+    /// The documents of the included sources.
     pub fn documents(&self) -> impl Iterator<Item = Document> {
         self.pages.iter().filter_map(|page| {
             let document = page.matter.document.clone()?;
@@ -476,13 +477,13 @@ fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Faul
     let mut spellings: HashMap<String, String> = HashMap::default();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
     for document in documents.iter_mut().filter(is_post) {
-        let (place, line) = (document.file.clone(), document.line("tags"));
-        let matter = Arc::make_mut(&mut document.front_matter);
-        matter.tags.retain_mut(|tag| {
+        let (place, line) = (&document.file, document.line("tags"));
+        let mut tags = document.front_matter.tags.clone();
+        tags.retain_mut(|tag| {
             let slug = slug(tag);
             if slug.is_empty() {
                 let message = format!("the tag `{tag}` has no letter or digit that could name its page");
-                faults.push(Fault::error(&place, line, message));
+                faults.push(Fault::error(place, line, message));
                 return false;
             }
             let spelling = spellings.entry(slug).or_insert_with(|| tag.clone());
@@ -491,12 +492,15 @@ fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Faul
                 tag.clone_from(spelling);
             } else {
                 let message = format!("the tag `{tag}` would have the same page as `{spelling}`");
-                faults.push(Fault::error(&place, line, message).hint("rename one of them"));
+                faults.push(Fault::error(place, line, message).hint("rename one of them"));
             }
             alike
         });
         let mut seen = HashSet::default();
-        matter.tags.retain(|tag| seen.insert(tag.clone()));
+        tags.retain(|tag| seen.insert(tag.clone()));
+        if tags != document.front_matter.tags {
+            Arc::make_mut(&mut document.front_matter).tags = tags;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use super::hash::HashMap;
+use super::maps::HashMap;
 use super::schedule::parse_time;
 use crate::fault::{Fault, Severity, closest};
 

@@ -1,8 +1,8 @@
 //! The images of a site: their sizes, and the names of smaller variants.
 
 use super::file::{Blob, media_type};
-use super::hash::HashMap;
 use super::image_size::{self, ImageSize};
+use super::maps::HashMap;
 use super::site_files::Asset;
 
 /// The widths of the variants in pixels: a phone's screen, and the column of text on a screen with two pixels

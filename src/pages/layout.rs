@@ -1,8 +1,8 @@
 //! Lays out pages: builds the context of a template, and renders the template to HTML.
 //!
-//! The context has three parts: the data that all pages share ([`SiteContext`]), the page itself
-//! ([`Document`]), and the other pages that it links to ([`RelatedPages`]). A reload reuses a page's HTML if
-//! none of these parts has changed.
+//! The context has four parts: the data that all pages share ([`SiteContext`]), the page ([`Document`]), its
+//! body ([`Content`]), and the other pages that it links to ([`RelatedPages`]). A reload reuses a page's HTML
+//! if none of these parts has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use super::brand::Brand;
 use super::content::{Bodies, Content};
 use super::document::{Document, PageKind, Tag, listed_posts_newest_first, listed_tags};
 use super::form_page::{FieldMarkers, message_marker};
-use super::hash::HashMap;
 use super::language::Language;
+use super::maps::HashMap;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::pagination::{ListPage, Pagination, post_range};
 use super::path::{encode, twin_path};
 use super::schedule::{Unpublished, format_time};
 use super::search::index_path;
 use super::section::{NavSection, SectionPage, sections};
+use super::structured_data::{PageThing, Thing, to_json_ld};
 use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
 use super::words::WordList;
@@ -197,8 +198,8 @@ impl SiteContext {
         })
     }
 
-    /// Whether the context has these templates, and whether it has a search as told.
-    pub fn is_made_of(&self, templates: &Arc<CompiledTheme>, has_search: bool) -> bool {
+    /// Whether the context was created with these templates and this value of `has_search`.
+    pub fn was_created_with(&self, templates: &Arc<CompiledTheme>, has_search: bool) -> bool {
         Arc::ptr_eq(&self.templates, templates) && self.data.has_search == has_search
     }
 
@@ -347,7 +348,7 @@ pub(super) struct PageIndex<'a> {
     posts: Vec<Vec<&'a Document>>,
     /// The index in the language's posts, by path.
     post_index: HashMap<&'a str, usize>,
-    /// Of the posts, by path.
+    /// How long it takes to read each post, by path.
     reading_minutes: HashMap<&'a str, usize>,
     /// By language and tag, newest first.
     posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,
@@ -636,87 +637,44 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// Structured data (schema.org) as JSON, escaped for use in a script element.
+    /// Structured data about the page as JSON-LD.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, content: _, view } = *self;
         let (options, crumbs) = (&shared.data.options, &view.breadcrumbs);
         let LanguageData { language, home, .. } = shared.language(document);
         let matter = &document.front_matter;
         let is_post = document.kind == PageKind::Post;
-        let publisher = JsonObject::new("Organization")
-            .text("name", options.operator.name.as_str())
-            .text("url", &*shared.absolute_url("/"));
-        let mut page = JsonObject::new(if is_post { "BlogPosting" } else { "WebPage" })
-            .text("@id", url)
-            .text("url", url)
-            .text("name", matter.title.as_str())
-            .text("inLanguage", language.tag.as_str())
-            .text("dateModified", &*document.updated.to_string())
-            .json("publisher", &publisher.finish())
-            .text("description", matter.description.as_deref())
-            .text("datePublished", matter.date.map(|date| date.to_string()).as_deref())
-            .text("image", document.image.as_deref());
-        if is_post {
-            page = page.text("headline", matter.title.as_str());
-            if let Some(author) = &matter.author {
-                page = page.json("author", &JsonObject::new("Person").text("name", author.as_str()).finish());
-            }
-            let tags = (!matter.tags.is_empty()).then(|| matter.tags.join(", "));
-            page = page.text("keywords", tags.as_deref());
-        }
-        let mut graph = page.finish();
+        let page = PageThing {
+            id: url,
+            url,
+            name: &matter.title,
+            in_language: &language.tag,
+            date_modified: document.updated,
+            publisher: Box::new(Thing::Organization {
+                name: &options.operator.name,
+                url: shared.absolute_url("/"),
+            }),
+            description: matter.description.as_deref(),
+            date_published: matter.date,
+            image: document.image.as_deref(),
+            headline: is_post.then_some(&matter.title),
+            author: matter.author.as_ref().filter(|_| is_post).map(|name| Box::new(Thing::Person { name })),
+            keywords: (is_post && !matter.tags.is_empty()).then(|| matter.tags.join(", ")),
+        };
+        let mut things = vec![if is_post { Thing::BlogPosting(page) } else { Thing::WebPage(page) }];
         if !crumbs.is_empty() {
-            let items = crumbs.iter().zip(1..).map(|(link, position): (_, usize)| {
-                JsonObject::new("ListItem")
-                    .json("position", &position.to_string())
-                    .text("name", link.title.as_str())
-                    .text("item", &*[&*options.base_url, &link.path].concat())
-                    .finish()
+            let items = crumbs.iter().zip(1..).map(|(link, position)| Thing::ListItem {
+                position,
+                name: &link.title,
+                item: [&*options.base_url, &link.path].concat(),
             });
-            let items = format!("[{}]", items.collect::<Vec<_>>().join(","));
-            graph.push(',');
-            graph.push_str(&JsonObject::new("BreadcrumbList").json("itemListElement", &items).finish());
+            things.push(Thing::BreadcrumbList { item_list_element: items.collect() });
         }
         if document.kind == PageKind::Home {
-            let site = JsonObject::new("WebSite")
-                .text("name", language.title.as_str())
-                .text("url", &*shared.absolute_url(home))
-                .text("description", language.description.as_str());
-            graph.push(',');
-            graph.push_str(&site.finish());
+            let (name, description) = (&language.title, &language.description);
+            things.push(Thing::WebSite { name, url: shared.absolute_url(home), description });
         }
-        let json = format!("{{\"@context\":\"https://schema.org\",\"@graph\":[{graph}]}}");
-        if !json.contains('<') {
-            return json;
-        }
-        json.replace("</", "<\\/").replace("<!--", "<\\u0021--")
-    }
-}
-
-/// The text of a JSON object with a schema.org type. Each page has several, and building them as values would
-/// take several times as long.
-struct JsonObject(String);
-
-impl JsonObject {
-    fn new(kind: &str) -> Self {
-        Self(["{\"@type\":\"", kind, "\""].concat())
-    }
-
-    fn json(mut self, key: &str, json: &str) -> Self {
-        self.0.extend([",\"", key, "\":", json]);
-        self
-    }
-
-    /// Adds a member if there is a text.
-    fn text<'a>(self, key: &str, text: impl Into<Option<&'a str>>) -> Self {
-        match text.into() {
-            Some(text) => self.json(key, &serde_json::to_string(text).unwrap_or_default()),
-            None => self,
-        }
-    }
-
-    fn finish(self) -> String {
-        self.0 + "}"
+        to_json_ld(&things)
     }
 }
 

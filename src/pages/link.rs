@@ -1,8 +1,8 @@
 //! Resolves the links that authors write, for both representations of a page.
 
 use super::allowed_hosts::AllowedHosts;
-use super::hash::HashMap;
 use super::images::ImageFacts;
+use super::maps::HashMap;
 use super::path;
 
 /// The possible targets of links: pages by source file, and assets by path.

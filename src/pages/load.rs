@@ -11,13 +11,13 @@ use super::content::{Bodies, Body, Content};
 use super::document::{Document, PageKind, ParsedSource, Tag, read_documents};
 use super::file::{Blob, Cache, File, media_type};
 use super::form_page::{FormPage, FormPages};
-use super::hash::{HashMap, HashSet};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
 use super::language::Language;
 use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateContext};
 use super::link::LinkOrigin;
 use super::live_reload::add_reload_script;
+use super::maps::{HashMap, HashSet};
 use super::markdown::{self, BodyFacts, BodyWarning};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
@@ -67,9 +67,10 @@ pub struct LoadCache {
     languages: Vec<String>,
     parsed: HashMap<String, ParsedSource>,
     templates: Option<Arc<CompiledTheme>>,
+    /// The structure of the last load that rendered its bodies. `bodies` are valid for its link catalog.
     structure: Option<Arc<Structure>>,
     bodies: Bodies,
-    /// The data that pages share, with the structure from which it follows.
+    /// The data that pages share, with the structure from which it was created.
     shared: Option<(Arc<Structure>, Arc<SiteContext>)>,
     pages: HashMap<String, RenderedPage>,
     links: CheckedLinks,
@@ -205,8 +206,8 @@ impl LoadCache {
         Ok(LoadResult { site, faults, options: options.clone() })
     }
 
-    /// The structure that follows from these inputs: that of the last load, if its inputs were the same and
-    /// neither has a build.
+    /// Returns the structure of the last load if its inputs are equal and neither load has a build. Otherwise
+    /// creates one.
     fn update_structure(
         &mut self,
         inputs: StructureInputs,
@@ -220,7 +221,7 @@ impl LoadCache {
         same.unwrap_or_else(|| Arc::new(Structure::new(inputs, files, theme, build, &mut self.brand)))
     }
 
-    /// The data that all pages share: that of the last load, if nothing that it contains has changed.
+    /// Returns the data that all pages share. Reuses that of the last load if it is equal.
     fn update_shared(
         &mut self,
         structure: &Arc<Structure>,
@@ -229,7 +230,7 @@ impl LoadCache {
     ) -> Arc<SiteContext> {
         let before = self.shared.take();
         let is_same = |(of, before): &&(Arc<Structure>, Arc<SiteContext>)| {
-            Arc::ptr_eq(of, structure) && before.is_made_of(&templates, has_search)
+            Arc::ptr_eq(of, structure) && before.was_created_with(&templates, has_search)
         };
         let same = before.as_ref().filter(is_same).map(|(_, shared)| shared.clone());
         let before = before.map(|(_, shared)| shared);
@@ -451,8 +452,12 @@ impl LoadCache {
                 let same = same.filter(|before| {
                     before.view == view && has_same_context(document, &before.structure.all()[before.index])
                 });
-                let place = (structure, *index);
-                if same.is_some() { Ok(None) } else { lay_out_page(place, content, view, shared).map(Some) }
+                let position = (structure, *index);
+                if same.is_some() {
+                    Ok(None)
+                } else {
+                    lay_out_page(position, content, view, shared).map(Some)
+                }
             });
             for ((index, document), new) in batch.iter().zip(new) {
                 let Ok(mut new) = new.map_err(|fault| faults.push(fault)) else { continue };
@@ -481,7 +486,8 @@ impl LoadCache {
                 allocator::release_memory();
             }
         }
-        if self.pages.len() > all.len() {
+        // Also forgets pages that could not be rendered, so that they do not keep an old structure in memory.
+        if self.pages.len() > seen.len() {
             self.pages.retain(|path, _| seen.contains(path.as_str()));
         }
         (pages.len() == all.len()).then_some(pages)

@@ -14,12 +14,12 @@ use comrak::{Anchorizer, Arena};
 
 use super::allowed_hosts::{AllowedOrigin, permit};
 use super::code_block::{self, CodeBlock};
-use super::hash::HashMap;
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
 use super::image_size::ImageSize;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use super::maps::HashMap;
 use super::math::{self, MathError};
 use crate::forms::text::escape_html;
 
@@ -68,8 +68,8 @@ impl LinkLookups {
 #[derive(Default)]
 struct LookupRecorder {
     links: Vec<Box<str>>,
-    /// Hashed at once: hashing each part separately would take several times as long.
-    results: Vec<u8>,
+    /// Hashed in one call, because hashing each part separately takes several times as long.
+    serialized_results: Vec<u8>,
 }
 
 impl LookupRecorder {
@@ -78,12 +78,12 @@ impl LookupRecorder {
         let resolved = catalog.resolve(place, link);
         if let Some(target) = &resolved.target {
             for part in [&*resolved.href, &resolved.absolute, &target.path] {
-                self.results.extend_from_slice(&part.len().to_le_bytes());
-                self.results.extend_from_slice(part.as_bytes());
+                self.serialized_results.extend_from_slice(&part.len().to_le_bytes());
+                self.serialized_results.extend_from_slice(part.as_bytes());
             }
             // Record the image's size too: the address of an image in static/ does not depend on its content.
             if let Some(image) = catalog.images.get(&*target.path) {
-                self.results.extend_from_slice(format!("{image:?}").as_bytes());
+                self.serialized_results.extend_from_slice(format!("{image:?}").as_bytes());
             }
             self.links.push(link.into());
         }
@@ -91,7 +91,7 @@ impl LookupRecorder {
     }
 
     fn finish(self) -> LinkLookups {
-        LinkLookups { links: self.links.into(), results: Some(blake3::hash(&self.results)) }
+        LinkLookups { links: self.links.into(), results: Some(blake3::hash(&self.serialized_results)) }
     }
 }
 
@@ -622,12 +622,13 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 }
 
-/// The number of words: the runs of characters between white space.
+/// The number of words: the runs of characters between whitespace.
 fn count_words(text: &str) -> usize {
     if !text.is_ascii() {
         return text.split_whitespace().count();
     }
-    // Counts the ends of words. The compiler vectorizes the sums of `u8`, which chunks keep from overflowing.
+    // Counts at most 64 ends of words in 128 bytes, so the `u8` sums, which the compiler vectorizes, cannot
+    // overflow. Counting by `char` takes several times as long, 3 % of a first load.
     let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
     let is_end = |(byte, next): (&u8, &u8)| u8::from(!is_space(*byte) & is_space(*next));
     let bytes = text.as_bytes();
@@ -696,11 +697,7 @@ fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Opti
 }
 
 fn format_destination(url: &str) -> String {
-    if url.bytes().any(|byte| matches!(byte, b'(' | b')' | b' ')) {
-        format!("<{url}>")
-    } else {
-        url.to_owned()
-    }
+    if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
 
 /// The position of the link destination in `text`, which starts after the opening parenthesis or the colon
@@ -796,7 +793,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_separated_by_white_space() {
+    fn words_are_separated_by_whitespace() {
         let long = "one two\t".repeat(100);
         for text in ["", " ", "a", " a  b\n", "a\u{b}b\u{1f}c", "a\u{a0}ä b", &long, &long[..257], &long[1..]]
         {

@@ -153,6 +153,7 @@ pub fn slug(words: &str) -> String {
 
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
+    // Most absolute links are already resolved.
     if relative.starts_with('/') && is_plain(relative.as_bytes()) {
         return relative.to_owned();
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::file::media_type;
-use super::hash::{HashMap, HashSet};
 use super::link::{LinkTarget, percent_decoded};
+use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
 use super::parallel::in_parallel;
 use super::path;
@@ -88,8 +88,8 @@ pub(super) struct CheckedLinks {
 }
 
 impl CheckedLinks {
-    /// Forgets which links are intact if a path or an anchor was added, moved or removed, except new anchors
-    /// on an existing page.
+    /// Forgets which links are intact, unless all paths are the same and each page still has all of its
+    /// anchors.
     pub fn forget_unless_targets_remain(&mut self, names: &Arc<PathRegistry>, anchors: &Anchors<'_>) {
         let remain = |(path, new): (&&str, &&Arc<HashSet<Box<str>>>)| {
             self.anchors.get(*path).is_some_and(|old| Arc::ptr_eq(old, new) || old.is_subset(new))

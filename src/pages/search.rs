@@ -71,24 +71,31 @@ struct IndexedPage {
     facts: Arc<BodyFacts>,
     /// The length of the text in bytes.
     length: usize,
-    /// The page's distinct words.
-    words: Vec<WordHash>,
+    /// In the order of [`PageText::words`].
+    word_hashes: Vec<WordHash>,
     /// The page's entries, each with its level of detail as an index in [`levels_of_detail`].
     entries: Vec<(usize, Arc<str>)>,
 }
 
-/// The compressed sizes of chunks of the index with their entries, by the level of detail and the first page.
-type MeasuredChunks = HashMap<(usize, usize), (Vec<Arc<str>>, usize)>;
+/// A part of the index.
+#[derive(Debug)]
+struct MeasuredChunk {
+    entries: Vec<Arc<str>>,
+    compressed_size: usize,
+}
+
+/// By the level of detail and the number of the first page.
+type MeasuredChunks = HashMap<(usize, usize), MeasuredChunk>;
 
 impl IndexedPage {
-    fn new(document: &SearchDocument<'_>, text: &PageText, words: Vec<WordHash>) -> Self {
+    fn new(document: &SearchDocument<'_>, text: &PageText, word_hashes: Vec<WordHash>) -> Self {
         Self {
             path: document.path.clone().into_owned(),
             title: document.title.to_owned(),
             description: document.description.to_owned(),
             facts: document.content.facts.clone(),
             length: text.length(),
-            words,
+            word_hashes,
             entries: Vec::new(),
         }
     }
@@ -133,15 +140,15 @@ impl SearchCache {
         let numbers: Vec<usize> = (0..documents.len()).filter(|number| pages[*number].is_none()).collect();
         let new = in_parallel(&numbers, |number| {
             let document = &documents[*number];
-            let (text, words) = PageText::read(&document.content.html);
-            (IndexedPage::new(document, &text, words), text)
+            let (text, word_hashes) = PageText::read(&document.content.html);
+            (IndexedPage::new(document, &text, word_hashes), text)
         });
 
         let mut differences: WordMap<i32> = WordMap::default();
-        for word in gone.iter().flat_map(|page| &page.words) {
+        for word in gone.iter().flat_map(|page| &page.word_hashes) {
             *differences.entry(*word).or_default() -= 1;
         }
-        for word in new.iter().flat_map(|(page, _)| &page.words) {
+        for word in new.iter().flat_map(|(page, _)| &page.word_hashes) {
             *differences.entry(*word).or_default() += 1;
         }
         for word in differences.keys() {
@@ -149,7 +156,8 @@ impl SearchCache {
         }
         let mut changed = WordSet::default();
         self.frequencies.retain(|word, frequency| {
-            // Whether a word is common depends on the number of pages, too.
+            // Entries leave out common words, so only the frequencies of the others matter. Whether a word is
+            // common depends on the number of pages, too.
             let before = Some(*frequency).filter(|frequency| !is_common(*frequency, count));
             *frequency = frequency.saturating_add_signed(differences.get(word).copied().unwrap_or_default());
             let after = Some(*frequency).filter(|frequency| !is_common(*frequency, documents.len()));
@@ -159,7 +167,7 @@ impl SearchCache {
             *frequency > 0
         });
         for page in pages.iter_mut().flatten().filter(|_| !changed.is_empty()) {
-            if page.words.iter().any(|word| changed.contains(word)) {
+            if page.word_hashes.iter().any(|word| changed.contains(word)) {
                 page.entries.clear();
             }
         }
@@ -231,8 +239,8 @@ impl SearchCache {
         let entries = in_parallel(&missing, |number| {
             let (document, page) = (&documents[*number], &self.pages[*number]);
             let write = |text: &PageText| {
-                let words = if detail.cuts(text) { self.rare_words(page, text) } else { Vec::new() };
-                Arc::from(write_entry(document, text, detail, &words))
+                let words = detail.cuts(text).then(|| self.rare_words(page, text));
+                Arc::from(write_entry(document, text, detail, words.as_deref()))
             };
             texts[*number].as_ref().map_or_else(|| write(&PageText::read(&document.content.html).0), write)
         });
@@ -248,29 +256,29 @@ impl SearchCache {
         chunks: &[Range<usize>],
         measured: &mut MeasuredChunks,
     ) -> (usize, usize) {
-        let sizes = in_parallel(chunks, |chunk| {
+        let chunks = in_parallel(chunks, |chunk| {
             let pages = self.pages[chunk.clone()].iter();
             let entries: Vec<Arc<str>> = pages.filter_map(|page| page.entry(level)).cloned().collect();
             let key = (level, chunk.start);
             let known = measured.get(&key).or_else(|| self.chunks.get(&key));
-            let size = match known.filter(|(known, _)| *known == entries) {
-                Some((_, size)) => *size,
+            let compressed_size = match known.filter(|known| known.entries == entries) {
+                Some(known) => known.compressed_size,
                 None => compressed_size(&entries.join(",")),
             };
-            (key, (entries, size))
+            (key, MeasuredChunk { entries, compressed_size })
         });
         let mut sum = (0, 0);
-        for (key, (entries, size)) in sizes {
-            sum.0 += entries.iter().map(|entry| entry.len() + 1).sum::<usize>() - 1;
-            sum.1 += size;
-            measured.insert(key, (entries, size));
+        for (key, chunk) in chunks {
+            sum.0 += chunk.entries.iter().map(|entry| entry.len() + 1).sum::<usize>() - 1;
+            sum.1 += chunk.compressed_size;
+            measured.insert(key, chunk);
         }
         sum
     }
 
     /// The words of a page without common ones, those on the fewest pages first.
     fn rare_words<'a>(&self, page: &IndexedPage, text: &'a PageText) -> Vec<(WordHash, &'a str)> {
-        let words = page.words.iter().copied().zip(text.words.split(' '));
+        let words = page.word_hashes.iter().copied().zip(text.words.split(' '));
         let words =
             words.map(|(hash, word)| (self.frequencies.get(&hash).copied().unwrap_or_default(), hash, word));
         let mut rare: Vec<_> =
@@ -282,7 +290,7 @@ impl SearchCache {
 }
 
 /// Moves the unchanged pages of the last load into the order of the documents, with `None` for documents that
-/// are new or have changed. Also returns the pages that are left.
+/// are new, have changed or repeat a path. Also returns the pages that are left.
 fn reuse_pages(
     before: Vec<IndexedPage>,
     documents: &[SearchDocument<'_>],

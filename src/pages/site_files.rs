@@ -13,7 +13,7 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, media_type};
-use super::hash::HashMap;
+use super::maps::HashMap;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::Theme;

@@ -1,8 +1,9 @@
 //! The structure of a site: its documents in reading order, the owners of all paths, and the targets that
 //! links may name.
 //!
-//! It follows from the configuration, the names of files, front matter and assets, not from the texts of
-//! pages. Most edits change only a text, so a reload usually reuses the structure of the last load.
+//! It depends on the configuration, the theme, a build, the names of files, the contents of assets and of
+//! `static/`, and front matter with the dates of changes, but not on the bodies of pages. Most edits change
+//! only a body, so a reload usually reuses the structure of the last load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::document::{Document, PageKind, SourcePages, add_blog_pages, add_list_
 use super::file::Blob;
 use super::form_page::THANKS;
 use super::front_matter::Button;
-use super::hash::HashSet;
 use super::images::catalog_images;
 use super::language::Language;
 use super::layout::LayoutInputs;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
+use super::maps::HashSet;
 use super::options::{PageForm, PagesOptions};
 use super::path;
 use super::path_registry::PathRegistry;
@@ -71,7 +72,7 @@ impl StructureInputs {
 #[derive(Debug)]
 pub(super) struct Structure {
     pub inputs: StructureInputs,
-    /// Whether it also depends on a build, which the inputs do not contain.
+    /// Whether the structure also depends on a build, which `inputs` does not contain.
     pub has_build: bool,
     /// The pages in reading order, followed by those without a URL.
     documents: Vec<Document>,

@@ -74,14 +74,18 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    let body = if body.is_empty() { [""; 3] } else { ["\n", body, "\n"] };
     // The same order as in the templates.
     let highlights = highlights_markdown(document, base, url);
     let is_home = document.template_name() == "home";
-    let (before, after) = if is_home { (&*highlights, "") } else { ("", &*highlights) };
-    text.push_str(before);
-    text.extend(body);
-    text.push_str(after);
+    if is_home {
+        text.push_str(&highlights);
+    }
+    if !body.is_empty() {
+        text.extend(["\n", body, "\n"]);
+    }
+    if !is_home {
+        text.push_str(&highlights);
+    }
     if !view.help.is_empty() {
         let _ = write!(text, "\n{}", view.help);
     }

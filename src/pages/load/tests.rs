@@ -12,6 +12,7 @@ use super::*;
 use crate::pages::{
     AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed, RedirectOption, WordOverride,
 };
+use crate::resources::{ResourceCache, ResourceOptions};
 
 /// An operator's change to a site.
 #[derive(Debug, Clone)]
@@ -40,7 +41,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
         1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
         2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
-        1 => (0_usize..15).prop_map(Edit::Options),
+        2 => (0_usize..18).prop_map(Edit::Options),
         3 => Just(Edit::Age),
     ]
 }
@@ -129,6 +130,7 @@ struct Bench {
     pages: BTreeMap<usize, (u8, usize, usize)>,
     options: PagesOptions,
     cache: LoadCache,
+    resources: ResourceCache,
 }
 
 impl Bench {
@@ -142,7 +144,8 @@ impl Bench {
             ..PagesOptions::default()
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let mut bench = Self { folder, pages: BTreeMap::new(), options, cache: LoadCache::default() };
+        let (cache, resources) = (LoadCache::default(), ResourceCache::default());
+        let mut bench = Self { folder, pages: BTreeMap::new(), options, cache, resources };
         for file in [0, 1, 3, 6, 7, 8] {
             bench.pages.insert(file, (0, 0, 1));
             bench.write_page(file);
@@ -235,6 +238,8 @@ impl Bench {
                     redirect("/gone", ""),
                 ];
             }
+            Edit::Options(15) => self.options.html_posts ^= true,
+            Edit::Options(16) => self.options.confirms_waitlist ^= true,
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
@@ -265,9 +270,15 @@ impl Bench {
     }
 
     fn check(&mut self, forms: &[PageForm]) {
-        let again = self.cache.load(self.folder.path(), &self.options, forms);
-        let fresh = load(self.folder.path(), &self.options, forms);
+        let mut again = self.cache.load(self.folder.path(), &self.options, forms);
+        let mut fresh = load(self.folder.path(), &self.options, forms);
         assert_eq!(again.faults, fresh.faults);
+        let resources = [&mut self.resources, &mut ResourceCache::default()];
+        for (loaded, resources) in [&mut again, &mut fresh].into_iter().zip(resources) {
+            if let Some(site) = &mut loaded.site {
+                resources.add_resources(site, &loaded.options, &ResourceOptions::default());
+            }
+        }
         assert_eq!(again.site.as_ref().map(state), fresh.site.as_ref().map(state));
     }
 }
@@ -296,9 +307,13 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     });
     let missing = site.folder_not_found.iter().map(|(folder, missing)| format!("{folder} {}", page(missing)));
     let missing = page(&site.not_found) + &missing.collect::<String>();
+    let confirm: String = site.confirm_pages.iter().map(page).collect();
     (
         entries.collect(),
-        format!("{missing} {:?} {:?} {:?}", &site.pages, &site.languages, &site.scheduled),
+        format!(
+            "{missing} {confirm} {:?} {:?} {:?} {:?} {:?}",
+            &site.pages, &site.languages, &site.scheduled, &site.drafts, &site.form_pages
+        ),
         site.hash().to_owned(),
     )
 }

@@ -38,26 +38,24 @@ impl Detail {
     }
 }
 
-/// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; they
-/// are used only if the text is cut.
+/// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; `None`
+/// if the text is not cut.
 pub(super) fn write_entry(
     document: &SearchDocument<'_>,
     page: &PageText,
     detail: Detail,
-    words: &[(WordHash, &str)],
+    words: Option<&[(WordHash, &str)]>,
 ) -> String {
-    let is_cut = detail.cuts(page);
-    let of_words = if is_cut { detail.text / 2 } else { 0 };
-    let mut left = detail.text - of_words;
     let mut shown: Vec<TextPart<'_>> = page.parts().take(detail.sections).collect();
-    if is_cut {
-        let count = shown.len();
+    let words = words.map_or_else(String::new, |words| {
+        let (count, of_words) = (shown.len(), detail.text / 2);
+        let mut left = detail.text - of_words;
         for (index, part) in shown.iter_mut().enumerate() {
             part.text = cut(part.text, left / (count - index));
             left -= part.text.len();
         }
-    }
-    let words = if is_cut { other_words(&shown, words, of_words) } else { String::new() };
+        other_words(&shown, words, of_words)
+    });
     let sections: Vec<(&str, &str, &str)> = shown
         .iter()
         .filter(|part| !part.heading.is_empty() || !part.text.is_empty())
@@ -90,7 +88,7 @@ fn cut(text: &str, length: usize) -> &str {
 }
 
 /// The first of those `words` that the shown texts do not contain, with a total length of at most `length`
-/// bytes.
+/// bytes. Leaves out a word with the same hash as a shown one.
 fn other_words(shown: &[TextPart<'_>], words: &[(WordHash, &str)], length: usize) -> String {
     let mut known = WordSet::default();
     for part in shown {
@@ -121,7 +119,7 @@ mod tests {
         let content = Content::default();
         let document = SearchDocument { path: "/a/".into(), title: "A", description: "", content: &content };
         let detail = Detail { text: 100, sections: 5, has_description: true };
-        let entry = write_entry(&document, &PageText::read(&html).0, detail, &[]);
+        let entry = write_entry(&document, &PageText::read(&html).0, detail, Some(&[]));
         let cut: serde_json::Value = serde_json::from_str(&entry).expect("JSON");
         let text = cut[3][0][2].as_str().expect("text");
         assert!(text.len() > 40 && text.len() <= 50 && html.contains(text), "{text}");

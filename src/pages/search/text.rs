@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::{memchr, memchr3};
+
 use super::words::{WordHash, WordSet, for_each_word};
 use crate::pages::html::id_attributes;
 
@@ -185,6 +187,7 @@ fn plain_length(html: &str) -> usize {
     loop {
         at += bytes[at..].iter().take_while(|byte| is_plain(byte)).count();
         match bytes.get(at) {
+            // A space at the beginning goes through `push`, because the text so far may end with one.
             Some(b' ') if at > 0 && bytes.get(at + 1).is_some_and(is_plain) => {}
             Some(0x80..) if !html[at..].starts_with(char::is_whitespace) => {}
             _ => return at,
@@ -205,6 +208,7 @@ enum Element {
 
 impl Element {
     fn named(name: &[u8]) -> Self {
+        // No listed name is longer.
         let mut lower = [0; 8];
         let Some(lower) = lower.get_mut(..name.len()) else { return Self::Block };
         lower.copy_from_slice(name);
@@ -222,17 +226,15 @@ impl Element {
 /// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag.
 fn tag_length(tag: &str) -> usize {
     let bytes = tag.as_bytes();
-    let find = |from: usize, is_match: &dyn Fn(u8) -> bool| {
-        bytes[from..].iter().position(|byte| is_match(*byte)).map(|length| from + length)
-    };
     let mut at = 0;
-    while let Some(found) = find(at, &|byte| matches!(byte, b'>' | b'"' | b'\'')) {
-        let quote = bytes[found];
+    while let Some(length) = memchr3(b'>', b'"', b'\'', &bytes[at..]) {
+        at += length + 1;
+        let quote = bytes[at - 1];
         if quote == b'>' {
-            return found + 1;
+            return at;
         }
-        let Some(end) = find(found + 1, &|byte| byte == quote) else { break };
-        at = end + 1;
+        let Some(length) = memchr(quote, &bytes[at..]) else { break };
+        at += length + 1;
     }
     tag.len()
 }
@@ -282,7 +284,29 @@ fn decode_references(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_html_gives_text_with_single_spaces(html in "[<>a-z&;#x0-9 \n\"'/!é\u{a0}-]{0,60}") {
+            let (page, hashes) = PageText::read(&html);
+            for text in page.parts().flat_map(|part| [part.heading, part.text]) {
+                prop_assert!(!text.contains("  ") && text.trim() == text, "{text:?}");
+            }
+            prop_assert_eq!(page.words.split(' ').filter(|word| !word.is_empty()).count(), hashes.len());
+        }
+    }
+
+    #[test]
+    fn no_whitespace_is_skipped_as_plain_text() {
+        let mut bytes = [0; 4];
+        for c in ('\0'..=char::MAX).filter(|c| c.is_whitespace()) {
+            let first = c.encode_utf8(&mut bytes).as_bytes()[0];
+            assert!(!IS_PLAIN[usize::from(first)], "{c:?}");
+        }
+    }
 
     #[test]
     fn a_page_is_divided_at_its_headings() {

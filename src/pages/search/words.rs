@@ -1,4 +1,4 @@
-//! Splits texts into words, and hashes these.
+//! Splits texts into words, and hashes them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,7 +16,7 @@ fn add_to_hash(hash: WordHash, byte: u8) -> WordHash {
     (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
 }
 
-/// A map by words. Their hashes need no further hashing.
+/// A map by the hashes of words, whose bits only need to be spread.
 pub(super) type WordMap<T> = HashMap<WordHash, T, BuildHasherDefault<WordHasher>>;
 pub(super) type WordSet = HashSet<WordHash, BuildHasherDefault<WordHasher>>;
 
