@@ -108,23 +108,19 @@ struct Inputs {
 impl ResourceCache {
     /// Inserts every resource that the operator has not replaced.
     pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
-        let skill = match site.get(skill::SKILL_PATH) {
-            Some(SiteEntry::File(file, _)) => Some(file.unencoded().etag().to_owned()),
-            _ => None,
-        };
         let inputs = Inputs {
             pages: site.pages.clone(),
             languages: site.languages.clone(),
             // No resource depends on the exact time.
             options: PagesOptions { now: None, ..options.clone() },
             resources: resources.clone(),
-            skill,
+            skill: written_skill(site).map(|file| file.unencoded().etag().to_owned()),
         };
-        let is_same = self.inputs.as_ref() == Some(&inputs);
+        let same = self.inputs.as_ref().filter(|before| **before == inputs);
         // The longest work comes first, so that no thread has to wait for it at the end.
         let languages = 0..site.languages.len();
         let mut jobs: Vec<Job<'_>> = languages.clone().map(Job::FullText).collect();
-        if !is_same {
+        if same.is_none() {
             let of_languages = languages.flat_map(|index| [Job::Guides(index), Job::Feed(index)]);
             let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
             let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
@@ -135,9 +131,9 @@ impl ResourceCache {
         let mut built: Vec<(String, Arc<File>)> =
             built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect();
         let of_pages: Vec<_> = built.drain(..site.languages.len()).collect();
-        if is_same {
+        if let Some(before) = same {
             // Share the summaries with the last site, so that memory holds them only once.
-            site.pages.clone_from(&self.inputs.as_ref().unwrap_or(&inputs).pages);
+            site.pages.clone_from(&before.pages);
         } else {
             (self.inputs, self.files) = (Some(inputs), built);
         }
@@ -147,6 +143,14 @@ impl ResourceCache {
         if options.has_reload_script {
             site.insert_resource(RELOAD_SCRIPT_PATH, new_file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
         }
+    }
+}
+
+/// The operator's `SKILL.md`, if there is one.
+fn written_skill(site: &Site) -> Option<&File> {
+    match site.get(skill::SKILL_PATH) {
+        Some(SiteEntry::File(file, _)) => Some(file),
+        _ => None,
     }
 }
 
@@ -193,11 +197,7 @@ impl Job<'_> {
             Self::Agents => {
                 let guide = agents::build(&site.pages, options, more);
                 let skill = skill::build_skill(&guide, options);
-                // The operator's file, if there is one.
-                let served = match site.get(skill::SKILL_PATH) {
-                    Some(SiteEntry::File(file, _)) => &file.unencoded().bytes[..],
-                    _ => skill.as_bytes(),
-                };
+                let served = written_skill(site).map_or(skill.as_bytes(), |file| &file.unencoded().bytes);
                 let index = skill::build_index(served, options);
                 let files = [
                     ("/agents.md", MARKDOWN, guide),

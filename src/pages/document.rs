@@ -170,7 +170,7 @@ impl PartialEq for SourcePage {
 /// The pages that a site's sources define.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SourcePages {
-    pages: Vec<SourcePage>,
+    included: Vec<SourcePage>,
     /// The folders that contain only an unpublished page and that page's files, such as `posts/secret/`.
     /// These files are not published either.
     pub left_out_folders: Vec<String>,
@@ -186,7 +186,7 @@ pub(super) struct SourcePages {
 impl SourcePages {
     /// The documents of the included sources.
     pub fn documents(&self) -> impl Iterator<Item = Document> {
-        self.pages.iter().filter_map(|page| {
+        self.included.iter().filter_map(|page| {
             let document = page.matter.document.clone()?;
             Some(Document { unpublished: page.unpublished, ..document })
         })
@@ -213,7 +213,7 @@ pub(super) fn read_documents(
     });
     let read: Vec<ParsedSource> = read.into_iter().collect::<Result<_, _>>()?;
     *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
-    let mut pages = SourcePages { pages: Vec::with_capacity(read.len()), ..SourcePages::default() };
+    let mut pages = SourcePages { included: Vec::with_capacity(read.len()), ..SourcePages::default() };
     for (SourceFile { file, .. }, ParsedSource { matter: parsed, .. }) in sources.iter().zip(read) {
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else {
@@ -234,14 +234,14 @@ pub(super) fn read_documents(
             pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
-            pages.pages.push(SourcePage { matter: parsed, unpublished });
+            pages.included.push(SourcePage { matter: parsed, unpublished });
         }
     }
     pages.scheduled.sort_unstable();
     if !pages.left_out_folders.is_empty() {
         // Exclude folders that also contain a published page, because their other files may belong to that
         // page.
-        let published = pages.pages.iter().filter_map(|page| page.matter.document.as_ref());
+        let published = pages.included.iter().filter_map(|page| page.matter.document.as_ref());
         let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
         pages
             .left_out_folders

@@ -430,7 +430,7 @@ impl LoadCache {
         let layout = PageIndex::new(structure.layout_inputs(), shared, &self.bodies);
         let all: Vec<(usize, &Document)> = structure.all().iter().enumerate().collect();
         let mut pages = Vec::with_capacity(all.len());
-        let mut seen = HashSet::with_capacity_and_hasher(all.len(), foldhash::fast::RandomState::default());
+        let mut seen = HashSet::default();
         let is_large = self.pages.is_empty() && all.len() >= LARGE_SITE;
         for batch in all.chunks(LAYOUT_BATCH) {
             // `None` means that the cached page is unchanged.

@@ -105,7 +105,7 @@ impl Structure {
         let left_out: HashSet<String> =
             sources.left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
         let is_left_out = |path: &str| folders_above(path).any(|folder| left_out.contains(folder));
-        let published = files.assets.iter().filter(|(path, _)| left_out.is_empty() || !is_left_out(path));
+        let published = files.assets.iter().filter(|(path, _)| !is_left_out(path));
         let (mut assets, mut asset_urls) = name_assets(published, theme);
         let brand = brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
         add_blog_pages(&mut documents, languages, &mut faults);
