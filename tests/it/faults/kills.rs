@@ -80,7 +80,7 @@ fn a_kill_at_any_system_call_loses_nothing() {
 }
 
 /// Submits a few times to a server that is killed as planned, and restarts it. Returns the call at which it
-/// was killed, or `None` if it did not get that far.
+/// was killed (the calls of the plan if strace did not log it), or `None` if it did not get that far.
 fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
     let log = testbed.log();
     let tracer = Tracer::attach(&mut testbed.server, plan, &log);
@@ -104,7 +104,7 @@ fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
     }
     testbed.kills += 1;
     testbed.server.restart();
-    Some(struck.expect("strace saw it"))
+    Some(struck.unwrap_or_else(|| plan.calls.clone()))
 }
 
 #[test]

@@ -98,20 +98,20 @@ impl Tracer {
     }
 
     /// Detaches from the server. Returns the thread and the name of the last call that strace logged: if the
-    /// server was killed, the call at which it was killed.
+    /// server was killed, the call at which it was killed. `None` if the log has no call.
     pub fn let_go(mut self) -> Option<String> {
         self.end();
         self.struck()
     }
 
-    /// SIGTERM makes strace detach, and the server continues. If the server has ended, strace ends as well,
-    /// unless the signal arrives at that very moment: then strace may wait forever for a thread that is gone,
-    /// and is killed after a second.
+    /// SIGTERM makes strace detach, and the server continues. If the server has ended, strace ends as well.
+    /// On a busy machine that takes up to two seconds, and sometimes strace waits forever for a thread that is
+    /// gone. It is killed after five seconds, and its log may then be empty.
     fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);
         }
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = Instant::now() + Duration::from_secs(5);
         while self.strace.try_wait().is_ok_and(|status| status.is_none()) {
             if Instant::now() > deadline {
                 let _ = self.strace.kill();
