@@ -227,7 +227,8 @@ describe('with JavaScript', () => {
       for (const reload of [false, true]) {
         if (reload) await page.reload();
         for (const key of ['j', '?', '/']) await page.keyboard.press(key);
-        assert.equal(await page.evaluate(() => document.activeElement.closest('[data-row], #q, dialog')), null);
+        // A closed dialog may keep the focus until the next frame.
+        assert.equal(await page.evaluate(() => document.activeElement.closest('[data-row], #q, dialog[open]')), null);
       }
       await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
       await page.getByLabel('Use keyboard shortcuts').check();
