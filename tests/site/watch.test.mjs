@@ -143,7 +143,6 @@ test('drafts are marked', { timeout: 120_000 }, async () => {
   // An open page would reload now, which could interrupt its next navigation.
   while (!(await fetch(`${server.origin}/draft/`)).ok) await new Promise((resolve) => setTimeout(resolve, 10));
   const { context, tab } = await open('/draft/');
-  const note = tab.getByText('Draft: not published.');
-  assert.equal(await note.isVisible(), true);
+  await contains(tab, 'Draft: not published.');
   await context.close();
 });

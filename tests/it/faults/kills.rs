@@ -102,6 +102,7 @@ fn round(testbed: &mut TestBed, plan: &Plan) -> Option<String> {
     if !testbed.server.has_ended() {
         return None;
     }
+    assert!(testbed.server.was_killed(), "the server ended by itself");
     testbed.kills += 1;
     testbed.server.restart();
     Some(struck.unwrap_or_else(|| plan.calls.clone()))

@@ -105,8 +105,8 @@ impl Tracer {
     }
 
     /// SIGTERM makes strace detach, and the server continues. If the server has ended, strace ends as well.
-    /// On a busy machine that takes up to two seconds, and sometimes strace waits forever for a thread that is
-    /// gone. It is killed after five seconds, and its log may then be empty.
+    /// On a busy machine, that can take more than a second, and sometimes strace waits forever for a thread
+    /// that no longer exists. It is killed after five seconds; its log may then be empty.
     fn end(&mut self) {
         if is_traced(self.server) {
             let _ = kill_process(Pid::from_child(&self.strace), Signal::TERM);

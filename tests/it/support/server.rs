@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -266,6 +267,12 @@ impl TestServer {
     /// Whether the server has ended for any reason.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_some()
+    }
+
+    /// Whether SIGKILL has ended the server.
+    pub fn was_killed(&mut self) -> bool {
+        let status = self.child.try_wait().expect("it can be asked");
+        status.is_some_and(|status| status.signal() == Some(Signal::KILL.as_raw()))
     }
 
     /// Closes the server's standard error. The reading thread ends after the next line.
