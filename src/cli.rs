@@ -29,6 +29,7 @@ use clap_complete::Shell;
 use self::output::{ERROR, write_error};
 use self::serve::ServeOptions;
 use self::site::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
+use crate::panics;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps submissions
 #[derive(Debug, Parser)]
@@ -185,6 +186,8 @@ enum Command {
 
 /// Runs this process's command line, and prints the error if it fails.
 pub fn main() -> ExitCode {
+    let print = std::panic::take_hook();
+    panics::set_hook(move |panic, _| print(panic));
     let arguments = Arguments::try_parse().unwrap_or_else(|error| improve_usage_error(error).exit());
     match run_command(arguments.command) {
         Ok(code) => code,

@@ -7,6 +7,8 @@ use std::fmt;
 use serde::Serialize;
 use strsim::osa_distance;
 
+use crate::panics::Panic;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -30,6 +32,9 @@ pub struct Fault {
     pub hint: Option<String>,
 }
 
+/// The hint of a fault that a panic caused.
+pub const REPORT_DEFECT: &str = "please report this, with the file if you can";
+
 impl Fault {
     /// A fault that prevents serving the site.
     pub fn error(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
@@ -39,6 +44,12 @@ impl Fault {
     /// A fault that only makes `frontdesk check` fail.
     pub fn warning(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(place, line, message) }
+    }
+
+    /// A warning about a defect in frontdesk that the file triggers. `consequence` completes "…: the page
+    /// shows its source".
+    pub fn defect(place: impl Into<String>, panic: &Panic, consequence: &str) -> Self {
+        Self::warning(place, None, format!("{}: {consequence}", panic.with_message())).hint(REPORT_DEFECT)
     }
 
     #[must_use]

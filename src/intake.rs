@@ -20,10 +20,12 @@ use uuid::Uuid;
 
 use crate::forms::parse::Entry;
 use crate::limits::{Quota, Source};
+use crate::panics::{self, Part};
 use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
+use crate::submission::verdict::ScreeningVerdict;
 #[cfg(test)]
 pub(crate) use batch::{BatchConfig, Processed, Screener, process};
 use processor::{Counts, Processor};
@@ -100,14 +102,14 @@ impl Arrival {
             |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
         let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;
         if sealed.is_some() {
-            let verdict = evidence.judge(
-                &entry,
-                source,
-                agent.as_deref(),
-                messages,
-                &options.screening,
-                Instant::now(),
-            );
+            let judge = || {
+                let (agent, now) = (agent.as_deref(), Instant::now());
+                evidence.judge(&entry, source, agent, messages, &options.screening, now)
+            };
+            let verdict = panics::catch(Part::Submission, judge).unwrap_or_else(|panic| {
+                tracing::error!("{panic}: a submission is stored without screening");
+                ScreeningVerdict::default()
+            });
             evidence = Evidence::Verdict(verdict.without_details());
         }
         let evidence = serde_json::to_string(&evidence)

@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod intake;
 pub mod limits;
 pub mod pages;
+pub mod panics;
 pub mod resources;
 pub mod screening;
 pub mod store;

@@ -56,6 +56,7 @@ use tokio::sync::watch;
 
 use self::balance::Balancer;
 use self::conn_limits::Connections;
+use crate::panics;
 
 pub use access_log::ACCESS_LOG_TARGET;
 pub use client::ForwardedHeader;
@@ -111,12 +112,17 @@ pub fn serve(
     let ops = ops.transpose()?;
     let (_serving, stop) = mpsc::channel();
     let watched = app.clone();
-    let watch_memory = move || memory::watch(&watched, &connections, &stop);
+    let watch_memory = move || {
+        panics::restart_after_panic("memory", || memory::watch(&watched, &connections, &stop));
+    };
     std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
     let (counting, stop) = mpsc::channel();
     let counted = app.clone();
-    let store_views =
-        move || page_views::store_regularly(&counted.page_views, &counted.store, &counted.disk, &stop);
+    let store_views = move || {
+        panics::restart_after_panic("page views", || {
+            page_views::store_regularly(&counted.page_views, &counted.store, &counted.disk, &stop);
+        });
+    };
     let views = std::thread::Builder::new().name("page-views".into()).spawn(store_views)?;
     for thread in threads {
         join_thread(thread)?;

@@ -30,6 +30,7 @@ use self::session::{McpSession, ToolError};
 use self::tools::{Effect, TOOLS, ToolSpec};
 use crate::cli::output::with_hint;
 use crate::forms::text::visible;
+use crate::panics::{self, Part};
 
 /// Maximum length of a tool's name in an error, in characters.
 const MAX_NAME: usize = 64;
@@ -98,9 +99,17 @@ impl ToolProvider for McpSession {
                 shown()
             ));
         }
-        match call(tool, self, arguments) {
-            Ok(text) => CallOutcome::Done(text),
-            Err(error) => CallOutcome::Failed(error.to_string()),
+        let called = panics::catch(Part::Inbox, || {
+            panics::inject("mcp-tool", tool.name);
+            call(tool, self, arguments)
+        });
+        match called {
+            Ok(Ok(text)) => CallOutcome::Done(text),
+            Ok(Err(error)) => CallOutcome::Failed(error.to_string()),
+            Err(panic) => {
+                tracing::error!(tool = tool.name, "{panic} ended the call of a tool");
+                CallOutcome::Failed(format!("{panic} ended the call of this tool"))
+            }
         }
     }
 }

@@ -77,7 +77,8 @@ fn serve(
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = SiteCache::default();
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
-    let (site, warnings) = process::run_in_new_thread(load)?;
+    let (site, warnings) = process::run_in_new_thread(load)
+        .unwrap_or_else(|panic| Err(anyhow!("the site cannot be loaded: {}", panic.with_message())))?;
     log.log_faults(&config.memory_faults(site.size()));
     if options.watch && !options.drafts {
         log.log_notes(&site::describe_unpublished(&site));

@@ -7,8 +7,9 @@ use clap::Args;
 
 use super::output::{count_faults, counted, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
-use crate::fault::{Fault, Severity};
+use crate::fault::{Fault, REPORT_DEFECT, Severity};
 use crate::pages::{LoadCache, Site, format_time};
+use crate::panics::{self, Part};
 use crate::resources::{self, ResourceCache};
 use crate::web::Address;
 
@@ -151,15 +152,34 @@ pub(super) struct SiteCache {
 
 /// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
 /// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`.
+///
+/// A panic that no single file explains is an error.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,
     previous: &mut SiteCache,
 ) -> (Option<Site>, Vec<Fault>) {
     let forms = resources::page_forms(&config.pages.base_url);
-    let loaded = previous.pages.load(folder, &config.pages, &forms);
+    let load = || previous.pages.load(folder, &config.pages, &forms);
+    let mut loaded = match panics::catch(Part::Content, load) {
+        Ok(loaded) => loaded,
+        Err(panic) => {
+            // Parts of the cache may not match each other any more.
+            *previous = SiteCache::default();
+            let message = format!("{}: the site cannot be loaded", panic.with_message());
+            return (None, vec![Fault::error("pages/", None, message).hint(REPORT_DEFECT)]);
+        }
+    };
     let site = loaded.site.map(|mut site| {
-        previous.resources.add_resources(&mut site, &loaded.options, &config.resources);
+        let options = &loaded.options;
+        let added = panics::catch(Part::Content, || {
+            previous.resources.add_resources(&mut site, options, &config.resources);
+        });
+        if let Err(panic) = added {
+            previous.resources = ResourceCache::default();
+            let consequence = "generated resources, such as llms.txt and the sitemap, are missing";
+            loaded.faults.push(Fault::defect("pages/", &panic, consequence));
+        }
         site
     });
     (site, loaded.faults)

@@ -23,6 +23,8 @@ pub struct Digest {
     pub unasked: usize,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
+    /// Number of panics of the server since the last digest. 0 in other processes.
+    pub panics: u64,
     pub channels: Vec<ChannelState>,
     /// The number of overdue deliveries of each channel that has any.
     pub overdue: Vec<(String, usize)>,
@@ -58,6 +60,7 @@ impl Digest {
                 0
             },
             set_aside: queue.set_aside,
+            panics: 0,
             channels: inbox.channels()?,
             overdue: inbox.overdue(long_ago)?,
             failing: inbox.failing(MANY_FAILURES)?,
@@ -91,6 +94,13 @@ impl Digest {
             lines.push(format!(
                 "{submissions} could not be processed and {are} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID shows why; \
                  frontdesk inbox retry --parked).",
+            ));
+        }
+        if self.panics > 0 {
+            let times = if self.panics == 1 { "once".to_owned() } else { format!("{} times", self.panics) };
+            lines.push(format!(
+                "A defect in frontdesk ended a request or a task {times}; everything else went on. The log has the places in the program: please report them. \
+                 If content of the site triggers the defect, frontdesk check names the file."
             ));
         }
         for channel in &self.channels {
@@ -264,6 +274,7 @@ mod tests {
     fn each_problem_is_one_sentence() {
         let space = Space { free: 1 << 20, size: 1 << 40 };
         let digest = Digest {
+            panics: 0,
             shortage: Some(Shortage { space, reserve: 1 << 30 }),
             held: 2,
             unasked: 3,
@@ -316,6 +327,14 @@ mod tests {
         };
         let order = digest.channels_to_try(["crm", "mail", "new", "old", "team"].into_iter());
         assert_eq!(order, ["new", "team", "mail", "crm"]);
+    }
+
+    #[test]
+    fn panics_are_reported_with_what_to_do() {
+        let of = |panics| Digest { panics, ..Digest::default() }.lines();
+        assert!(of(0).is_empty());
+        assert!(of(1)[0].starts_with("A defect in frontdesk ended a request or a task once;"), "{:?}", of(1));
+        assert!(of(2)[0].contains("a task 2 times;"), "{:?}", of(2));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
+use crate::panics::{self, Part};
 use crate::store::disk::MinFree;
 use crate::store::{self, DatabaseUrl, InboxReader, Store, StoreError};
 use crate::submission::Submission;
@@ -66,6 +68,8 @@ pub(super) struct Maintenance {
     pub channels: Vec<(String, Rc<Channel>)>,
     /// Notified when a submission has been sealed.
     pub sealed: Rc<Notify>,
+    /// The number of panics that digests have reported.
+    pub reported_panics: Cell<u64>,
 }
 
 impl Maintenance {
@@ -88,21 +92,22 @@ impl Maintenance {
             let is_time = Instant::now() >= run_at;
             let done = async {
                 if is_time && clock.runs_evenly(Instant::now(), now) {
-                    log_is_stale |= self.remove_expired(now).await? > 0;
-                    log_is_stale |= self.remove_long_held(now).await? > 0;
-                    log_is_stale |= self.remove_unconfirmed(now).await? > 0;
-                    remove_old_view_counts(&self.store, now).await?;
+                    log_is_stale |= contain("retention", self.remove_expired(now)).await? > 0;
+                    log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
+                    log_is_stale |=
+                        contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
+                    contain("page views", remove_old_view_counts(&self.store, now)).await?;
                 }
                 if is_time {
-                    log_is_stale |= self.seal_settled().await? > 0;
-                    remove_old_refusal_counts(&self.store, now).await?;
-                    self.tidy_visitor_mails(now).await?;
+                    log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
+                    contain("refusals", remove_old_refusal_counts(&self.store, now)).await?;
+                    contain("visitor mails", self.tidy_visitor_mails(now)).await?;
                 }
                 if log_is_stale {
                     log_is_stale = !self.store.truncate_wal().await?;
                 }
                 if is_time {
-                    self.send_digest(now).await?;
+                    contain("digest", self.send_digest(now)).await?;
                 }
                 Ok::<(), StoreError>(())
             };
@@ -110,7 +115,8 @@ impl Maintenance {
                 tracing::warn!(%error, "inbox maintenance failed; will retry");
             }
             if flood_at.is_some_and(|at| Instant::now() >= at) {
-                let retry = self.send_flood_notification(now).await.unwrap_or_else(|error| {
+                let sent = contain("flood notification", self.send_flood_notification(now)).await;
+                let retry = sent.unwrap_or_else(|error| {
                     tracing::warn!(%error, "sending the flood notification failed; will retry");
                     Some(FLOOD_RETRY)
                 });
@@ -247,7 +253,9 @@ impl Maintenance {
             _ => {}
         }
         let (at, min_free) = (self.place.clone(), self.options.min_free);
-        let digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+        let mut digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+        let panics = panics::total();
+        digest.panics = panics.saturating_sub(self.reported_panics.get());
         if digest.is_empty() || self.channels.is_empty() {
             return done().await;
         }
@@ -262,6 +270,7 @@ impl Maintenance {
         let find = |name| self.channels.iter().find(|(other, _)| other == name);
         if let Some(channel) = send_through_first_working(order.into_iter().filter_map(find), &notice).await {
             tracing::info!(channel, "sent the digest to the team");
+            self.reported_panics.set(panics);
             return done().await;
         }
         tracing::warn!("digest not accepted by any channel; will retry");
@@ -351,6 +360,21 @@ pub(super) async fn seal_submission(
     let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
     let (id, channels) = (submission.id, store.channels.load_full());
     store.change(move |tx| tx.seal(id, &sealed, &channels)).await
+}
+
+/// Runs a task of maintenance. A panic ends only this task, which the next run repeats.
+async fn contain<T: Default>(
+    task: &'static str,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let work = async {
+        panics::inject("maintenance", task);
+        work.await
+    };
+    panics::catch_async(Part::Maintenance, work).await.unwrap_or_else(|panic| {
+        tracing::error!(task, "{panic} ended a task of the inbox's maintenance; the next run repeats it");
+        Ok(T::default())
+    })
 }
 
 /// Sends a notification through the first channel that accepts it. Returns that channel's name.
@@ -558,6 +582,8 @@ mod tests {
             store: Store::clone(store),
             channels: Vec::new(),
             sealed: Rc::default(),
+            // Other tests in this process panic on purpose.
+            reported_panics: Cell::new(u64::MAX),
         }
     }
 

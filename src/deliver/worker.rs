@@ -12,6 +12,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
@@ -30,6 +31,7 @@ use super::dispatch::{Dispatcher, HealthChange};
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
+use crate::panics::{self, Part};
 use crate::store::lock::Lock;
 use crate::store::notifier;
 use crate::store::{DatabaseUrl, Store, StoreError};
@@ -94,24 +96,27 @@ impl DeliveryWorker {
         let run = {
             let confirmations = confirmations.clone();
             move || {
-                let options = latest.borrow_and_update().clone();
-                let work = WorkerLoop {
-                    dispatcher: new_dispatcher(&options),
-                    channels: open_channels(&options),
-                    options,
-                    latest,
-                    store,
-                    confirmations,
-                    stopping,
-                    attempts: JoinSet::new(),
-                    sealed: Rc::new(Notify::new()),
-                    started: Instant::now(),
-                    clock: (Timestamp::now(), Instant::now()),
-                    store_fails: false,
-                    paced: HashSet::new(),
-                    asked: None,
-                };
-                LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
+                // After a panic, the new loop repeats the attempts that were in progress.
+                panics::restart_after_panic("deliveries", || {
+                    let options = latest.borrow_and_update().clone();
+                    let work = WorkerLoop {
+                        dispatcher: new_dispatcher(&options),
+                        channels: open_channels(&options),
+                        options,
+                        latest: latest.clone(),
+                        store: store.clone(),
+                        confirmations: confirmations.clone(),
+                        stopping: stopping.clone(),
+                        attempts: JoinSet::new(),
+                        sealed: Rc::new(Notify::new()),
+                        started: Instant::now(),
+                        clock: (Timestamp::now(), Instant::now()),
+                        store_fails: false,
+                        paced: HashSet::new(),
+                        asked: None,
+                    };
+                    LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
+                });
                 // A stalled DNS lookup or disk must not prevent the process from exiting.
                 runtime.shutdown_background();
             }
@@ -214,6 +219,8 @@ struct FinishedAttempt {
     lease: Lease,
     is_retry: bool,
     outcome: Outcome,
+    /// Whether the inbox has the outcome. If it does not, the attempt is repeated.
+    is_recorded: bool,
 }
 
 fn new_dispatcher(options: &WorkerOptions) -> Dispatcher {
@@ -287,6 +294,7 @@ impl WorkerLoop {
             store: self.store.clone(),
             channels,
             sealed: self.sealed.clone(),
+            reported_panics: Cell::default(),
         }));
         loop {
             let idle = self.idle_time();
@@ -408,14 +416,23 @@ impl WorkerLoop {
             let (store, channel) = (self.store.clone(), self.channels[index].clone());
             let confirmations = self.confirmations.clone();
             let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
+            let (lease, is_retry) = (claimed.lease.clone(), claimed.is_retry);
             let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal);
-            self.attempts.spawn_local(attempt);
+            self.attempts.spawn_local(async move {
+                panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
+                    tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded");
+                    let outcome = Outcome::failed(Cause::Unclear, panic.to_string());
+                    FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false }
+                })
+            });
         }
         started.sleep
     }
 
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
-        let Some(FinishedAttempt { index, lease, is_retry, outcome }) = ended else { return };
+        let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
+        // The next claim requeues attempts that are recorded as in progress.
+        self.store_fails |= !is_recorded;
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {
             Outcome::Delivered(answer) => answer,
@@ -500,19 +517,25 @@ async fn deliver_submission(
     let Claimed { lease, submission, failures, is_retry, link } = claimed;
     let notice =
         Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
-    let send = async {
+    let id = lease.submission;
+    let send = panics::catch_async(Part::Delivery, async {
+        panics::inject("delivery", &lease.channel);
         match &*channel {
             Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
             channel => channel.send(&notice).await,
         }
-    };
-    let outcome = tokio::time::timeout(LONGEST_ATTEMPT, send).await.unwrap_or_else(|_| {
-        Outcome::failed(
+    });
+    let outcome = match tokio::time::timeout(LONGEST_ATTEMPT, send).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => {
+            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt");
+            Outcome::failed(Cause::Unclear, panic.to_string())
+        }
+        Err(_) => Outcome::failed(
             Cause::Unclear,
             format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs()),
-        )
-    });
-    let id = lease.submission;
+        ),
+    };
     if let Outcome::Failed(failure) = &outcome {
         // Do not log the reply: it may quote what a visitor wrote.
         tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "delivery attempt failed; see `frontdesk inbox show ID`");
@@ -534,9 +557,11 @@ async fn deliver_submission(
                         }
                     }
                 }
-                return FinishedAttempt { index, lease, is_retry, outcome };
+                return FinishedAttempt { index, lease, is_retry, outcome, is_recorded: true };
             }
-            Err(StoreError::Closed) => return FinishedAttempt { index, lease, is_retry, outcome },
+            Err(StoreError::Closed) => {
+                return FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false };
+            }
             // Retry: the attempt keeps its lease and its capacity until the outcome is recorded.
             Err(_) => tokio::time::sleep(STORE_RETRY).await,
         }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
 use super::flood::Rates;
 use crate::forms::parse::Entry;
 use crate::forms::{DedupKey, Form};
+use crate::panics::{self, Part};
 use crate::screening::{Evidence, Repeats};
 use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
@@ -69,6 +69,7 @@ pub(crate) fn process(
         return Ok(Some(Processed::default()));
     }
     let BatchConfig { options, channels } = &config();
+    rows.iter().for_each(|row| panics::inject("row", &row.id.to_string()));
     let read = |row| Screened::parse_and_screen(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
@@ -146,8 +147,12 @@ impl Screener {
             return Ok(verdict.clone());
         }
         // A panic in screening must not end the thread that processes all submissions.
-        let verdict = panic::catch_unwind(AssertUnwindSafe(judge))
-            .map_err(|_| StoreError::Damaged("screening failed"))?;
+        let verdict = panics::catch(Part::Submission, || {
+            panics::inject("screening", &id.to_string());
+            judge()
+        });
+        let verdict =
+            verdict.map_err(|panic| StoreError::Unprocessable(format!("screening failed: {panic}")))?;
         verdicts.insert(id, verdict.clone());
         Ok(verdict)
     }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
+use crate::panics::{self, Part};
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
 
@@ -132,8 +133,12 @@ impl ProcessorThread {
             }
             // Read the flag first: this pass processes everything that was accepted before the stop.
             let is_last = self.is_stopping.load(Relaxed);
-            let done = self.process_all().and_then(|()| self.release_ended_floods());
-            match done.and_then(|()| self.queue_confirmations()) {
+            let done = panics::catch(Part::Submission, || {
+                self.process_all()?;
+                self.release_ended_floods()?;
+                self.queue_confirmations()
+            });
+            match done.unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string()))) {
                 _ if is_last => return,
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,

@@ -17,6 +17,7 @@ use super::file::{Blob, media_type};
 use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, closest};
+use crate::panics::{self, Panic, Part};
 
 /// A configured value and the place where it is set, which faults name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +86,11 @@ const DARK: [Color; 2] = [Color([0x11, 0x13, 0x18]), Color([0x1a, 0x1d, 0x24])];
 /// The facts about the font from the last load. They are read again only if the font file has changed.
 #[derive(Debug, Default)]
 pub(super) struct BrandCache {
-    font: Option<(Hash, Result<FontFacts, &'static str>)>,
+    font: Option<(Hash, FontResult)>,
 }
+
+/// The facts about a font, why it cannot be used, or the panic that it caused.
+type FontResult = Result<Result<FontFacts, &'static str>, Panic>;
 
 impl BrandCache {
     /// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps
@@ -125,15 +129,20 @@ impl BrandCache {
         // Social networks do not show SVG.
         let is_photo = |kind: &str| kind.starts_with("image/") && kind != "image/svg+xml";
         let image = find("image", &options.image, is_photo, "use a PNG or JPEG file of 1200 × 630 pixels");
-        let font = find("font", &options.font, |kind| kind == "font/woff2", "convert the font to WOFF2");
+        let mut font = find("font", &options.font, |kind| kind == "font/woff2", "convert the font to WOFF2");
         let mut css = accent_css(options);
         faults.extend(contrast_faults(options));
         if let (Some((url, blob, _)), Some(file)) = (&font, &options.font) {
             match self.font_facts(blob) {
-                Ok(facts) => css += &font_css(url, facts),
-                Err(why) => {
+                Ok(Ok(facts)) => css += &font_css(url, facts),
+                Ok(Err(why)) => {
                     let fault = Fault::error(format!("assets/{}", file.value), None, *why);
                     faults.push(fault.hint("`brand.font` needs a WOFF2 file with Latin letters; create it again from the original font"));
+                }
+                Err(panic) => {
+                    let place = format!("assets/{}", file.value);
+                    faults.push(Fault::defect(place, panic, "pages are shown in the system's font"));
+                    font = None;
                 }
             }
         }
@@ -146,11 +155,15 @@ impl BrandCache {
         }
     }
 
-    fn font_facts(&mut self, blob: &Blob) -> &Result<FontFacts, &'static str> {
+    fn font_facts(&mut self, blob: &Blob) -> &FontResult {
         if self.font.as_ref().is_none_or(|(hash, _)| *hash != blob.hash) {
             self.font = None;
         }
-        &self.font.get_or_insert_with(|| (blob.hash, FontFacts::read(&blob.bytes))).1
+        let read = || {
+            panics::inject("font", "");
+            FontFacts::read(&blob.bytes)
+        };
+        &self.font.get_or_insert_with(|| (blob.hash, panics::catch(Part::Content, read))).1
     }
 }
 

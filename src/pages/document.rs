@@ -18,6 +18,7 @@ use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::{FileChanged, SourceFile};
 use crate::fault::{Fault, closest};
+use crate::panics::{self, Panic, Part};
 
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -153,6 +154,14 @@ struct ParsedMatter {
     page_faults: Vec<Fault>,
 }
 
+impl ParsedMatter {
+    /// The result for a source whose front matter caused a panic. The site is served without its page.
+    fn unreadable(file: &str, panic: &Panic) -> Self {
+        let fault = Fault::defect(file, panic, "the page is left out");
+        Self { document: None, faults: vec![fault], page_faults: Vec::new() }
+    }
+}
+
 /// A source that the site includes: a published one or, in a preview, also a draft or a scheduled one. A
 /// reload keeps the `Arc` if the parsed front matter is equal, so pointers are compared.
 #[derive(Debug)]
@@ -205,7 +214,8 @@ pub(super) fn read_documents(
     let read = in_parallel(sources, |source| match known.get(&source.file) {
         Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
         known => source.with_text(|text| {
-            let new = parse_source(source, text, &languages);
+            let new = panics::catch(Part::Content, || parse_source(source, text, &languages));
+            let new = new.unwrap_or_else(|panic| ParsedMatter::unreadable(&source.file, &panic));
             let same = known.map(|known| &known.matter).filter(|matter| ***matter == new);
             let matter = same.cloned().unwrap_or_else(|| Arc::new(new));
             ParsedSource { hash: source.hash, changed: source.changed, matter }
@@ -259,6 +269,7 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
 /// the body.
 fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
     let file = &source.file;
+    panics::inject("front-matter", file);
     let (mut faults, mut page_faults) = (Vec::new(), Vec::new());
     let document = front_matter::parse(file, text, &mut faults).map(|parsed| {
         let mut front_matter = parsed.front_matter;

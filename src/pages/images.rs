@@ -4,6 +4,8 @@ use super::file::{Blob, media_type};
 use super::image_size::{self, ImageSize};
 use super::maps::HashMap;
 use super::site_files::Asset;
+use crate::fault::Fault;
+use crate::panics::{self, Part};
 
 /// The widths of the variants in pixels: a phone's screen, and the column of text on a screen with two pixels
 /// per CSS pixel.
@@ -19,20 +21,37 @@ pub struct ImageFacts {
 
 /// The images in `assets/`, beside pages and in `static/`, by their decoded paths. Images whose size cannot
 /// be read are missing.
-pub(super) fn catalog_images(assets: &[Asset], verbatim: &[(String, Blob)]) -> HashMap<String, ImageFacts> {
-    let size = |path: &str, blob: &Blob| {
+pub(super) fn catalog_images(
+    assets: &[Asset],
+    verbatim: &[(String, Blob)],
+    faults: &mut Vec<Fault>,
+) -> HashMap<String, ImageFacts> {
+    let mut size = |path: &str, blob: &Blob| {
+        let read = || {
+            panics::inject("image", path);
+            image_size::read_size(&blob.bytes)
+        };
         let is_sized = image_size::is_sized_format(media_type(path));
-        is_sized.then(|| image_size::read_size(&blob.bytes)).flatten()
+        let size = panics::catch(Part::Content, || is_sized.then(read).flatten());
+        size.unwrap_or_else(|panic| {
+            let file = path.trim_start_matches('/');
+            faults.push(Fault::defect(file, &panic, "pages do not state the size of the image"));
+            None
+        })
     };
-    let verbatim = verbatim.iter().filter_map(|(name, blob)| {
+    let mut images = HashMap::default();
+    for (name, blob) in verbatim {
         let path = format!("/{name}");
-        Some((ImageFacts { size: size(&path, blob)?, variants: Vec::new() }, path))
-    });
-    let assets = assets.iter().filter_map(|asset| {
-        let size = size(&asset.path, &asset.blob)?;
-        Some((ImageFacts { size, variants: variants_of(asset, size) }, asset.path.clone()))
-    });
-    verbatim.chain(assets).map(|(facts, path)| (path, facts)).collect()
+        if let Some(size) = size(&path, blob) {
+            images.insert(path, ImageFacts { size, variants: Vec::new() });
+        }
+    }
+    for asset in assets {
+        if let Some(size) = size(&asset.path, &asset.blob) {
+            images.insert(asset.path.clone(), ImageFacts { size, variants: variants_of(asset, size) });
+        }
+    }
+    images
 }
 
 /// Whether the path is that of an image whose size should be known. An SVG may lack a size.

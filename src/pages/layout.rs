@@ -28,7 +28,9 @@ use super::theme::{CompiledTheme, template_fault};
 use super::translations::{LanguageLink, Translations};
 use super::words::WordList;
 use crate::fault::Fault;
+use crate::forms::text::escape_html;
 use crate::forms::{Field, FieldKind};
+use crate::panics;
 
 /// A page or a tag in a list.
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]
@@ -480,7 +482,19 @@ pub(super) struct TemplateContext<'a> {
 
 impl TemplateContext<'_> {
     pub fn render_html(&self) -> Result<String, Fault> {
+        panics::inject("template", &self.document.file);
         self.render(self.template_values())
+    }
+
+    /// The page's title and content without a template, for a page whose template panics.
+    pub fn render_without_theme(&self) -> String {
+        let language = &self.shared.language(self.document).language.tag;
+        let title = escape_html(&self.document.front_matter.title);
+        format!(
+            "<!doctype html>\n<html lang=\"{language}\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
+             <main>\n<h1>{title}</h1>\n{}</main>\n</html>\n",
+            &*self.content.html
+        )
     }
 
     /// Renders the page as the answer to a form without JavaScript, with markers for what depends on the

@@ -18,7 +18,7 @@ use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateCont
 use super::link::LinkOrigin;
 use super::live_reload::add_reload_script;
 use super::maps::{HashMap, HashSet};
-use super::markdown::{self, BodyFacts, BodyWarning};
+use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
@@ -36,6 +36,7 @@ use super::variants::insert_variants;
 use super::{twin, words};
 use crate::allocator;
 use crate::fault::{Fault, Severity};
+use crate::panics::{self, Part};
 
 #[derive(Debug)]
 pub struct LoadResult {
@@ -88,6 +89,8 @@ struct RenderedPage {
     view: RelatedPages,
     page: Page,
     anchors: Arc<HashSet<Box<str>>>,
+    /// The warning about a panic of the page's template.
+    defect: Option<Fault>,
 }
 
 /// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
@@ -149,6 +152,7 @@ impl LoadCache {
         options: &PagesOptions,
         forms: &[PageForm],
     ) -> Result<LoadResult, FileChanged> {
+        panics::inject("site", "");
         let mut faults = Vec::new();
         let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
@@ -168,7 +172,12 @@ impl LoadCache {
         self.render_bodies(&structure, &files.sources, &mut faults)?;
         self.structure = Some(structure.clone());
         files.sources.clear();
-        let indexes = self.search_indexes(&structure);
+        let indexes = panics::catch(Part::Content, || self.search_indexes(&structure));
+        let indexes = indexes.unwrap_or_else(|panic| {
+            self.search.clear();
+            faults.push(Fault::defect("pages/", &panic, "the site has no search"));
+            Vec::new()
+        });
         if self.pages.is_empty() && structure.documents().len() >= LARGE_SITE {
             allocator::release_memory();
         }
@@ -338,8 +347,13 @@ impl LoadCache {
             let text = source.take_text()?;
             let blocks = kept.map(|kept| kept.content.blocks()).unwrap_or_default();
             let body = &text[document.body_at..];
-            let rendered = markdown::render(body, document.body_line, place, catalog, &highlighter, &blocks);
-            Ok(Some(Content::from(rendered)))
+            let first_line = document.body_line;
+            let rendered = panics::catch(Part::Content, || {
+                panics::inject("page", &document.file);
+                Content::from(markdown::render(body, first_line, place, catalog, &highlighter, &blocks))
+            });
+            let from_source = |panic| RenderedBody::from_source(body, first_line, &panic).into();
+            Ok(Some(rendered.unwrap_or_else(from_source)))
         });
         let contents: Vec<Option<Content>> = contents.into_iter().collect::<Result<_, _>>()?;
         for ((document, source), content) in written.iter().zip(contents) {
@@ -402,7 +416,11 @@ impl LoadCache {
                 let rendered = document.and_then(|document| {
                     let view = &self.pages.get(&document.path)?.view;
                     let content = self.bodies.of(document);
-                    Some(TemplateContext { shared, document, content, view }.render_answer())
+                    let page = TemplateContext { shared, document, content, view };
+                    let render = || page.render_answer();
+                    let defect =
+                        |panic| Fault::defect(&document.file, &panic, "the form's answers are plain pages");
+                    Some(panics::catch(Part::Content, render).map_err(defect).flatten())
                 });
                 let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
                 let Some(html) = rendered else { continue };
@@ -472,6 +490,7 @@ impl LoadCache {
                     self.pages.insert(document.path.clone(), page);
                 }
                 let Some(page) = self.pages.get_mut(&document.path) else { continue };
+                faults.extend(page.defect.clone());
                 (page.structure, page.index) = (structure.clone(), *index);
                 if let Some(kept) = self.bodies.by_file.get_mut(&document.file) {
                     // Take the text from the page, where it is a slice of the page's files, so that the
@@ -620,7 +639,13 @@ fn lay_out_page(
     let path = encode(&document.path).into_owned();
     let twin_path = encode(&path::twin_path(&document.path)).into_owned();
     let url = format!("{}{path}", options.base_url);
-    let html = template.render_html()?;
+    let (html, defect) = match panics::catch(Part::Content, || template.render_html()) {
+        Ok(html) => (html?, None),
+        Err(panic) => {
+            let fault = Fault::defect(&document.file, &panic, "the page is shown without the theme");
+            (template.render_without_theme(), Some(fault))
+        }
+    };
     let is_list_of_tags = document.kind == PageKind::Tags;
     let item = |tag: &Tag| {
         let title = format!("{} ({})", tag.name, tag.count);
@@ -656,7 +681,7 @@ fn lay_out_page(
         twin: twin_path.into(),
     };
     let (shared, structure, anchors) = (shared.clone(), structure.clone(), Arc::new(anchors));
-    Ok(RenderedPage { shared, structure, index, content, view, page, anchors })
+    Ok(RenderedPage { shared, structure, index, content, view, page, anchors, defect })
 }
 
 /// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts` for a listed post.

@@ -21,7 +21,9 @@ use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::maps::HashMap;
 use super::math::{self, MathError};
+use crate::fault::REPORT_DEFECT;
 use crate::forms::text::escape_html;
+use crate::panics::{self, Panic, Part};
 
 #[derive(Debug, Default)]
 pub struct RenderedBody {
@@ -176,6 +178,21 @@ pub fn render(
     rendered
 }
 
+impl RenderedBody {
+    /// The body of a page whose rendering panicked: the source in both representations, and a warning.
+    pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
+        let message = format!("{}: the page shows its source", panic.with_message());
+        let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
+        let words = count_words(source);
+        Self {
+            html: format!("<pre>{}</pre>\n", escape_html(source.trim())),
+            markdown: source.to_owned(),
+            facts: BodyFacts { warnings: vec![warning], words, ..BodyFacts::default() },
+            blocks: Vec::new(),
+        }
+    }
+}
+
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.strikethrough = true;
@@ -200,7 +217,7 @@ struct BodyRenderer<'a, 'b> {
     earlier: &'b HashMap<Hash, &'b str>,
     /// Edits to the source that produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The line ranges of code blocks and HTML blocks, which contain no link definitions.
+    /// The line ranges of code blocks and HTML blocks, in ascending order. They contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
     /// The number of tables so far. Each table's region gets its number as a unique name.
     tables: usize,
@@ -400,19 +417,30 @@ impl<'a> BodyRenderer<'a, '_> {
             self.replace_info(block, position, &parsed.plain_info());
         }
         let of = blake3::hash(format!("{parsed:?}\0{}", block.literal).as_bytes());
-        let html = if let Some(html) = self.earlier.get(&of) {
-            (*html).to_owned()
-        } else {
-            let highlight = || self.highlighter.highlight(&block.literal, parsed.grammar());
-            self.highlighter.block(of, || parsed.render(&highlight())).to_string()
+        if let Some(html) = self.earlier.get(&of) {
+            self.rendered.blocks.push((of, (*html).to_owned()));
+            return (*html).to_owned();
+        }
+        let highlight = || {
+            panics::inject("highlight", &block.literal);
+            parsed.render(&self.highlighter.highlight(&block.literal, parsed.grammar()))
         };
-        self.rendered.blocks.push((of, html.clone()));
-        html
+        match panics::catch(Part::Content, || self.highlighter.block(of, highlight)) {
+            Ok(html) => {
+                self.rendered.blocks.push((of, html.to_string()));
+                html.to_string()
+            }
+            Err(panic) => {
+                let message = format!("{}: the code block is not highlighted", panic.with_message());
+                self.warn(position, message, REPORT_DEFECT);
+                parsed.render(&escape_html(code))
+            }
+        }
     }
 
     /// Replaces the info string of a fenced code block in the Markdown representation.
     fn replace_info(&mut self, block: &NodeCodeBlock, position: Sourcepos, info: &str) {
-        let (start, line) = self.source.line_at(position.start.line);
+        let Some((start, line)) = self.source.line_at(position.start.line) else { return };
         let from = position.start.column.saturating_sub(1);
         let fence = |rest: &str| rest.len() - rest.trim_start_matches(char::from(block.fence_char)).len();
         if let Some(rest) = line.get(from..).filter(|_| block.fenced) {
@@ -551,11 +579,14 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Makes link reference definitions absolute. The parser does not keep their positions, so this function
     /// searches the source for them.
     fn resolve_reference_definitions(&mut self) {
+        let is_verbatim = |number: usize| {
+            let before = self.verbatim.partition_point(|lines| *lines.start() <= number);
+            self.verbatim[..before].last().is_some_and(|lines| lines.contains(&number))
+        };
         for number in 1..=self.source.lines.len() {
-            if self.verbatim.iter().any(|lines| lines.contains(&number)) {
+            let Some((start, line)) = self.source.line_at(number).filter(|_| !is_verbatim(number)) else {
                 continue;
-            }
-            let (start, line) = self.source.line_at(number);
+            };
             let indent = line.len() - line.trim_start_matches([' ', '>']).len();
             let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
                 continue;
@@ -568,10 +599,9 @@ impl<'a> BodyRenderer<'a, '_> {
             let (start, line, after) = match indent + 1 + colon + 2 {
                 after
                     if line[after..].trim().is_empty()
-                        && number < self.source.lines.len()
-                        && !self.verbatim.iter().any(|lines| lines.contains(&(number + 1))) =>
+                        && !is_verbatim(number + 1)
+                        && let Some((start, next)) = self.source.line_at(number + 1) =>
                 {
-                    let (start, next) = self.source.line_at(number + 1);
                     (start, next, 0)
                 }
                 after => (start, line, after),
@@ -600,10 +630,12 @@ impl<'a> BodyRenderer<'a, '_> {
                 "describe the image in `alt`, or write `alt=\"\"` if it is decoration",
             );
         }
-        let first_line = position.start.line;
+        // The line of `counted`, an offset in the literal.
+        let (mut line, mut counted) = (position.start.line, 0);
         let mut found = Vec::new();
         let html = rewrite_links(literal, |url, offset| {
-            let line = first_line + literal[..offset].matches('\n').count();
+            line += literal[counted..offset].matches('\n').count();
+            counted = offset;
             let (href, absolute) = self.resolve_link(url, line);
             found.push((url.to_owned(), absolute));
             href
@@ -727,21 +759,28 @@ fn find_destination(text: &str) -> Option<Range<usize>> {
 
 struct SourceText<'a> {
     text: &'a str,
-    /// The byte offset of each line.
+    /// The byte offset of each line. As in CommonMark, a line ends with LF, CR or CR LF.
     lines: Vec<usize>,
 }
 
 impl<'a> SourceText<'a> {
     fn new(text: &'a str) -> Self {
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let mut lines = vec![0];
+        lines.extend(memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).filter_map(|at| {
+            let is_first_of_two = text.as_bytes()[at] == b'\r' && text.as_bytes().get(at + 1) == Some(&b'\n');
+            (!is_first_of_two).then_some(at + 1)
+        }));
         Self { text, lines }
     }
 
-    /// The byte offset and the text of a line. Line numbers start at 1.
-    fn line_at(&self, number: usize) -> (usize, &'a str) {
-        let start = self.lines[number - 1];
-        let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
-        (start, &self.text[start..end])
+    /// The byte offset and the text of a line, without its end. Line numbers start at 1. `None` if the text
+    /// has fewer lines.
+    fn line_at(&self, number: usize) -> Option<(usize, &'a str)> {
+        let start = *self.lines.get(number.checked_sub(1)?)?;
+        let end = self.lines.get(number).copied().unwrap_or(self.text.len());
+        let line = self.text.get(start..end)?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        Some((start, line.strip_suffix('\r').unwrap_or(line)))
     }
 
     /// Converts a parser's position, in which lines and byte columns start at 1 and the end is inclusive.
@@ -799,6 +838,25 @@ mod tests {
         {
             assert_eq!(count_words(text), text.split_whitespace().count(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_end_as_in_commonmark() {
+        for end in ["\n", "\r", "\r\n"] {
+            let source =
+                ["[a]", "", "[a]: /x/", "", "> ```rust title=\"x.rs\" {1}", "> fn main() {}", "> ```", ""]
+                    .join(end);
+            let rendered = render_body(&source);
+            assert!(rendered.html.contains("<mark class=\"line marked\">"), "{end:?}: {}", rendered.html);
+            let expected = source.replace("/x/", "https://www.example.com/x/").replace(" {1}", "");
+            assert_eq!(rendered.markdown, expected, "{end:?}");
+        }
+        let mixed = SourceText::new("a\r\nb\rc\n\rd");
+        let lines: Vec<_> = (0..=6).map(|number| mixed.line_at(number)).collect();
+        assert_eq!(
+            lines,
+            [None, Some((0, "a")), Some((3, "b")), Some((5, "c")), Some((7, "")), Some((8, "d")), None]
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
 
+use crate::panics::{self, Part};
+
 /// Maximum length of a formula in bytes.
 const MAX_FORMULA_BYTES: usize = 4_000;
 
@@ -34,7 +36,8 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
     }
     let display = if is_block { MathDisplay::Block } else { MathDisplay::Inline };
     // math-core 0.7 panics on some invalid formulas, such as `\begin{aligned}^&\end{aligned}`.
-    let converted = std::panic::catch_unwind(|| {
+    let converted = panics::catch(Part::Content, || {
+        panics::inject("formula", formula);
         // Cannot fail: only macros can make a configuration invalid, and the default has none.
         let converter = LatexToMathML::new(MathCoreConfig::default()).ok()?;
         Some(converter.convert_with_local_state(formula, display))

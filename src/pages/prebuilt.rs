@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
-use frontdesk_convert::{Converted, Metadata, Options, Selector, convert, parse_url};
+use frontdesk_convert::{Converted, Embedded, Metadata, Options, Selector, convert, parse_url};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -28,6 +28,7 @@ use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
 use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
+use crate::panics::{self, Panic, Part};
 
 /// Whether `folder` is a build: it contains a file `index.html` and no folder `pages`. `false` for the empty
 /// path.
@@ -61,6 +62,8 @@ struct CachedPage {
     alone: Arc<Converted>,
     /// The hashes of the blocks that were left out as boilerplate, and the conversion without these blocks.
     without_boilerplate: Option<(HashSet<u64>, Arc<Converted>)>,
+    /// The panic of the conversion. `alone` is then [`unconverted`].
+    defect: Option<Panic>,
 }
 
 /// The pages, files and rules of a build.
@@ -192,16 +195,20 @@ impl BuildCache {
             Options { main: selector(&build.main), exclude: selector(&build.exclude), ..Options::default() };
         let run = |page: &HtmlPage<'_>, boilerplate| {
             let url = parse_url(&page.url).ok();
-            Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))
+            panics::catch(Part::Content, || {
+                panics::inject("build-page", &page.file.name);
+                Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))
+            })
         };
         let known = &self.pages;
         let mut cached = in_parallel(pages, |page| {
             let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
             let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
-            current.cloned().unwrap_or_else(|| CachedPage {
-                inputs,
-                alone: run(page, HashSet::new()),
-                without_boilerplate: None,
+            current.cloned().unwrap_or_else(|| {
+                let converted = run(page, HashSet::new());
+                let defect = converted.as_ref().err().cloned();
+                let alone = converted.unwrap_or_else(|_| Arc::new(unconverted(page)));
+                CachedPage { inputs, alone, without_boilerplate: None, defect }
             })
         });
         let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
@@ -212,14 +219,21 @@ impl BuildCache {
             match &cached.without_boilerplate {
                 _ if own.is_empty() => None,
                 Some((known, result)) if *known == own => Some((own, result.clone())),
-                _ => Some((own.clone(), run(page, own))),
+                // If the second conversion panics, the first one is used.
+                _ => run(page, own.clone()).ok().map(|result| (own, result)),
             }
         });
         let mut results = Vec::with_capacity(pages.len());
         for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
             cached.without_boilerplate = cleaned;
             let result = cached.without_boilerplate.as_ref().map_or(&cached.alone, |(_, result)| result);
-            faults.extend(conversion_fault(page, result));
+            faults.extend(match &cached.defect {
+                Some(panic) => {
+                    let consequence = "the page's Markdown only links to its HTML";
+                    Some(Fault::defect(&page.file.name, panic, consequence))
+                }
+                None => conversion_fault(page, result),
+            });
             results.push(result.clone());
         }
         self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
@@ -242,8 +256,15 @@ fn take_rules(
     files.retain(|file| {
         let text = || String::from_utf8_lossy(&file.blob.bytes);
         match file.name.as_str() {
-            "_redirects" => redirects = parse_redirects(&text(), dialect, &file.name, faults),
-            "_headers" => headers = parse_headers(&text(), dialect, &file.name, faults),
+            "_redirects" => {
+                redirects = contain(&file.name, faults, |faults| {
+                    parse_redirects(&text(), dialect, &file.name, faults)
+                })
+            }
+            "_headers" => {
+                headers =
+                    contain(&file.name, faults, |faults| parse_headers(&text(), dialect, &file.name, faults))
+            }
             "_worker.js" | "_routes.json" => {
                 let message = "is for Cloudflare Pages Functions; it is neither run nor published";
                 faults.push(Fault::warning(&file.name, None, message));
@@ -254,6 +275,18 @@ fn take_rules(
         false
     });
     (redirects, headers)
+}
+
+/// Reads the rules in `file`. A panic costs the rules of this file.
+fn contain<T>(file: &str, faults: &mut Vec<Fault>, read: impl FnOnce(&mut Vec<Fault>) -> Vec<T>) -> Vec<T> {
+    let rules = panics::catch(Part::Content, || {
+        panics::inject("rules", file);
+        read(faults)
+    });
+    rules.unwrap_or_else(|panic| {
+        faults.push(Fault::defect(file, &panic, "its rules are ignored"));
+        Vec::new()
+    })
 }
 
 /// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
@@ -297,6 +330,21 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     match std::str::from_utf8(bytes) {
         Ok(text) if declared != ISO_2022_JP => (text.into(), "text/html; charset=utf-8"),
         _ => (declared.decode(bytes).0, "text/html"),
+    }
+}
+
+/// The result for a page whose conversion panicked: Markdown that links to the HTML, and no policy for inline
+/// code, because that code is unknown.
+fn unconverted(page: &HtmlPage<'_>) -> Converted {
+    Converted {
+        metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },
+        embedded: Embedded { has_policy: true, ..Embedded::default() },
+        markdown: format!("This page is available as HTML: <{}>\n", page.url),
+        block_hashes: Vec::new(),
+        is_selected: false,
+        page_letters: 0,
+        letters: 0,
+        is_truncated: false,
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::image_size::{self, ImageSize};
 use super::png::{self, PngError, PngReader};
+use crate::panics::{self, Part};
 
 /// Maximum size of a source file, in bytes.
 const MAX_BYTES: usize = 32 << 20;
@@ -29,6 +30,8 @@ pub enum ScaleError {
     /// The image is fine, but this kind of image is not scaled.
     Unsupported(&'static str),
     Damaged(String),
+    /// The scaling code panicked. The file may be valid.
+    Defect(String),
 }
 
 impl fmt::Display for ScaleError {
@@ -36,6 +39,7 @@ impl fmt::Display for ScaleError {
         match self {
             Self::Unsupported(reason) => f.write_str(reason),
             Self::Damaged(reason) => write!(f, "the file is damaged: {reason}"),
+            Self::Defect(panic) => f.write_str(panic),
         }
     }
 }
@@ -46,12 +50,14 @@ pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleEr
     if source.len() > MAX_BYTES {
         return Err(ScaleError::Unsupported("files above 32 MiB are not scaled"));
     }
-    // A panic in a decoder, which would be a bug there, must not end the thread.
-    std::panic::catch_unwind(|| match source {
-        [0xff, 0xd8, ..] => scale_jpeg(source, widths),
-        _ => scale_png(source, widths),
+    panics::catch(Part::Content, || {
+        panics::inject("variant", "");
+        match source {
+            [0xff, 0xd8, ..] => scale_jpeg(source, widths),
+            _ => scale_png(source, widths),
+        }
     })
-    .unwrap_or_else(|_| Err(ScaleError::Damaged("the decoder failed".to_owned())))
+    .unwrap_or_else(|panic| Err(ScaleError::Defect(panic.with_message())))
 }
 
 fn check_pixels(size: ImageSize, max: u64) -> Result<(), ScaleError> {

@@ -60,8 +60,9 @@ impl SourceFile {
     }
 }
 
+/// Ends each line with LF. As in CommonMark, a line may end with LF, CR or CR LF.
 fn normalize_line_ends(text: String) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n") } else { text }
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
 }
 
 type FileSignature = ([u64; 3], [i64; 4]);

@@ -117,7 +117,7 @@ impl Structure {
         report_missing_home_pages(&mut names, &sources.invalid, languages, *has_pages_folder, &mut faults);
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
         add_thanks_pages(options, &mut documents, languages, &mut names, &mut faults);
-        let mut catalog = link_catalog(&documents, &assets, verbatim, options);
+        let mut catalog = link_catalog(&documents, &assets, verbatim, options, &mut faults);
         catalog.pages.extend(sources.invalid.iter().cloned());
         let without_url = take_pages_without_url(&mut documents, languages, options);
         let count = documents.len();
@@ -191,13 +191,14 @@ fn link_catalog(
     assets: &[Asset],
     verbatim: &[(String, Blob)],
     options: &PagesOptions,
+    faults: &mut Vec<Fault>,
 ) -> LinkCatalog {
     let written = documents.iter().filter(|document| !document.file.is_empty());
     LinkCatalog {
         base_url: options.base_url.clone(),
         pages: written.map(|document| (document.file.clone(), document.path.clone())).collect(),
         assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
-        images: catalog_images(assets, verbatim),
+        images: catalog_images(assets, verbatim, faults),
         allowed: options.allowed.clone(),
     }
 }

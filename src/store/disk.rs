@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::panics::{self, Part};
 use crate::store::url::DatabaseUrl;
 
 /// The maximum size of a request body when space is low, in bytes.
@@ -145,7 +146,8 @@ impl DiskMonitor {
             loop {
                 std::thread::sleep(SAMPLE_INTERVAL);
                 let Some(monitor) = weak.upgrade() else { return };
-                monitor.sample();
+                // A panic costs one sample. It is counted, and logging it each second would say no more.
+                let _ = panics::catch(Part::Background, || monitor.sample());
             }
         })?;
         Ok(monitor)

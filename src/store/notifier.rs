@@ -27,6 +27,7 @@ use super::postgres::connection::{OnNotification, PgConnection};
 use super::postgres::server::Server;
 use super::sql::Sql;
 use super::url::DatabaseUrl;
+use crate::panics;
 
 /// Notifies the listeners of a SQLite file.
 pub(super) fn notify(database: &Path) {
@@ -208,9 +209,9 @@ fn drain_events(inotify: &OwnedFd) -> bool {
 pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<()> {
     /// How long the thread may outlive its receiver.
     const RECEIVER_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-    let mut listener = ChangeListener::listen(place);
-    let told = Arc::downgrade(told);
+    let (place, told) = (place.clone(), Arc::downgrade(told));
     let listen = move || {
+        let mut listener = ChangeListener::listen(&place);
         loop {
             let rung = listener.wait(RECEIVER_CHECK_INTERVAL);
             match told.upgrade() {
@@ -220,6 +221,7 @@ pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<(
             }
         }
     };
+    let listen = move || panics::restart_after_panic("change notifications", &listen);
     std::thread::Builder::new().name("bell".into()).spawn(listen).map(drop)
 }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::error::StoreError;
 use super::sql::intake::Accepting;
 use super::sql::transaction::{Change, Transaction};
+use crate::panics::{self, Part};
 
 /// The maximum number of waiting submissions, and therefore of submissions in one transaction.
 const MAX_WAITING: usize = 4096;
@@ -78,7 +79,9 @@ struct PendingChange<T, F> {
 
 impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change for PendingChange<T, F> {
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        self.found = (self.apply)(tx);
+        // The caller rolls the change back.
+        self.found = panics::catch(Part::Submission, || (self.apply)(tx))
+            .unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string())));
         self.found.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 

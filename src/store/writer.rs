@@ -17,6 +17,7 @@ use super::sqlite::files::create_folder;
 use super::url::DatabaseUrl;
 use super::write_queue::WriteQueue;
 use super::{postgres, sqlite};
+use crate::panics;
 
 /// Wakes threads and tasks of this process after commits.
 #[derive(Default)]
@@ -94,6 +95,8 @@ fn start_thread(
         let (queue, events, url) = (Arc::clone(queue), Arc::clone(events), place.clone());
         move || {
             let _end = AbandonOnDrop(&queue);
+            // A panic of a change is caught. After any other, the state of the last transaction is unknown.
+            panics::end_process_on_panic();
             let copier = url.file().map(Copier::new);
             WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
                 .run(&queue);
@@ -176,6 +179,7 @@ impl WriterThread {
     /// Commits batches and reports their outcomes until the queue is closed.
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
+            panics::inject("writer", "");
             let mut outcome = if batch.is_idle_check {
                 self.probe().map(|()| Vec::new())
             } else {

@@ -17,6 +17,7 @@ use super::metrics::CloseReason;
 use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
+use crate::panics::{self, Part};
 
 /// The number of tasks that run between polls for events: high, because a poll costs a third as much as a
 /// response.
@@ -107,7 +108,7 @@ async fn accept(
     let mut failing = false;
     let admit = |stream, peer| {
         // Above a limit, close the connection without a response: waiting for its request would cost more.
-        match connections.admit(peer, &app.snapshot.load().options) {
+        let admit = || match connections.admit(peer, &app.snapshot.load().options) {
             Ok(place) => {
                 let accepted = AcceptedConn { scheme, stream, peer, place };
                 if let Some((accepted, guard)) = balancer.keep_or_transfer(accepted) {
@@ -115,6 +116,9 @@ async fn accept(
                 }
             }
             Err(reason) => app.metrics.record_close(reason),
+        };
+        if let Err(panic) = panics::catch(Part::Request, admit) {
+            tracing::error!("{panic} closed a new connection");
         }
     };
     loop {

@@ -25,6 +25,7 @@ use super::worker::WorkerState;
 use super::{access_log, ambiguity, confirm, get_page, live_reload, slot, tls};
 use crate::forms::Form;
 use crate::pages::path;
+use crate::panics;
 
 /// Responds to one request on the public address. Waits until the body has been read or discarded.
 pub(super) async fn respond(
@@ -102,6 +103,7 @@ async fn route(
     const FORM: RequestLabels = RequestLabels::other(Class::Form);
     const NONE: RequestLabels = RequestLabels::other(Class::None);
     let (app, options) = (&worker.app, &snapshot.options);
+    panics::inject("request", head.uri.path());
     if let Some(response) = ambiguity::refusal(head) {
         return (response, NONE).into();
     }

@@ -24,7 +24,8 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::support::channel_site::until;
 use crate::support::http_peer::{HttpPeer, Reply};
-use crate::support::{TestServer, example_site};
+use crate::support::panics::PanicPoints;
+use crate::support::{TestServer, example_site, small_site};
 
 /// `test-key-ed25519` of RFC 9421 appendix B.1.4: the private key, the directory and the thumbprint.
 const SEED: &str = "n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU";
@@ -281,6 +282,34 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
     }
     assert_eq!(emails.map(label_of), [label, Value::Null, Value::Null]);
     server.expect(3 + early);
+}
+
+#[test]
+fn a_directory_whose_fetch_panics_costs_only_the_label() {
+    let points = PanicPoints::new(&["agent-key"]);
+    let peer = HttpPeer::start([directory("max-age=3600")]);
+    let server = TestServer::with(
+        &small_site(),
+        &[
+            points.variable(),
+            ("FRONTDESK_BASE_URL", "https://www.example.com"),
+            ("FRONTDESK_AGENTS__DIRECTORIES", &peer.url("")),
+            ("FRONTDESK_AGENTS__ALLOW_PRIVATE", "true"),
+        ],
+    );
+    let signed = request_at(Timestamp::now().as_second(), &peer.url(""), KEY_ID, Some("once"));
+    let mut headers = vec![("Content-Type", "application/json")];
+    for (name, value) in &signed.headers {
+        headers.push((name.as_str(), value.to_str().expect("it is text")));
+    }
+    headers.retain(|(name, _)| *name != "host");
+    let body = json!({ "name": "Ada", "email": "ada@example.com", "message": "Good day" }).to_string();
+    let answer = server.request("POST", "/api/contact", &headers, body.as_bytes());
+    assert_eq!(answer.status, 200);
+    assert_eq!(server.inbox()[0]["_agent"], Value::Null);
+    assert!(server.ops("/metrics").text().contains("frontdesk_panics_total{part=\"agent_keys\"} 1\n"));
+    assert!(server.log().contains("ended the fetch of an agent key directory"), "{}", server.log());
+    server.expect(1);
 }
 
 fn agents(directories: &[&str]) -> Agents {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::corpus;
+use crate::support::panics::PanicPoints;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, compose, frontdesk, small_site, store_of};
 
 /// The `Host` header that [`Connection::request`] sends, and its origin.
@@ -174,6 +175,19 @@ fn a_login_link_works_once_and_only_if_its_button_is_pressed() {
     }
     assert!(!desk.server.log().contains(token) && !desk.server.log().contains(session));
     assert_eq!(desk.log(), ["log-in", "open"]);
+}
+
+#[test]
+fn a_page_that_panics_costs_only_that_page() {
+    let points = PanicPoints::new(&["inbox-page /statistics"]);
+    let desk = Desk::with(&[points.variable()]);
+    let operator = desk.log_in();
+    assert_eq!(operator.get("/statistics").status, 500);
+    assert_eq!(operator.get("/sessions").status, 200);
+    assert!(desk.server.ops("/metrics").text().contains("frontdesk_panics_total{part=\"inbox\"} 1\n"));
+    assert!(desk.server.log().contains("a page of the inbox cannot be shown"), "{}", desk.server.log());
+    points.set(&[]);
+    assert_eq!(operator.get("/statistics").status, 200);
 }
 
 #[test]

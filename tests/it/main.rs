@@ -31,6 +31,7 @@ mod memory;
 mod ops;
 mod page_views;
 mod pages;
+mod panics;
 mod power;
 mod prebuilt;
 mod privacy;

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::inbox::site_with_maildir;
 use crate::screening::command;
+use crate::support::panics::PanicPoints;
 use crate::support::{TestServer, frontdesk, small_site, store_of};
 
 const READING: [&str; 6] =
@@ -588,6 +589,20 @@ fn an_unusable_database_is_a_tool_error() {
     let done = assistant.data("done", json!({ "ids": [id] }));
     assert_eq!(done["results"][0]["result"], "is done");
     assistant.end();
+}
+
+#[test]
+fn a_tool_that_panics_is_a_tool_error() {
+    let points = PanicPoints::new(&["mcp-tool stats"]);
+    let server = TestServer::start();
+    let assistant = Assistant::with(&server.site(), &server.data_dir(), &[], &[points.variable()]);
+    let error = assistant.error("stats", json!({}));
+    assert!(error.starts_with("a defect in frontdesk (at src/"), "{error}");
+    assistant.data("check", json!({}));
+    points.set(&[]);
+    assistant.data("stats", json!({}));
+    let said = assistant.end();
+    assert!(said.contains("ended the call of a tool"), "{said}");
 }
 
 #[test]

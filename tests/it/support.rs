@@ -9,6 +9,7 @@ pub mod http_peer;
 pub mod lanes;
 pub mod load;
 pub mod opensmtpd;
+pub mod panics;
 pub mod pebble;
 pub mod port;
 pub mod prebuilt;

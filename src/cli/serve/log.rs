@@ -22,6 +22,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::cli::output::{hint, print_faults, print_notes};
 use crate::config;
 use crate::fault::{Fault, Severity};
+use crate::panics::{self, Panic};
 use crate::web;
 
 /// Maximum number of lines in the queue: less than 2 MB, as most lines are about 200 bytes long.
@@ -66,19 +67,19 @@ impl ServerLog {
         // If a subscriber is already installed, as in tests, it stays in place.
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();
         let last = queue.clone();
-        std::panic::set_hook(Box::new(move |panic| {
+        panics::set_hook(move |panic, ends_process| {
             let place = panic.location().map(ToString::to_string).unwrap_or_default();
             let thread = std::thread::current();
-            let name = thread.name();
+            let thread = thread.name().unwrap_or("(unnamed)");
             let message = describe_panic(panic.payload());
-            tracing::error!(place, thread = name.unwrap_or("(unnamed)"), "{message}");
-            last.flush();
-            // A panic in a worker affects one connection. Other threads are essential: abort, so that the
-            // service manager restarts the server. No stored submission is lost.
-            if !name.is_some_and(|name| name.starts_with(web::WORKER)) {
-                std::process::abort();
+            tracing::error!(place, thread, "{message}");
+            if ends_process {
+                tracing::error!(
+                    "the inbox can no longer guarantee that submissions are stored: the process ends now and must be started again; no accepted submission is lost"
+                );
             }
-        }));
+            last.flush();
+        });
         Self { is_json, queue }
     }
 
@@ -135,10 +136,17 @@ impl Drop for ServerLog {
     }
 }
 
-/// Quotes the panic's message only if it is constant: a formatted message could contain a visitor's data.
+/// Describes an uncaught panic. Quotes its message only if it is constant: a formatted message could
+/// contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
-    let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
-    format!("this is a bug: a thread panicked{}", reason.unwrap_or_default())
+    match payload.downcast_ref::<Panic>() {
+        // Passed on from another thread.
+        Some(panic) => format!("{panic} ended a request or a task"),
+        None => {
+            let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
+            format!("a defect in frontdesk ended a request or a task{}", reason.unwrap_or_default())
+        }
+    }
 }
 
 enum LogMessage {
@@ -313,9 +321,9 @@ mod tests {
     #[test]
     fn a_panic_logs_only_constant_messages() {
         let known = describe_panic(&"the inbox's writer is gone");
-        assert_eq!(known, "this is a bug: a thread panicked: the inbox's writer is gone");
+        assert_eq!(known, "a defect in frontdesk ended a request or a task: the inbox's writer is gone");
         let composed = format!("no place for {}", "Ada Lovelace");
-        assert_eq!(describe_panic(&composed), "this is a bug: a thread panicked");
-        assert_eq!(describe_panic(&7), "this is a bug: a thread panicked");
+        assert_eq!(describe_panic(&composed), "a defect in frontdesk ended a request or a task");
+        assert_eq!(describe_panic(&7), "a defect in frontdesk ended a request or a task");
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 use crate::config::Config;
+use crate::panics::{self, Panic, Part};
 
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;
@@ -39,10 +40,12 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
-/// Runs `work` in a new thread, because a thread keeps freed memory for reuse until the thread ends.
-pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let result = std::thread::scope(|scope| scope.spawn(work).join());
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Runs `work`, which loads the site, in a new thread, because a thread keeps freed memory for reuse until it
+/// ends. Catches a panic.
+pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Panic> {
+    let caught = || panics::catch(Part::Content, work);
+    std::thread::scope(|scope| scope.spawn(caught).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Drops the program's code and constants from this process's memory, because the process has executed code

@@ -26,6 +26,7 @@ use crate::fault::{Fault, Severity};
 use crate::limits::ByteLimiter;
 use crate::limits::rate_limiter::RateLimiter;
 use crate::pages::{BuildOptions, Encodings, SITE_FOLDERS, Site};
+use crate::panics::{self, Part};
 use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
@@ -109,8 +110,15 @@ impl Reloader {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(ReloadReason::Encoded) => {
-                    let site = Arc::new(before.site.strengthened(&self.encodings));
-                    self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&before) }));
+                    match process::run_in_new_thread(|| before.site.strengthened(&self.encodings)) {
+                        Ok(site) => {
+                            let site = Arc::new(site);
+                            self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&before) }));
+                        }
+                        Err(panic) => {
+                            tracing::error!("{}: stronger encodings are not served", panic.with_message());
+                        }
+                    }
                 }
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
@@ -122,7 +130,7 @@ impl Reloader {
                     // Read the clock before the load does, so that every publication time that the load finds
                     // to be in the future is later than `last_reload`.
                     last_reload = Some(Timestamp::now());
-                    if process::run_in_new_thread(|| self.reload()) {
+                    if self.reload() {
                         encoding.store(true, Ordering::Relaxed);
                         encoding = self.start_encoding();
                     }
@@ -170,6 +178,11 @@ impl Reloader {
             }
             process::release_program_pages();
         };
+        let work = move || {
+            if let Err(panic) = panics::catch(Part::Content, work) {
+                tracing::error!("{}: some files are served with weaker encodings", panic.with_message());
+            }
+        };
         if let Err(error) = std::thread::Builder::new().name("encode".into()).spawn(work) {
             tracing::warn!(%error, "cannot start the encoding thread; serving large files uncompressed");
         }
@@ -180,7 +193,15 @@ impl Reloader {
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.notify.notify_reloading();
-        let reloaded = self.try_reload();
+        let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|panic| {
+            // Parts of the cache may not match each other any more.
+            self.previous = SiteCache::default();
+            Err(vec![Fault::error(
+                "pages/",
+                None,
+                format!("the site cannot be loaded: {}", panic.with_message()),
+            )])
+        });
         self.desk.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
         let live = self.desk.snapshot.load_full();
         self.notify

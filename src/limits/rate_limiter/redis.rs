@@ -27,6 +27,7 @@ use super::options::{CONNECT_TIMEOUT, RedisOptions};
 use super::script::{self, Keys, Operation, Request, SCRIPT};
 use crate::forms::source::Source;
 use crate::limits::rule::{LimitRule, ScriptReply};
+use crate::panics::{self, Part};
 
 /// Consecutive timeouts that open the breaker. One or two may occur while Redis writes a snapshot.
 const MAX_TIMEOUTS: u32 = 3;
@@ -113,7 +114,14 @@ impl RedisClient {
             tokio::select! {
                 // Nothing is ever sent on this channel; it only closes.
                 _ = stopped.changed() => {}
-                () = reconnector.reconnect_forever() => {}
+                () = async {
+                    while let Err(panic) =
+                        panics::catch_async(Part::Background, reconnector.reconnect_forever()).await
+                    {
+                        tracing::error!("{panic} ended the connection to Redis; will connect again");
+                        tokio::time::sleep(CONNECT_TIMEOUT).await;
+                    }
+                } => {}
             }
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -19,6 +19,7 @@ use super::key::AgentKey;
 use super::replays::Replays;
 use super::signature::Claim;
 use crate::fetch::{FetchClient, FetchResponse, Url};
+use crate::panics::{self, Part};
 
 /// The path of the directory on every host (RFC 8615).
 pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
@@ -102,7 +103,7 @@ impl Directory {
             let fetched = self.fetched.subscribe();
             if starts_fetch {
                 let attempt = DirectoryFetch { directory: Arc::clone(self), began: now, result: None };
-                tokio::spawn(attempt.fetch_keys(Arc::clone(client)));
+                tokio::spawn(attempt.run(Arc::clone(client)));
             }
             (known, fetched)
         };
@@ -168,9 +169,18 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
+    /// Fetches the directory's keys. A panic counts as a failed fetch.
+    async fn run(mut self, client: Arc<FetchClient>) {
+        if let Err(panic) = panics::catch_async(Part::AgentKeys, self.fetch_keys(client)).await {
+            let directory = self.directory.name();
+            tracing::error!(directory, "{panic} ended the fetch of an agent key directory");
+        }
+    }
+
     /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if that fails.
-    async fn fetch_keys(mut self, client: Arc<FetchClient>) {
+    async fn fetch_keys(&mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
+        panics::inject("agent-key", &directory);
         let accept = [(ACCEPT, HeaderValue::from_static(MEDIA_TYPE))];
         let request = client.send(Method::GET, &self.directory.url, accept, "");
         let fetch = async { parse_response(&request.await.map_err(|failed| failed.sentence)?) };

@@ -22,6 +22,7 @@ use super::{action, guard, live};
 use crate::inbox::query::ListQuery;
 use crate::inbox::session::{self, SecretToken};
 use crate::inbox::{csv, json};
+use crate::panics::{self, Part};
 use crate::store::{Filter, InboxReader, StoreError};
 use crate::submission::Submission;
 use crate::web::socket::Peer;
@@ -53,9 +54,18 @@ pub(super) async fn respond(inbox: &Arc<InboxApp>, peer: Peer, request: Request<
         _ => {}
     }
     let app = inbox.clone();
-    let work = tokio::task::spawn_blocking(move || answer(&app, peer, &head, form.as_ref()));
+    let work = tokio::task::spawn_blocking(move || {
+        panics::catch(Part::Inbox, || {
+            panics::inject("inbox-page", head.uri.path());
+            answer(&app, peer, &head, form.as_ref())
+        })
+    });
     match tokio::time::timeout(PATIENCE, work).await {
-        Ok(Ok(reply)) => reply,
+        Ok(Ok(Ok(reply))) => reply,
+        Ok(Ok(Err(panic))) => {
+            tracing::error!("{panic}: a page of the inbox cannot be shown");
+            plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown.")
+        }
         Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
         Err(_) => inbox.templates.message(
             StatusCode::OK,

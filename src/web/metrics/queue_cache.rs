@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::panics::{self, Part};
 use crate::store::{DatabaseUrl, InboxReader, Queue};
 
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
@@ -72,9 +73,12 @@ impl QueueCache {
         }
         let this = self.clone();
         let spawned = std::thread::Builder::new().name("figures".into()).spawn(move || {
-            let count = QueueCount::query(&database);
+            let count = panics::catch(Part::Background, || QueueCount::query(&database));
             this.is_counting.store(false, Ordering::Release);
-            this.last.send_replace(Some(count));
+            match count {
+                Ok(count) => drop(this.last.send_replace(Some(count))),
+                Err(panic) => tracing::error!("{panic}: the submissions and deliveries could not be counted"),
+            }
         });
         if spawned.is_err() {
             self.is_counting.store(false, Ordering::Release);

@@ -13,6 +13,7 @@ use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, CloseReason, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::forms::FORMS;
 use crate::limits::rate_limiter;
+use crate::panics::{self, Part};
 use crate::web::conn_limits::Connections;
 use crate::web::state::{AppState, Snapshot};
 
@@ -40,6 +41,10 @@ pub(in crate::web) async fn report(
     write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
     write_disk(&mut out, app);
     write_site(&mut out, app, &snapshot);
+    let mut family = out.family("frontdesk_panics_total");
+    for part in Part::ALL {
+        family.sample(&[("part", part.name())], panics::count(part));
+    }
     out.single("frontdesk_log_lines_lost_total", app.metrics.shared.lost_lines.load(Relaxed));
     process::write_process(&mut out);
     (out.text, MEDIA_TYPE)

@@ -21,6 +21,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use super::certificate::{self, CurrentCertificate, ServerCertificate, TlsStartError};
 use crate::fetch::ExtraRoots;
+use crate::panics::{self, Part};
 use cache::AcmeCache;
 use challenge::Challenges;
 use http::Http;
@@ -92,7 +93,9 @@ pub(super) fn start(
     let challenge = Arc::new(certificate::tls_config(client.challenges.clone(), &[challenge::ACME_TLS])?);
     client.use_cached_certificate();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("acme".into()).spawn(move || runtime.block_on(run(client)))?;
+    let orders =
+        move || panics::restart_after_panic("certificate orders", || runtime.block_on(run(client.clone())));
+    std::thread::Builder::new().name("acme".into()).spawn(orders)?;
     Ok(challenge)
 }
 
@@ -217,13 +220,11 @@ impl Client {
 
     /// Orders a certificate, serves it and stores it.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
-        // Run the order in its own task: a panic in the ACME library must not end this thread.
-        let client = self.clone();
-        let order = tokio::spawn(async move { timeout(ORDER_TIMEOUT, client.order()).await });
-        let late = || format!("timed out after {} s", ORDER_TIMEOUT.as_secs());
+        let order = timeout(ORDER_TIMEOUT, panics::catch_async(Part::Certificate, self.order()));
         let result = match order.await {
-            Ok(result) => result.unwrap_or_else(|_| Err(OrderError::new("order", late()))),
-            Err(_) => Err(OrderError::new("order", "the ACME client panicked")),
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(OrderError::new("order", panic.to_string())),
+            Err(_) => Err(OrderError::new("order", format!("timed out after {} s", ORDER_TIMEOUT.as_secs()))),
         };
         self.challenges.clear();
         if result.as_ref().is_err_and(|error| error.is(ACCOUNT_DOES_NOT_EXIST)) {
@@ -251,6 +252,7 @@ impl Client {
 
     /// Orders a certificate. Returns its private key and its chain as PEM.
     async fn order(&self) -> Result<String, OrderError> {
+        panics::inject("acme", "");
         let account = self.load_or_create_account().await?;
         let identifiers: Vec<_> = self.acme.domains.iter().cloned().map(Identifier::Dns).collect();
         let mut order = account.new_order(&NewOrder::new(&identifiers)).await.map_err(at("new order"))?;
@@ -492,6 +494,6 @@ mod tests {
         let unusable = Acme { directory: "no URL".into(), ..acme(folder.path()) };
         let client = Arc::new(Client::open(unusable, None, Arc::default()).expect("a folder"));
         let error = client.obtain().await.expect_err("there is no authority");
-        assert_eq!(error.to_string(), "order: the ACME client panicked");
+        assert!(error.to_string().starts_with("order: a defect in frontdesk"), "{error}");
     }
 }

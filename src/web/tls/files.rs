@@ -12,6 +12,7 @@ use jiff::{Timestamp, ToSpan as _};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
+use crate::panics;
 
 /// How often the files are read without a notification: network file systems do not report every change.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
@@ -90,9 +91,9 @@ pub(super) fn spawn_watcher(
     current: &Arc<CurrentCertificate>,
 ) -> io::Result<()> {
     let current = Arc::downgrade(current);
-    std::thread::Builder::new()
-        .name("certificate".into())
-        .spawn(move || watch_files(files.as_deref(), &current))?;
+    std::thread::Builder::new().name("certificate".into()).spawn(move || {
+        panics::restart_after_panic("certificate files", || watch_files(files.as_deref(), &current));
+    })?;
     Ok(())
 }
 
