@@ -14,6 +14,8 @@ pub mod encodings;
 pub mod file;
 mod form_page;
 pub mod front_matter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod highlight;
 pub mod html;
 mod image_size;

@@ -241,6 +241,14 @@ fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     faults
 }
 
+/// Reads a font as [`BrandCache::apply`] does.
+#[cfg(fuzzing)]
+pub(super) fn check_font(bytes: &[u8]) {
+    if let Ok(facts) = FontFacts::read(bytes) {
+        font_css("/assets/font.woff2", &facts);
+    }
+}
+
 /// The `@font-face` rules of the font and of its substitute, which takes the same space until the font has
 /// arrived.
 fn font_css(url: &str, facts: &FontFacts) -> String {

@@ -239,9 +239,12 @@ fn read_base128(bytes: &mut &[u8]) -> Option<usize> {
     None
 }
 
+/// Maximum number of subtables of `cmap` that are searched. Fonts have fewer than ten.
+const MAX_SUBTABLES: usize = 16;
+
 /// The glyph of a letter in the table `cmap`; `None` if the font lacks it.
 fn find_glyph(cmap: &[u8], letter: char) -> Option<usize> {
-    let count = usize::from(u16_at(cmap, 2)?);
+    let count = usize::from(u16_at(cmap, 2)?).min(MAX_SUBTABLES);
     let code = usize::try_from(u32::from(letter)).ok()?;
     (0..count).find_map(|index| {
         let record = cmap.get(4 + 8 * index..)?;
