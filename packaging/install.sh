@@ -7,19 +7,25 @@
 #   --prefix DIR     installs into DIR/bin and DIR/share; the default is /usr/local for root, ~/.local for others
 #   --key FILE       also checks the signature (SHA256SUMS.asc) with the public key in this file; needs gpg
 #   --static         takes the archive with the static binary, even if the other one runs here
+#   --release V      installs this version; the default is the version that this script was released with
 #
-# The environment variables FRONTDESK_FROM, FRONTDESK_PREFIX and FRONTDESK_KEY replace the arguments. Nothing is
-# installed if a check fails. On a server with systemd, see docs/pages/install.md in the archive.
+# The environment variables FRONTDESK_FROM, FRONTDESK_PREFIX, FRONTDESK_KEY and FRONTDESK_RELEASE replace the
+# arguments. Nothing is installed if a check fails. An https address never leads to a download over http. On a server with systemd, see docs/pages/install.md in the archive.
 set -eu
+
+# Set by scripts/release. Empty in the repository: takes the version that SHA256SUMS lists.
+RELEASE=
 
 main() {
     from=${FRONTDESK_FROM:-} prefix=${FRONTDESK_PREFIX:-} key=${FRONTDESK_KEY:-} static=
+    release=${FRONTDESK_RELEASE:-$RELEASE}
     while [ $# -gt 0 ]; do
         case $1 in
             -h | --help) usage; exit 0 ;;
             --prefix) [ $# -gt 1 ] || die "--prefix needs a folder"; prefix=$2; shift ;;
             --key) [ $# -gt 1 ] || die "--key needs a file"; key=$2; shift ;;
             --static) static=yes ;;
+            --release) [ $# -gt 1 ] || die "--release needs a version"; release=$2; shift ;;
             -*) die "unknown option '$1'; see --help" ;;
             *) from=$1 ;;
         esac
@@ -29,6 +35,9 @@ main() {
         usage >&2
         exit 2
     fi
+    case $release in
+        *[!0-9A-Za-z.+~-]*) die "'$release' is not a version, such as 0.1.0" ;;
+    esac
     if [ -z "$prefix" ]; then
         if [ "$(id -u)" = 0 ]; then prefix=/usr/local; else prefix=$HOME/.local; fi
     fi
@@ -50,7 +59,7 @@ main() {
         [ -z "$static" ] || die "SHA256SUMS lists no archive with a static binary for $architecture; nothing was installed"
         has_glibc || die "this system needs a static binary, because it has no glibc 2.36 or later, and SHA256SUMS" \
             "lists no archive with one for $architecture; nothing was installed"
-        die "SHA256SUMS lists no archive for $architecture; nothing was installed"
+        die "SHA256SUMS lists no archive${release:+ of version $release} for $architecture; nothing was installed"
     fi
     fetch "$archive" "$work/$archive" || die "there is no $archive in $from; nothing was installed"
     check_sum
@@ -68,18 +77,29 @@ die() {
 # fetch NAME FILE: copies or downloads a file of the release.
 fetch() {
     case $from in
-        http://* | https://*)
+        https://*)
             if command -v curl >/dev/null 2>&1; then
-                curl --silent --show-error --fail --location --output "$2" "${from%/}/$1"
-            elif command -v wget >/dev/null 2>&1; then
-                wget --quiet --output-document="$2" "${from%/}/$1"
+                download --proto '=https' --proto-redir '=https' --output "$2" "${from%/}/$1"
+            elif wget --help 2>&1 | grep -q -e --max-redirect; then
+                # Wget cannot restrict the protocol of redirects, so it follows none.
+                wget --quiet --max-redirect=0 --output-document="$2" "${from%/}/$1"
             else
-                die "a download needs curl or wget"
+                die "a download needs curl or GNU wget"
+            fi
+            ;;
+        http://*)
+            echo "install.sh: http does not protect the download: only --key detects that it was replaced" >&2
+            if command -v curl >/dev/null 2>&1; then
+                download --proto '=http,https' --output "$2" "${from%/}/$1"
+            else
+                wget --quiet --output-document="$2" "${from%/}/$1" || die "a download needs curl or wget"
             fi
             ;;
         *) [ -f "$from/$1" ] && cp "$from/$1" "$2" ;;
     esac
 }
+
+download() { curl --silent --show-error --fail --location "$@"; }
 
 # Without a key the checksum only detects a damaged download: an attacker who can replace the archive can also
 # replace SHA256SUMS.
@@ -104,7 +124,8 @@ check_signature() {
 choose_archive() {
     suffix=linux
     if [ -n "$static" ] || ! has_glibc; then suffix=linux-static; fi
-    sed -n "s/^[0-9a-f]\{64\} [ *]\(frontdesk-[0-9][0-9A-Za-z.+~-]*-$architecture-$suffix\.tar\.gz\)\$/\1/p" \
+    version=$(printf %s "$release" | sed 's/[.+]/\\&/g')
+    sed -n "s/^[0-9a-f]\{64\} [ *]\(frontdesk-${version:-[0-9][0-9A-Za-z.+~-]*}-$architecture-$suffix\.tar\.gz\)\$/\1/p" \
         "$work/SHA256SUMS" | tail -n 1
 }
 

@@ -1,4 +1,4 @@
-//! Contains panics: a defect that one page, image, submission, request or reply triggers costs only that item.
+//! Contains panics: a defect that one page, image, row, request or reply triggers costs only that item.
 //!
 //! All code that works on content, stored rows, requests or peers' replies runs in [`catch`] or
 //! [`catch_async`]. The caller reports the panic with the item's file or id, and continues without the item.
@@ -71,7 +71,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// A message may quote a whole page, for example that of a wrong index into a text.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The number of panics in each part since the process started. Like the panic hook, it belongs to the process.
+/// The number of panics in each part. Belongs to the process, like the panic hook.
 static COUNTS: [AtomicU64; Part::ALL.len()] = [const { AtomicU64::new(0) }; Part::ALL.len()];
 
 thread_local! {

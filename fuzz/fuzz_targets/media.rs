@@ -1,5 +1,5 @@
-//! Fuzzes the readers of fonts and images, and the scaling of images: none panics, and variants have the sizes
-//! that pages state.
+//! Fuzzes the readers of fonts and images, and the scaling of images: none panics, and variants have the
+//! sizes that pages state.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A panic costs only the item that caused it: injected at each place that works on content, stored rows, requests
-//! or replies, at the start, at a reload and at run time.
+//! A panic costs only the item that caused it: injected at each place that works on content, stored rows,
+//! requests or replies, at the start, at a reload and at run time.
 
 use std::path::{Path, PathBuf};
 
@@ -261,8 +261,8 @@ fn status_of(server: &TestServer, message: &str) -> Option<String> {
     found.and_then(|submission| submission["status"].as_str()).map(str::to_owned)
 }
 
-/// A submission whose processing panics at `point` is set aside, at run time and after a restart, and later ones
-/// are delivered. A retry without the panic delivers it.
+/// A submission whose processing panics at `point` is set aside, at run time and after a restart, and later
+/// ones are delivered. A retry without the panic delivers it.
 fn assert_set_aside(point: &str) {
     let points = PanicPoints::new(&[point]);
     let (mut site, _folder) = site_with_maildir(&points);
