@@ -18,6 +18,7 @@ use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
 use crate::config::Config;
 use crate::deliver::digest::Digest;
 use crate::deliver::{ChannelOptions, TransportOptions, test_message};
+use crate::fault::Fault;
 use crate::forms::text::visible;
 use crate::limits::rate_limiter;
 use crate::store::{Filter, InboxReader, StoreError};
@@ -110,6 +111,10 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
             secret.map_or_else(|why| CheckResult::Bad(why.into()), |how| CheckResult::Good(how.into()));
         report.print_result("limits.shared_secret", finding)?;
     }
+    for fault in examine_files(config) {
+        let hint = fault.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        report.print_result(&fault.place, CheckResult::Bad(format!("{}{hint}", fault.message)))?;
+    }
     for finding in examine_inbox(config)? {
         report.print_result("inbox", finding)?;
     }
@@ -134,6 +139,13 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
     let others = (others > 0).then(|| format!("{} to fix", counted(others, "other problem")));
     let parts: Vec<String> = [Some(sending), records, others].into_iter().flatten().collect();
     parts.join("; ")
+}
+
+/// Faults of the certificate, and of files with secrets that every user of this machine can read.
+fn examine_files(config: &Config) -> Vec<Fault> {
+    let mut faults = config.clone().with_base_url(None).certificate_faults();
+    faults.append(&mut config.exposed_secrets());
+    faults
 }
 
 /// Checks the inbox for problems that need the operator's attention. Connects to the database,

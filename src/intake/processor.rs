@@ -87,6 +87,7 @@ impl Processor {
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             announced_at: None,
+            failure: None,
             limit_logged_at: None,
         };
         let thread =
@@ -118,6 +119,8 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
+    /// The last failure, which is logged once.
+    failure: Option<String>,
     /// When it was last logged that the limit of mails to visitors is used up.
     limit_logged_at: Option<Instant>,
 }
@@ -140,10 +143,19 @@ impl ProcessorThread {
             });
             match done.unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string()))) {
                 _ if is_last => return,
-                Ok(()) => {}
+                Ok(()) => {
+                    if self.failure.take().is_some() {
+                        tracing::info!("the intake is processed again");
+                    }
+                }
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "could not process the intake; will retry");
+                    // A read-only disk may stay so for days.
+                    let failure = Some(error.to_string());
+                    if self.failure != failure {
+                        tracing::warn!(%error, "could not process the intake; will retry every second");
+                        self.failure = failure;
+                    }
                     thread::sleep(RETRY_DELAY);
                     self.store.events().accepted.notify_one();
                 }

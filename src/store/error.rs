@@ -118,17 +118,31 @@ impl StoreError {
 
 /// Names the user that owns the nearest existing part of `path`, and this process's user.
 fn permission_hint(path: &Path) -> String {
-    let owner = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
+    let existing = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
     let us = rustix::process::geteuid().as_raw();
-    match owner {
+    let (name, folder) = (user_name(us), inbox_folder(path));
+    match existing {
+        // A server should not run as root, so the files get another owner.
+        Some((_, 0)) if us != 0 && folder.is_dir() => format!(
+            "this process runs as {name}, and the files belong to root: `sudo chown -R {name} {}` changes that",
+            folder.display()
+        ),
+        Some((_, 0)) if us != 0 => {
+            format!("`sudo install -d -m 700 -o {name} {}` creates the folder for {name}", folder.display())
+        }
         Some((_, owner)) if owner != us => format!(
-            "this process runs as {}, and the files belong to {owner}: run it as {owner}, for example with `sudo -u {owner}`",
-            user_name(us),
+            "this process runs as {name}, and the files belong to {owner}: run it as {owner}, for example with `sudo -u {owner}`",
             owner = user_name(owner)
         ),
-        Some((part, _)) => format!("{} has to be writable for {}", part.display(), user_name(us)),
-        None => format!("the folder has to be writable for {}", user_name(us)),
+        Some((part, _)) => format!("`chmod u+rwX {}` makes it writable for {name}", part.display()),
+        None => format!("the folder has to be writable for {name}"),
     }
+}
+
+/// The folder of the inbox, from the path of the folder or of a file in it.
+fn inbox_folder(path: &Path) -> &Path {
+    let is_file = path.is_file() || (!path.exists() && path.extension().is_some());
+    path.parent().filter(|_| is_file).unwrap_or(path)
 }
 
 /// The name of a user in `/etc/passwd`, otherwise `#UID`, which `sudo -u` accepts as well.
@@ -140,4 +154,21 @@ fn user_name(uid: u32) -> String {
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
     });
     name.unwrap_or_else(|| format!("#{uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_folder_of_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("inbox.sqlite");
+        assert_eq!(inbox_folder(folder.path()), folder.path());
+        assert_eq!(inbox_folder(&file), folder.path(), "a missing file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(inbox_folder(&file), folder.path());
+        let missing = folder.path().join("data");
+        assert_eq!(inbox_folder(&missing), missing, "a missing folder");
+    }
 }

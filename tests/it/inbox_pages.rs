@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::corpus;
 use crate::support::panics::PanicPoints;
+use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, compose, frontdesk, small_site, store_of};
 
 /// The `Host` header that [`Connection::request`] sends, and its origin.
@@ -175,6 +176,36 @@ fn a_login_link_works_once_and_only_if_its_button_is_pressed() {
     }
     assert!(!desk.server.log().contains(token) && !desk.server.log().contains(session));
     assert_eq!(desk.log(), ["log-in", "open"]);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let port = Port::reserve();
+    let listen = port.address().to_string();
+    let data = folder.path().join("data");
+    let open = |environment: &[(&str, &str)]| {
+        let mut command = frontdesk();
+        command.args(["inbox", "open"]).arg(small_site()).arg("--data-dir").arg(&data);
+        let output = command.env("FRONTDESK_INBOX__LISTEN", &listen).envs(store_of(&data));
+        let output = output.envs(environment.iter().copied()).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let mut server = TestServer::at(&small_site(), &data, &[("FRONTDESK_INBOX__LISTEN", &listen)]);
+    let (is_good, out, err) = open(&[]);
+    assert!(is_good && out.starts_with(&format!("http://{listen}/login?token=")), "{out}{err}");
+    assert_eq!(server.terminate().0, Some(0));
+    let (is_good, out, err) = open(&[HOST]);
+    assert!(is_good && out.starts_with("https://www.example.com/login?token="), "{out}{err}");
+    assert!(err.contains("No server on this machine listens at `inbox.listen`"), "{err}");
+    let (is_good, out, err) = open(&[]);
+    if store_of(&data).is_some() {
+        assert!(is_good, "with PostgreSQL, the server may run on another machine: {err}");
+    } else {
+        assert!(!is_good && out.is_empty(), "{out}");
+        assert!(err.contains("no server listens at http://127.0.0.1:"), "{err}");
+    }
 }
 
 #[test]

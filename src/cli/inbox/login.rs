@@ -2,9 +2,12 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 
@@ -17,6 +20,9 @@ use crate::inbox::time::{format_distance, format_local};
 use crate::store::{Editor, TokenHash};
 use crate::web::Address;
 
+/// How long to wait for a listener on this machine.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Prints a link that logs in once, and opens it in a browser if there is a desktop.
 pub(super) fn open(
     config: &Config,
@@ -26,7 +32,11 @@ pub(super) fn open(
 ) -> anyhow::Result<ExitCode> {
     let base = match address {
         Some(address) => address.trim_end_matches('/').to_owned(),
-        None => base_url(config)?,
+        None => {
+            let base = base_url(config)?;
+            require_server(config, &base, console)?;
+            base
+        }
     };
     let base = if base.contains("://") { base } else { format!("http://{base}") };
     if console.inbox.is_none() {
@@ -46,6 +56,39 @@ pub(super) fn open(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Fails if the link would lead to an address of this machine at which no server listens. Only prints a note
+/// if the server may run on another machine, or behind a proxy.
+fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> anyhow::Result<()> {
+    let is_listening = match &config.inbox_listen {
+        Some(Address::Tcp(address)) if address.port() != 0 => {
+            TcpStream::connect_timeout(&reachable(*address), CONNECT_TIMEOUT).is_ok()
+        }
+        Some(Address::Unix(path)) => UnixStream::connect(path).is_ok(),
+        _ => true,
+    };
+    if is_listening {
+        return Ok(());
+    }
+    let has_proxy = !config.web.inbox_pages.hosts.is_empty();
+    if has_proxy || config.store.url.file().is_none() {
+        let note = "No server on this machine listens at `inbox.listen`: the link works if another machine serves the inbox.";
+        writeln!(console.err, "{note}")?;
+        return Ok(());
+    }
+    Err(with_hint(
+        anyhow!("no server listens at {base}, so a link would lead nowhere"),
+        "start it with `frontdesk serve`; if it has another address, give its URL: `--address URL`",
+    ))
+}
+
+/// The address at which this machine reaches a listener.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
+}
+
 /// The URL of the web interface. Fails if it is switched off, or if its URL is not known.
 fn base_url(config: &Config) -> anyhow::Result<String> {
     let name = config.web.inbox_pages.hosts.first();
@@ -56,11 +99,7 @@ fn base_url(config: &Config) -> anyhow::Result<String> {
         )),
         (Some(_), Some(name)) => Ok(format!("https://{name}")),
         (Some(Address::Tcp(address)), None) if address.port() != 0 => {
-            let mut address = *address;
-            if address.ip().is_unspecified() {
-                address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-            }
-            Ok(format!("http://{address}"))
+            Ok(format!("http://{}", reachable(*address)))
         }
         (Some(address), None) => Err(with_hint(
             anyhow!("the URL of the web interface at {address} is not known"),

@@ -77,6 +77,17 @@ impl Acme {
         ExtraRoots::parse(&pem).map(Some)
     }
 
+    /// The certificate in the cache. `None` if there is none, or if it cannot be read.
+    pub(super) fn cached_certificate(&self) -> Option<ServerCertificate> {
+        let pem = std::fs::read(self.certificate_file()).ok()?;
+        ServerCertificate::parse(&pem, &pem).ok()
+    }
+
+    pub(super) fn certificate_file(&self) -> PathBuf {
+        let contact = self.contact_url();
+        AcmeCache::at(&self.cache, &self.domains, contact.as_slice(), &self.directory).certificate
+    }
+
     fn contact_url(&self) -> Option<String> {
         (!self.email.is_empty()).then(|| format!("mailto:{}", self.email))
     }

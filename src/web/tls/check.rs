@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use jiff::Timestamp;
 
-use super::certificate::{CertificateDefect, Validity};
+use super::certificate::{CertificateDefect, ServerCertificate, Validity};
 use super::files::CertificateFiles;
 use super::{CertificateSource, TlsOptions};
 
@@ -37,11 +37,25 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
                 let message = format!("does not contain {host:?}, the host of `base_url`");
                 add(false, "acme_domains", message, OTHER_NAMES);
             }
+            let renewal = |certificate: ServerCertificate| {
+                let not_after = certificate.not_after;
+                match certificate.validity(now) {
+                    Validity::Expired => Some(format!("has a certificate that expired on {not_after}")),
+                    Validity::ExpiresSoon => {
+                        Some(format!("has a certificate that expires soon, on {not_after}"))
+                    }
+                    Validity::Valid | Validity::NotYet => None,
+                }
+            };
+            if let Some(message) = acme.cached_certificate().and_then(renewal) {
+                add(false, "acme_domains", message, RENEWAL_FAILS);
+            }
         }
     }
     findings
 }
 
+const RENEWAL_FAILS: &str = "the server should have renewed it: its log says why orders fail";
 const RENEW: &str = "renew it; a running server loads the new one";
 const OTHER_NAMES: &str = "browsers reject a certificate that does not cover the site's host";
 
@@ -80,6 +94,35 @@ fn check_files(
 mod tests {
     use super::super::Acme;
     use super::*;
+
+    #[test]
+    fn a_cached_certificate_that_was_not_renewed_is_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let acme = Acme {
+            domains: vec!["www.example.com".into()],
+            email: String::new(),
+            directory: "https://acme.example.net/dir".into(),
+            ca_file: None,
+            cache: folder.path().to_owned(),
+        };
+        let options =
+            TlsOptions { source: Some(CertificateSource::Acme(acme.clone())), ..TlsOptions::default() };
+        let look =
+            |now: &str| said(&check_certificate(&options, "www.example.com", now.parse().expect("a time")));
+        assert!(look("2026-05-01T00:00:00Z").is_empty(), "nothing was ordered yet");
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut parameters = rcgen::CertificateParams::new(acme.domains.clone()).expect("names");
+        parameters.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(2026, 4, 1);
+        let chain = parameters.self_signed(&key).expect("a certificate").pem();
+        std::fs::write(acme.certificate_file(), key.serialize_pem() + &chain).expect("written");
+        assert!(look("2026-02-01T00:00:00Z").is_empty());
+        let expired = look("2026-05-01T00:00:00Z");
+        assert!(
+            expired[0].starts_with("warning: acme_domains has a certificate that expired on"),
+            "{expired:?}"
+        );
+    }
 
     #[test]
     fn certificate_files_are_checked_for_every_fault() {

@@ -15,14 +15,19 @@ pub(super) struct AcmeCache {
 }
 
 impl AcmeCache {
-    /// Creates the folder if it does not exist. `directory` is the URL of the authority's directory.
+    /// The cache files in a folder. `directory` is the URL of the authority's directory.
+    pub fn at(folder: &Path, domains: &[String], contact: &[String], directory: &str) -> Self {
+        Self {
+            certificate: folder.join(format!("certificate-{}.pem", file_name_digest(domains, directory))),
+            account: folder.join(format!("account-{}.json", file_name_digest(contact, directory))),
+        }
+    }
+
+    /// Like [`AcmeCache::at`], and creates the folder if it does not exist.
     pub fn open(folder: &Path, domains: &[String], contact: &[String], directory: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-        Ok(Self {
-            certificate: folder.join(format!("certificate-{}.pem", file_name_digest(domains, directory))),
-            account: folder.join(format!("account-{}.json", file_name_digest(contact, directory))),
-        })
+        Ok(Self::at(folder, domains, contact, directory))
     }
 
     /// The stored credentials for the authority with this directory URL, if the file exists and is usable.
