@@ -16,9 +16,9 @@ use crate::forms::text::visible;
 use crate::inbox::json;
 use crate::inbox::time::{format_distance, format_duration, format_time};
 use crate::store::{Annotation, InboxReader, StoreError};
-use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
+use crate::submission::{Status, Submission};
 
 /// Prints the submission whose id begins with `id`, as text or as a JSON object.
 pub(super) fn run(
@@ -83,9 +83,12 @@ fn write_details(
         about.push(("because", held.because.clone()));
     }
     if let Some(confirmation) = &submission.confirmation {
-        about.push(match confirmation.confirmed_at {
-            Some(at) => ("confirmed at", time_and_distance(at, now)),
-            None => ("link expires", time_and_distance(confirmation.expires_at, now)),
+        about.push(match (confirmation.confirmed_at, confirmation.asked_at) {
+            (Some(at), _) => ("confirmed at", time_and_distance(at, now)),
+            (None, None) if submission.status == Status::Unconfirmed => {
+                ("asked at", "not yet: the mail that asks for the confirmation is waiting".to_owned())
+            }
+            (None, _) => ("link expires", time_and_distance(confirmation.expires_at, now)),
         });
     }
     if let Some(released_at) = submission.released_at {
@@ -187,7 +190,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::submission::Status;
     use crate::submission::delivery::AttemptEnd;
     use crate::submission::verdict::Signal;
     use crate::submission::{Hold, Screening};
