@@ -171,7 +171,12 @@ impl MailSource<'_> {
             forms: vec![form.to_owned()],
             concurrency: CONCURRENCY,
             has_daily_quota,
-            kind: TransportOptions::Visitor(VisitorMailOptions { rule, text, smtp, link: String::new() }),
+            kind: TransportOptions::Visitor(Box::new(VisitorMailOptions {
+                rule,
+                text,
+                smtp,
+                link: String::new(),
+            })),
         })
     }
 

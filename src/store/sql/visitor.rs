@@ -66,6 +66,13 @@ pub enum MailFate {
     },
 }
 
+/// The new state of a limit that another mail counts for: a row of `visitor_rate`.
+struct Charge {
+    key: Hash,
+    /// When none of the mails count any more, as Unix time in milliseconds.
+    rested: i64,
+}
+
 impl Transaction<'_> {
     /// Queues a mail to a visitor, unless a limit forbids it. A transaction that is rolled back has used up
     /// nothing.
@@ -81,17 +88,17 @@ impl Transaction<'_> {
         };
         let charged = match self.check_limits(rule, request)? {
             Ok(charged) => charged,
-            Err((limit, room_at)) => {
-                if limit == MailLimit::All {
+            Err(fate) => {
+                if matches!(fate, MailFate::OverLimit { limit: MailLimit::All, .. }) {
                     self.note_limit(at)?;
                 }
-                return Ok(MailFate::OverLimit { limit, room_at });
+                return Ok(fate);
             }
         };
         if !self.claim_mailbox(mail, email, at)? {
             return Ok(MailFate::Repeated);
         }
-        for (key, rested) in charged {
+        for Charge { key, rested } in charged {
             self.sql.execute(
                 "INSERT INTO visitor_rate (key, rested) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET rested = ?2",
                 values![key, rested],
@@ -111,7 +118,7 @@ impl Transaction<'_> {
         &self,
         rule: &VisitorRule,
         request: &MailRequest<'_>,
-    ) -> Result<Result<Vec<(Hash, i64)>, (MailLimit, i64)>, StoreError> {
+    ) -> Result<Result<Vec<Charge>, MailFate>, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             // Replicas queue mails one after the other, so that the limits hold and no rows deadlock.
             let lock = "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk visitor mails ' || current_schema(), 0))";
@@ -131,8 +138,8 @@ impl Transaction<'_> {
             let rested = row.map(|row| row.get(0)).transpose()?.unwrap_or(request.at);
             let burst = if limit == MailLimit::All && request.low_priority { HOUR / 2 } else { HOUR };
             match after_another(rested, per_hour, burst, request.at) {
-                Ok(rested) => charged.push((key, rested)),
-                Err(room_at) => return Ok(Err((limit, room_at))),
+                Ok(rested) => charged.push(Charge { key, rested }),
+                Err(room_at) => return Ok(Err(MailFate::OverLimit { limit, room_at })),
             }
         }
         Ok(Ok(charged))
