@@ -147,6 +147,24 @@ fn limits_survive_a_restart_and_expire() {
 }
 
 #[test]
+fn replicas_share_the_limits() {
+    let fixture = limited(HourlyLimits { all: 100, network: None, domain: Some(5) });
+    if fixture.options.url.file().is_some() {
+        return;
+    }
+    let other = TestInbox::open(&fixture.options).unwrap();
+    fixture.runtime.block_on(async {
+        for n in 0..20 {
+            let arrivals = [n, n + 20].map(|n| from(&format!("v{n}@example.com"), "Hello"));
+            let [one, two] = arrivals;
+            let (one, two) = tokio::join!(fixture.store.keep(one), other.keep(two));
+            one.and(two).unwrap();
+        }
+    });
+    assert_eq!((fixture.list().len(), fixture.mails()), (40, 5));
+}
+
+#[test]
 fn aliases_of_a_mailbox_are_acknowledged_once() {
     let fixture = acknowledging(100);
     for aliases in [
