@@ -84,7 +84,7 @@ impl Maintenance {
         // full run.
         let mut run_at = Instant::now();
         let mut flood_at = Some(Instant::now());
-        let mut mail_limit_at = Some(Instant::now());
+        let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
         let mut clock = ClockCheck::default();
         loop {
             let now = Timestamp::now();
@@ -119,12 +119,17 @@ impl Maintenance {
                 });
                 flood_at = retry.map(|wait| Instant::now() + wait);
             }
-            if is_time || mail_limit_at.is_some_and(|at| Instant::now() >= at) {
+            let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
+            if is_time || is_limit_due {
                 let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "sending the notification about the limit of mails to visitors failed; will retry");
                     false
                 });
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
+            }
+            if is_limit_due {
+                // Each skipped mail wakes this loop. Do not ask the database each time.
+                mail_limit_from = Instant::now() + NOTIFICATION_RETRY;
             }
             if is_time {
                 run_at = Instant::now() + time_to_next_run(options.digest_at, Timestamp::now());
@@ -135,7 +140,7 @@ impl Maintenance {
                 () = tokio::time::sleep_until(wake_at.into()) => {}
                 // A flood notification that is already scheduled will include this flood.
                 () = self.store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
-                () = self.store.events().mails_limited.notified(), if mail_limit_at.is_none() => mail_limit_at = Some(Instant::now()),
+                () = self.store.events().mails_limited.notified(), if mail_limit_at.is_none() => mail_limit_at = Some(mail_limit_from.max(Instant::now())),
                 () = self.sealed.notified() => {
                     log_is_stale = true;
                     // Wait, so that submissions sealed at about the same time need only one truncation.

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::submission::delivery::AttemptEnd;
     use crate::submission::verdict::Signal;
-    use crate::submission::{Hold, Screening};
+    use crate::submission::{Confirmation, Hold, Screening};
 
     #[test]
     fn a_submission_is_shown_in_full_with_indented_lines() {
@@ -232,6 +232,25 @@ mod tests {
              \n\
              (sealed: --identity FILE opens it)\n",
         );
+    }
+
+    #[test]
+    fn an_unconfirmed_entry_shows_whether_its_visitor_was_asked() {
+        let mut submission = submission(&[]);
+        submission.status = Status::Unconfirmed;
+        for (asked_at, expected) in [
+            (None, "asked at     not yet: the mail that asks for the confirmation is waiting\n"),
+            (Some(at("14:04:00")), "link expires  2026-11-20T14:20:00.000Z (in 10 min)\n"),
+        ] {
+            let expires_at = at("14:20:00");
+            submission.confirmation = Some(Confirmation { expires_at, asked_at, confirmed_at: None });
+            let mut out = Vec::new();
+            let now = at("14:10:00").to_zoned(TimeZone::UTC);
+            write_details(&submission, &Annotation::default(), &[], &now, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let lines = text.lines().filter(|line| line.starts_with("asked") || line.starts_with("link"));
+            assert_eq!(lines.map(|line| format!("{line}\n")).collect::<String>(), expected);
+        }
     }
 
     #[test]
