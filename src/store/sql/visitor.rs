@@ -67,7 +67,7 @@ pub enum MailFate {
 }
 
 /// The new state of a limit that another mail counts for: a row of `visitor_rate`.
-struct Charge {
+struct MailCharge {
     key: Hash,
     /// When none of the mails count any more, as Unix time in milliseconds.
     rested: i64,
@@ -98,7 +98,7 @@ impl Transaction<'_> {
         if !self.claim_mailbox(mail, email, at)? {
             return Ok(MailFate::Repeated);
         }
-        for Charge { key, rested } in charged {
+        for MailCharge { key, rested } in charged {
             self.sql.execute(
                 "INSERT INTO visitor_rate (key, rested) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET rested = ?2",
                 values![key, rested],
@@ -118,7 +118,7 @@ impl Transaction<'_> {
         &self,
         rule: &VisitorRule,
         request: &MailRequest<'_>,
-    ) -> Result<Result<Vec<Charge>, MailFate>, StoreError> {
+    ) -> Result<Result<Vec<MailCharge>, MailFate>, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
             // Replicas queue mails one after the other, so that the limits hold and no rows deadlock.
             let lock = "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk visitor mails ' || current_schema(), 0))";
@@ -138,7 +138,7 @@ impl Transaction<'_> {
             let rested = row.map(|row| row.get(0)).transpose()?.unwrap_or(request.at);
             let burst = if limit == MailLimit::All && request.low_priority { HOUR / 2 } else { HOUR };
             match after_another(rested, per_hour, burst, request.at) {
-                Ok(rested) => charged.push(Charge { key, rested }),
+                Ok(rested) => charged.push(MailCharge { key, rested }),
                 Err(room_at) => return Ok(Err(MailFate::OverLimit { limit, room_at })),
             }
         }
