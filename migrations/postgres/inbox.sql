@@ -32,6 +32,7 @@ CREATE TABLE submission (
     fields          json    NOT NULL,
     sealed          bytea,
     source          bytea   NOT NULL CHECK (octet_length(source) = 16),
+    network         bytea   CHECK (octet_length(network) = 16),
     sender          bytea,
     agent           text,
     repeats         bigint  NOT NULL DEFAULT 0,
@@ -183,6 +184,13 @@ CREATE TABLE visitor_mail (
 
 CREATE INDEX visitor_mail_until ON visitor_mail (until);
 
+CREATE TABLE visitor_rate (
+    key    bytea  PRIMARY KEY CHECK (octet_length(key) = 16),
+    rested bigint NOT NULL
+);
+
+CREATE INDEX visitor_rate_rested ON visitor_rate (rested);
+
 CREATE TABLE confirmation (
     submission   uuid    PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
     state        text    NOT NULL CHECK (state IN ('open', 'confirmed', 'released')),
@@ -191,7 +199,8 @@ CREATE TABLE confirmation (
     reminds      integer NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)),
     mailed_at    bigint,
     confirmed_at bigint,
-    low_priority integer NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1))
+    low_priority integer NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1)),
+    limited_since bigint
 );
 
 CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';

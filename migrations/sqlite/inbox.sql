@@ -35,6 +35,7 @@ CREATE TABLE submission (
     form            TEXT    NOT NULL,
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),  -- keyed hash of the sender's IP address
+    network         BLOB    CHECK (length(network) = 16),          -- as in `intake`; NULL if it was stored by an older version
     sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case
     repeats         INTEGER NOT NULL DEFAULT 0,                    -- the number of repeats
     content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at`, unless old submissions count too
@@ -193,15 +194,23 @@ CREATE TABLE session (
     used_at    INTEGER NOT NULL             -- when it was last used, to the minute
 ) STRICT, WITHOUT ROWID;
 
--- The addresses that a mail to a visitor was sent to recently, so that each gets at most one a day.
+-- The mailboxes that a mail to a visitor was sent to recently, so that each gets at most one a day.
 CREATE TABLE visitor_mail (
-    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address without its `+…` part
+    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in src/submission/visitor/mailbox.rs
     mail    TEXT    NOT NULL,                                    -- the channel, as in `delivery`
     until   INTEGER NOT NULL,                                    -- when the next such mail may be sent
     PRIMARY KEY (address, mail)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX visitor_mail_until ON visitor_mail (until);
+
+-- How much is used up of the limits of mails to visitors per hour.
+CREATE TABLE visitor_rate (
+    key    BLOB    PRIMARY KEY CHECK (length(key) = 16),         -- keyed hash of the limit, and of the kind of mail, the domain or the network
+    rested INTEGER NOT NULL                                      -- when none of the mails count any more
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX visitor_rate_rested ON visitor_rate (rested);
 
 -- Submissions whose visitors must confirm their addresses (double opt-in). An open one is held.
 CREATE TABLE confirmation (
@@ -212,7 +221,8 @@ CREATE TABLE confirmation (
     reminds      INTEGER NOT NULL DEFAULT 0 CHECK (reminds IN (0, 1)), -- whether that mail is the reminder
     mailed_at    INTEGER,                                        -- when an attempt to send the mail, not the reminder, last began
     confirmed_at INTEGER,
-    low_priority INTEGER NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1)) -- whether the network had sent many entries
+    low_priority INTEGER NOT NULL DEFAULT 0 CHECK (low_priority IN (0, 1)), -- whether the network had sent many entries
+    limited_since INTEGER                                        -- since when the mail has been waiting for the limit of its domain or network
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX confirmation_open ON confirmation (expires_at) WHERE state = 'open';

@@ -10,7 +10,8 @@ use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fault::Fault;
 use crate::forms::{CONTACT, WAITLIST};
 use crate::pages::{PagesOptions, Placeholder, parse_mail};
-use crate::submission::visitor::{ConfirmRule, VisitorMail, VisitorRule, mailbox_key};
+use crate::submission::visitor::mailbox::mailbox_key;
+use crate::submission::visitor::{ConfirmRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule};
 
 /// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
 const CONCURRENCY: usize = 2;
@@ -23,21 +24,34 @@ pub(super) struct VisitorKeys {
     acknowledge: Option<PathBuf>,
     pub(super) confirm: Option<PathBuf>,
     rule: ConfirmRule,
-    per_hour: u32,
+    limits: HourlyLimits,
 }
 
 impl VisitorKeys {
-    /// Reads the key that all forms share. Call [`VisitorKeys::read_form`] for each form next.
+    /// Reads the keys that all forms share. Call [`VisitorKeys::read_form`] for each form next.
     pub(super) fn read(r: &mut Reader<'_>) -> VisitorKeys {
-        let per_hour = r.get(
-            "forms.visitor_mails_per_hour",
+        let all = r.get(
+            MailLimit::All.key(),
             "300",
             "How many mails of each kind visitors get per hour, all together. Beyond it, messages are delivered \
              without an acknowledgement, and mails that ask for a confirmation wait.",
             value::count(1..=100_000),
         );
+        let domain = r.get(
+            MailLimit::Domain.key(),
+            "20",
+            "The same for mails of all kinds to addresses of one domain, such as those of one company, or \"off\" for no \
+             limit. It does not apply to large mailbox providers such as gmail.com.",
+            value::off_or(value::count(1..=100_000)),
+        );
+        let network = r.get(
+            MailLimit::Network.key(),
+            "50",
+            "The same for mails of all kinds because of what one network (an IPv4 /24 or an IPv6 /48) has sent, or \"off\".",
+            value::off_or(value::count(1..=100_000)),
+        );
         let rule = ConfirmRule { within: 7 * DAY, remind_after: None };
-        VisitorKeys { acknowledge: None, confirm: None, rule, per_hour }
+        VisitorKeys { acknowledge: None, confirm: None, rule, limits: HourlyLimits { all, network, domain } }
     }
 
     pub(super) fn read_form(&mut self, r: &mut Reader<'_>, folder: &Path, form: &str) {
@@ -92,13 +106,13 @@ pub(super) fn read_channels(
     let mut found = Vec::new();
     if let Some(path) = &keys.acknowledge {
         let source = MailSource { folder, path, pages, key: ACKNOWLEDGE, form: CONTACT.name };
-        found.extend(source.read(r, VisitorMail::Acknowledgement, channels, keys.per_hour, None));
+        found.extend(source.read(r, VisitorMail::Acknowledgement, channels, keys.limits, None));
     }
     if let Some(path) = &keys.confirm {
         let source = MailSource { folder, path, pages, key: CONFIRM, form: WAITLIST.name };
-        let mail = source.read(r, VisitorMail::Confirmation, channels, keys.per_hour, Some(keys.rule));
+        let mail = source.read(r, VisitorMail::Confirmation, channels, keys.limits, Some(keys.rule));
         if keys.rule.remind_after.is_some() && mail.is_some() {
-            found.extend(source.read(r, VisitorMail::Reminder, channels, keys.per_hour, None));
+            found.extend(source.read(r, VisitorMail::Reminder, channels, keys.limits, None));
         }
         found.extend(mail);
     }
@@ -122,7 +136,7 @@ impl MailSource<'_> {
         r: &mut Reader<'_>,
         mail: VisitorMail,
         channels: &[ChannelOptions],
-        per_hour: u32,
+        limits: HourlyLimits,
         confirm: Option<ConfirmRule>,
     ) -> Option<ChannelOptions> {
         let form = self.form;
@@ -151,13 +165,18 @@ impl MailSource<'_> {
             .collect();
         own.sort_unstable();
         own.dedup();
-        let rule = VisitorRule { mail, own_addresses: own.into(), per_hour, confirm };
+        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirm };
         Some(ChannelOptions {
             name: mail.name().to_owned(),
             forms: vec![form.to_owned()],
             concurrency: CONCURRENCY,
             has_daily_quota,
-            kind: TransportOptions::Visitor(VisitorMailOptions { rule, text, smtp, link: String::new() }),
+            kind: TransportOptions::Visitor(Box::new(VisitorMailOptions {
+                rule,
+                text,
+                smtp,
+                link: String::new(),
+            })),
         })
     }
 
@@ -210,6 +229,7 @@ mod tests {
 
     use crate::config::Config;
     use crate::deliver::TransportOptions;
+    use crate::submission::visitor::HourlyLimits;
 
     const CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
     const SET: &str = "[operator]\nname = \"Example\"\nemail = \"hello@example.com\"\n[forms.contact]\nacknowledge = \"mails/thanks.md\"\n";
@@ -227,7 +247,8 @@ mod tests {
             (channel.name.as_str(), &channel.forms[..]),
             ("visitor:acknowledgement", &["contact".to_owned()][..])
         );
-        assert_eq!((visitor.smtp.host.as_str(), visitor.rule.per_hour), ("mail.example.com", 300));
+        let limits = HourlyLimits { all: 300, network: Some(50), domain: Some(20) };
+        assert_eq!((visitor.smtp.host.as_str(), visitor.rule.limits), ("mail.example.com", limits));
         assert_eq!(visitor.text.text, "From Example (hello@example.com) at Example on {date}.\n");
         assert_eq!(visitor.text.reply_to, "hello@example.com");
         for own in ["desk@example.com", "TEAM@example.com", "hello@example.com", "desk@example.com"] {

@@ -24,10 +24,10 @@ pub struct ChannelOptions {
 impl ChannelOptions {
     /// Identifies the receiver. The store resets the channel's health when this value changes.
     pub fn destination(&self) -> String {
+        let mail_server = |smtp: &SmtpOptions| format!("smtp:{}:{}", smtp.host, smtp.port);
         match &self.kind {
-            TransportOptions::Smtp(smtp) | TransportOptions::Visitor(VisitorMailOptions { smtp, .. }) => {
-                format!("smtp:{}:{}", smtp.host, smtp.port)
-            }
+            TransportOptions::Smtp(smtp) => mail_server(smtp),
+            TransportOptions::Visitor(visitor) => mail_server(&visitor.smtp),
             TransportOptions::Webhook(webhook) => {
                 format!("{}{}", webhook.url.host_and_port(), webhook.url.target())
             }
@@ -59,7 +59,7 @@ pub enum TransportOptions {
     Webhook(WebhookOptions),
     Maildir(MaildirOptions),
     /// Mails to visitors, not to the team.
-    Visitor(VisitorMailOptions),
+    Visitor(Box<VisitorMailOptions>),
 }
 
 impl TransportOptions {

@@ -1,16 +1,17 @@
-//! The daily digest of problems that need the operator's attention, and the flood notification.
+//! The daily digest of problems that need the operator's attention, and the notifications that are sent at
+//! once.
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::notification::{Notification, Topic};
 use crate::store::disk::{MinFree, Shortage};
 use crate::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use crate::submission::delivery::DeliveryState;
-use crate::submission::visitor::{VisitorMail, is_visitor_channel};
+use crate::submission::visitor::{MailLimit, VisitorMail, is_visitor_channel};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Digest {
     /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour
     /// ago.
     pub unasked: usize,
+    /// When mails to visitors last reached the limit for all of them, if that was within a day.
+    pub mails_limited_at: Option<Timestamp>,
     /// Number of submissions whose processing failed.
     pub set_aside: usize,
     /// Number of panics of the server since the last digest. 0 in other processes.
@@ -50,6 +53,7 @@ impl Digest {
         now: Timestamp,
     ) -> Result<Digest, StoreError> {
         let queue = inbox.queue()?;
+        let is_recent = |at: &Timestamp| now.duration_since(*at).abs() < SignedDuration::from_hours(24);
         let long_ago = now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN);
         Ok(Digest {
             shortage: Shortage::check(place, min_free),
@@ -59,6 +63,7 @@ impl Digest {
             } else {
                 0
             },
+            mails_limited_at: inbox.mails_limited_at()?.filter(is_recent),
             set_aside: queue.set_aside,
             panics: 0,
             channels: inbox.channels()?,
@@ -85,8 +90,15 @@ impl Digest {
             let (entries, have) = if self.unasked == 1 { ("entry", "has") } else { ("entries", "have") };
             lines.push(format!(
                 "{} waitlist {entries} {have} been waiting for the mail in which the visitor confirms the address: \
-                 `forms.visitor_mails_per_hour` is used up (frontdesk inbox list --status unconfirmed).",
+                 a limit of mails to visitors is used up (frontdesk inbox list --status unconfirmed).",
                 self.unasked
+            ));
+        }
+        if let Some(at) = self.mails_limited_at {
+            lines.push(format!(
+                "Mails to visitors reached the limit `{}`, last at {at:.0}: messages were delivered to you without an acknowledgement, \
+                 and mails that ask for a confirmation waited.",
+                MailLimit::All.key()
             ));
         }
         if self.set_aside > 0 {
@@ -217,6 +229,24 @@ pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notificati
     inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
 }
 
+/// The notification that visitors get no more mail for now. Its id is derived from the time at which the
+/// limit was first reached, `since`, so that the replica that retries it uses the same id.
+pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notification {
+    let key = MailLimit::All.key();
+    let words = vec![
+        format!(
+            "Since {since:.0}, visitors get no more mail, or fewer: they have had as many mails of one kind as `{key}` allows per hour. \
+             Networks that have sent many submissions can use half of it."
+        ),
+        "Messages are still delivered to you, without an acknowledgement to the visitor. Waitlist entries that must be confirmed wait for \
+         the mail: frontdesk inbox list --status unconfirmed"
+            .to_owned(),
+        format!("If this is not an attack, raise `{key}`. Networks that send much: frontdesk inbox stats --abuse"),
+    ];
+    let name = format!("mail limit {}", since.as_millisecond());
+    inbox_notification(Topic::MailLimit, &name, "Mails to visitors have reached their limit", words, now)
+}
+
 /// Returns the count with its noun (`1 delivery`, `2 deliveries`), and the matching verb (`is` or `are`).
 fn counted(n: usize, singular: &str, plural: &str) -> (String, &'static str) {
     if n == 1 { (format!("1 {singular}"), "is") } else { (format!("{n} {plural}"), "are") }
@@ -278,6 +308,7 @@ mod tests {
             shortage: Some(Shortage { space, reserve: 1 << 30 }),
             held: 2,
             unasked: 3,
+            mails_limited_at: Some("2026-11-20T06:00:00Z".parse().unwrap()),
             set_aside: 1,
             channels: vec![
                 channel("crm", Some(false), 0),
@@ -297,6 +328,7 @@ mod tests {
             "Only 1.0 MiB of 1.0 TiB is free on the inbox's disk",
             "2 submissions are held",
             "3 waitlist entries have been waiting for the mail in which the visitor confirms the address",
+            "Mails to visitors reached the limit `forms.visitor_mails_per_hour`, last at 2026-11-20T06:00:00Z",
             "1 submission could not be processed and is set aside",
             "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
             "3 deliveries for channel \"mail\" failed repeatedly and are still being retried",

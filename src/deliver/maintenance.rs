@@ -1,5 +1,5 @@
 //! Inbox maintenance: removes expired submissions, encrypts ("seals") delivered ones, sends the team a daily
-//! digest, and notifies the team of floods immediately.
+//! digest, and notifies the team of floods and of the limit of mails to visitors immediately.
 
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
@@ -41,7 +41,9 @@ const DIGEST_KEY: &str = "digest";
 const FLOOD_KEY: &str = "flood";
 /// Minimum time between two flood notifications.
 const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
-const FLOOD_RETRY: Duration = Duration::from_mins(1);
+/// The delay before another attempt to send a flood notification, or one about the limit of mails to
+/// visitors.
+const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
@@ -86,6 +88,7 @@ impl Maintenance {
         // full run.
         let mut run_at = Instant::now();
         let mut flood_at = Some(Instant::now());
+        let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
         let mut clock = ClockCheck::default();
         loop {
             let now = Timestamp::now();
@@ -118,19 +121,32 @@ impl Maintenance {
                 let sent = contain("flood notification", self.send_flood_notification(now)).await;
                 let retry = sent.unwrap_or_else(|error| {
                     tracing::warn!(%error, "sending the flood notification failed; will retry");
-                    Some(FLOOD_RETRY)
+                    Some(NOTIFICATION_RETRY)
                 });
                 flood_at = retry.map(|wait| Instant::now() + wait);
+            }
+            let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
+            if is_time || is_limit_due {
+                let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "sending the notification about the limit of mails to visitors failed; will retry");
+                    false
+                });
+                mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
+            }
+            if is_limit_due {
+                // Each skipped mail wakes this loop. Do not ask the database each time.
+                mail_limit_from = Instant::now() + NOTIFICATION_RETRY;
             }
             if is_time {
                 run_at = Instant::now() + time_to_next_run(options.digest_at, Timestamp::now());
             }
             let wake_at = if log_is_stale { run_at.min(Instant::now() + TRUNCATE_DELAY) } else { run_at };
-            let wake_at = flood_at.map_or(wake_at, |at| wake_at.min(at));
+            let wake_at = [flood_at, mail_limit_at].into_iter().flatten().fold(wake_at, Instant::min);
             tokio::select! {
                 () = tokio::time::sleep_until(wake_at.into()) => {}
                 // A flood notification that is already scheduled will include this flood.
                 () = self.store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
+                () = self.store.events().mails_limited.notified(), if mail_limit_at.is_none() => mail_limit_at = Some(mail_limit_from.max(Instant::now())),
                 () = self.sealed.notified() => {
                     log_is_stale = true;
                     // Wait, so that submissions sealed at about the same time need only one truncation.
@@ -309,7 +325,27 @@ impl Maintenance {
             return Ok(Some(FLOOD_INTERVAL));
         }
         tracing::warn!("flood notification not accepted by any channel; will retry");
-        Ok(Some(FLOOD_RETRY))
+        Ok(Some(NOTIFICATION_RETRY))
+    }
+
+    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
+    /// Returns false if no channel has accepted the notification.
+    async fn send_mail_limit_notification(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(since) = self.store.change(move |tx| tx.unannounced_mail_limit(now)).await? else {
+            return Ok(true);
+        };
+        if !self.channels.is_empty() {
+            let notice = digest::mail_limit_notification(since, now);
+            let Some(channel) = send_through_first_working(&self.channels, &notice).await else {
+                tracing::warn!(
+                    "notification about the limit of mails to visitors not accepted by any channel; will retry"
+                );
+                return Ok(false);
+            };
+            tracing::info!(channel, "told the team that mails to visitors have reached their limit");
+        }
+        self.store.change(move |tx| tx.announced_mail_limit(since)).await?;
+        Ok(true)
     }
 }
 
@@ -438,6 +474,33 @@ mod tests {
         let mail = &mails(&folder.path().join("well"))[0];
         assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
         assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn the_team_is_notified_once_that_mails_to_visitors_reached_their_limit() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        // A file occupies this Maildir's path, so every delivery to it fails.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let send = |channel: &str, now: &str| {
+            let channels = vec![(channel.to_owned(), open(&folder.path().join(channel)))];
+            let maintenance =
+                Maintenance { channels, ..maintain(MaintenanceOptions::default(), &options, &store) };
+            let is_done = maintenance.send_mail_limit_notification(now.parse().unwrap());
+            (runtime.block_on(is_done).unwrap(), mails(&folder.path().join("well")).len())
+        };
+        assert_eq!(send("well", "2026-11-20T12:00:00Z"), (true, 0), "nothing has happened");
+        let since = "2026-11-20T12:00:00Z".parse().unwrap();
+        runtime
+            .block_on(store.change(move |tx| tx.store_time("visitor mails limited since", since)))
+            .unwrap();
+        assert_eq!(send("broken", "2026-11-20T12:00:01Z"), (false, 0), "it is retried");
+        assert_eq!(send("well", "2026-11-20T12:01:01Z"), (true, 1));
+        assert_eq!(send("well", "2026-11-20T12:15:00Z"), (true, 1), "once");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("Since 2026-11-20T12:00:00Z, visitors get no more mail"), "{mail}");
     }
 
     #[test]

@@ -15,6 +15,8 @@ named_enum! {
         /// The daily summary of problems that need attention.
         Digest = "digest",
         Flood = "flood",
+        /// Visitors have had as many mails as an hour allows.
+        MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
         Test = "canary",
     }

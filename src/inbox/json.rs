@@ -43,9 +43,8 @@ pub fn to_line(value: &Value) -> String {
     line
 }
 
-/// A submission as it appears in a listing. `_held`, `_released_at`, `_confirmed_at`, `_confirm_by` and
-/// `_sealed` exist only if they apply;
-/// `_score` is null if the submission was not screened.
+/// A submission as it appears in a listing. `_held`, `_released_at`, `_asked_at`, `_confirmed_at`,
+/// `_confirm_by` and `_sealed` exist only if they apply; `_score` is null if the submission was not screened.
 pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
         "id": submission.id.to_string(),
@@ -70,6 +69,7 @@ pub fn submission_object(submission: &Submission) -> Value {
         object["_held"] = json!({ "since": format_utc(held.since), "because": held.because });
     }
     if let Some(confirmation) = &submission.confirmation {
+        object["_asked_at"] = confirmation.asked_at.map(format_utc).into();
         object["_confirmed_at"] = confirmation.confirmed_at.map(format_utc).into();
         object["_confirm_by"] = format_utc(confirmation.expires_at).into();
     }

@@ -21,7 +21,7 @@ use crate::store::{
 };
 use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningVerdict;
-use crate::submission::visitor::VisitorMail;
+use crate::submission::visitor::{LimitCounts, VisitorMail};
 
 /// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +34,8 @@ pub(crate) struct Processed {
     pub held: usize,
     /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
-    /// Mails to visitors that were not queued because of the limit per hour.
-    pub skipped_mails: usize,
+    /// Mails to visitors that were not queued because of a limit per hour.
+    pub skipped_mails: LimitCounts,
     /// Whether deliveries were queued.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
@@ -106,13 +106,19 @@ pub(crate) fn process(
     let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
     let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
     tx.finish_pending(&ids, newest, latest)?;
+    let mut skipped_mails = LimitCounts::default();
+    for fate in &mails {
+        if let MailFate::OverLimit { limit, .. } = fate {
+            skipped_mails[*limit as usize] += 1;
+        }
+    }
     let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
     Ok(Some(Processed {
         rows: candidates.len(),
         repeats: candidates.len() - new.len(),
         held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
         in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
-        skipped_mails: mails.iter().filter(|fate| **fate == MailFate::OverLimit).count(),
+        skipped_mails,
         has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
         has_more,
     }))
@@ -290,6 +296,7 @@ fn acknowledge(
             submission: row.id,
             form,
             email,
+            network: row.network,
             low_priority: store::is_high_volume(new.rank),
             at,
         };

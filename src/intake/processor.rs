@@ -20,6 +20,7 @@ use super::batch::{self, BatchConfig, Processed, Screener};
 use crate::panics::{self, Part};
 use crate::screening::Repeats;
 use crate::store::{Store, StoreError};
+use crate::submission::visitor::{LimitCounts, MailLimit};
 
 /// The maximum number of rows in one transaction. Visitors may be waiting for it.
 const BATCH: usize = 128;
@@ -52,8 +53,8 @@ pub struct Counts {
     pub repeats: AtomicU64,
     pub held: AtomicU64,
     pub in_flood: AtomicU64,
-    /// Mails to visitors that were not sent because of `forms.visitor_mails_per_hour`.
-    pub skipped_mails: AtomicU64,
+    /// Mails to visitors that were not sent because of each [`MailLimit`].
+    pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
 }
 
 pub(super) struct Processor {
@@ -88,7 +89,7 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
             failure: None,
-            limit_logged_at: None,
+            limits_logged_at: [None; MailLimit::ALL.len()],
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -121,8 +122,8 @@ struct ProcessorThread {
     announced_at: Option<Instant>,
     /// The last failure, which is logged once.
     failure: Option<String>,
-    /// When it was last logged that the limit of mails to visitors is used up.
-    limit_logged_at: Option<Instant>,
+    /// When it was last logged that each limit of mails to visitors is used up.
+    limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
 }
 
 impl ProcessorThread {
@@ -201,36 +202,42 @@ impl ProcessorThread {
             if mails.queued > 0 {
                 self.store.events().queued.notify_one();
             }
-            if mails.is_limited {
-                self.log_limit("the mails that ask them to confirm their addresses wait");
-            }
+            self.report_limits(mails.limited, "mails that ask visitors to confirm their addresses wait");
             if !mails.has_more || self.store.is_busy() {
                 return Ok(());
             }
         }
     }
 
-    fn log_limit(&mut self, effect: &'static str) {
-        if self.limit_logged_at.is_none_or(|at| at.elapsed() >= LIMIT_LOG_INTERVAL) {
-            self.limit_logged_at = Some(Instant::now());
-            tracing::warn!(
-                effect,
-                "visitors get no more mail for now: `forms.visitor_mails_per_hour` is used up"
-            );
+    /// Logs which limits have stopped mails. Notifies the team if it is the limit for all visitors.
+    fn report_limits(&mut self, stopped: LimitCounts, effect: &'static str) {
+        for limit in MailLimit::ALL.into_iter().filter(|limit| stopped[*limit as usize] > 0) {
+            if limit == MailLimit::All {
+                self.store.events().mails_limited.notify_one();
+            }
+            let logged_at = &mut self.limits_logged_at[limit as usize];
+            if logged_at.is_none_or(|at| at.elapsed() >= LIMIT_LOG_INTERVAL) {
+                *logged_at = Some(Instant::now());
+                tracing::warn!(effect, "a limit of mails to visitors is used up: `{}`", limit.key());
+            }
         }
     }
 
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
-            let (released, is_flooded) = self.store.change_blocking(move |tx| {
+            let (released, is_flooded, is_limited) = self.store.change_blocking(move |tx| {
                 let now = tx.to_database_time(Timestamp::now());
                 let released = tx.release_ended_floods(now, quiet, MAX_RELEASED, &channels)?;
                 if released > 0 {
                     tx.announce()?;
                 }
-                Ok((released, tx.is_any_held_in_flood()?))
+                let is_limited = tx.unannounced_mail_limit(Timestamp::now())?.is_some();
+                Ok((released, tx.is_any_held_in_flood()?, is_limited))
             })?;
+            if is_limited {
+                self.store.events().mails_limited.notify_one();
+            }
             // With a shared database, another replica may hold submissions and stop before the flood ends.
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
@@ -313,10 +320,10 @@ impl ProcessorThread {
         self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
         self.counts.held.fetch_add(processed.held as u64, Relaxed);
         self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
-        if processed.skipped_mails > 0 {
-            self.counts.skipped_mails.fetch_add(processed.skipped_mails as u64, Relaxed);
-            self.log_limit("their submissions are delivered without an acknowledgement");
+        for (total, skipped) in self.counts.skipped_mails.iter().zip(processed.skipped_mails) {
+            total.fetch_add(skipped as u64, Relaxed);
         }
+        self.report_limits(processed.skipped_mails, "messages are delivered without an acknowledgement");
         if processed.in_flood > 0 {
             self.is_flooded = true;
             self.store.events().flooded.notify_one();

@@ -13,6 +13,7 @@ use super::sql::Sql;
 use crate::forms::DedupKey;
 use crate::forms::parse::Entry;
 use crate::forms::source::Source;
+use crate::submission::visitor::MailLimit;
 
 /// A hash of 128 bits, which is enough to rule out accidental collisions and, without the secret, forgery.
 pub type Hash = [u8; 16];
@@ -57,9 +58,14 @@ impl Secret {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
-    /// Hashes the result of [`mailbox_key`](crate::submission::visitor::mailbox_key).
+    /// Hashes the result of [`mailbox_key`](crate::submission::visitor::mailbox::mailbox_key).
     pub(super) fn mailbox(&self, key: &str) -> Hash {
         self.hash("mailbox", [key.as_bytes()])
+    }
+
+    /// Hashes the network, the domain or the kind of mail that a limit of mails to visitors counts.
+    pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
+        self.hash("mail rate", [limit.name().as_bytes(), subject])
     }
 
     /// Signs a link that confirms the address of a submission. `expires_at` is in seconds.

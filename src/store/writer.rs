@@ -29,6 +29,8 @@ pub struct Events {
     pub queued: Notify,
     /// Submissions are held because of a flood.
     pub flooded: Notify,
+    /// Mails to visitors were stopped by the limit for all visitors.
+    pub mails_limited: Notify,
 }
 
 /// The writer threads and their queues.

@@ -3,9 +3,12 @@
 //! A mail to a visitor is a delivery through a channel of its own, whose name begins with [`PREFIX`]. It
 //! never counts as a delivery to the team.
 
+pub mod mailbox;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::mailbox::mailbox_key;
 use crate::forms::email::Mailbox;
 
 /// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
@@ -29,6 +32,45 @@ pub fn is_visitor_channel(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
+named_enum! {
+    /// A limit of mails to visitors per hour. The name is the value of a label in metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum MailLimit {
+        /// Mails of one kind to all visitors.
+        All = "all",
+        /// Mails because of submissions from one network.
+        Network = "network",
+        /// Mails to one domain.
+        Domain = "domain",
+    }
+}
+
+impl MailLimit {
+    /// The key that configures the limit.
+    pub const fn key(self) -> &'static str {
+        match self {
+            MailLimit::All => "forms.visitor_mails_per_hour",
+            MailLimit::Network => "forms.visitor_mails_per_network_per_hour",
+            MailLimit::Domain => "forms.visitor_mails_per_domain_per_hour",
+        }
+    }
+}
+
+/// A count for each [`MailLimit`], in the order of [`MailLimit::ALL`].
+pub type LimitCounts = [usize; MailLimit::ALL.len()];
+
+/// The maximum numbers of mails to visitors per hour, so that an attacker cannot flood third parties through
+/// this server. `None` for no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HourlyLimits {
+    /// Mails of each kind to all visitors.
+    pub all: u32,
+    /// Mails of all kinds because of submissions from one network.
+    pub network: Option<u32>,
+    /// Mails of all kinds to one domain, unless it belongs to a large mailbox provider.
+    pub domain: Option<u32>,
+}
+
 /// When a mail is sent to a visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorRule {
@@ -36,9 +78,7 @@ pub struct VisitorRule {
     /// Addresses of the operator, in lower case, which get no acknowledgement: a program that reads such an
     /// address could answer it through the form, again and again.
     pub own_addresses: Arc<[String]>,
-    /// The maximum number of such mails per hour to all visitors, so that an attacker cannot flood third
-    /// parties through this server.
-    pub per_hour: u32,
+    pub limits: HourlyLimits,
     /// Set for [`VisitorMail::Confirmation`].
     pub confirm: Option<ConfirmRule>,
 }
@@ -89,22 +129,6 @@ const PROGRAMS: [&str; 14] = [
     "root",
 ];
 
-/// The address in lower case and without a subaddress (`+…`), so that all variants of an address that usually
-/// share a mailbox are equal. Gmail also ignores dots, and has a second domain.
-pub fn mailbox_key(email: &str) -> String {
-    let email = email.to_lowercase();
-    match email.rsplit_once('@') {
-        Some((local, domain)) if !local.starts_with('"') => {
-            let name = local.split('+').next().filter(|name| !name.is_empty()).unwrap_or(local);
-            match domain {
-                "gmail.com" | "googlemail.com" => format!("{}@gmail.com", name.replace('.', "")),
-                _ => format!("{name}@{domain}"),
-            }
-        }
-        _ => email,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,22 +166,6 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_an_address_have_one_key() {
-        for email in ["ada@example.com", "ADA@Example.COM", "ada+1@example.com", "Ada+x+y@example.com"] {
-            assert_eq!(mailbox_key(email), "ada@example.com", "{email}");
-        }
-        for (email, key) in [
-            ("+x@example.com", "+x@example.com"),
-            ("\"a+b\"@x.example", "\"a+b\"@x.example"),
-            ("a.da@example.com", "a.da@example.com"),
-            ("A.d.a+1@Gmail.com", "ada@gmail.com"),
-            ("ad.a@googlemail.com", "ada@gmail.com"),
-        ] {
-            assert_eq!(mailbox_key(email), key);
-        }
-    }
-
-    #[test]
     fn channels_to_visitors_have_a_prefix() {
         assert!(VisitorMail::ALL.iter().all(|mail| is_visitor_channel(mail.name())));
         assert!(!is_visitor_channel("visitor"));
@@ -167,7 +175,7 @@ mod tests {
         let rule = VisitorRule {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
-            per_hour: 1,
+            limits: HourlyLimits { all: 1, network: None, domain: None },
             confirm: None,
         };
         for email in addresses {

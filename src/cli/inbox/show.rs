@@ -16,9 +16,9 @@ use crate::forms::text::visible;
 use crate::inbox::json;
 use crate::inbox::time::{format_distance, format_duration, format_time};
 use crate::store::{Annotation, InboxReader, StoreError};
-use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use crate::submission::verdict::ScreeningReason;
+use crate::submission::{Status, Submission};
 
 /// Prints the submission whose id begins with `id`, as text or as a JSON object.
 pub(super) fn run(
@@ -83,9 +83,12 @@ fn write_details(
         about.push(("because", held.because.clone()));
     }
     if let Some(confirmation) = &submission.confirmation {
-        about.push(match confirmation.confirmed_at {
-            Some(at) => ("confirmed at", time_and_distance(at, now)),
-            None => ("link expires", time_and_distance(confirmation.expires_at, now)),
+        about.push(match (confirmation.confirmed_at, confirmation.asked_at) {
+            (Some(at), _) => ("confirmed at", time_and_distance(at, now)),
+            (None, None) if submission.status == Status::Unconfirmed => {
+                ("asked at", "not yet: the mail that asks for the confirmation is waiting".to_owned())
+            }
+            (None, _) => ("link expires", time_and_distance(confirmation.expires_at, now)),
         });
     }
     if let Some(released_at) = submission.released_at {
@@ -187,10 +190,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::submission::Status;
     use crate::submission::delivery::AttemptEnd;
     use crate::submission::verdict::Signal;
-    use crate::submission::{Hold, Screening};
+    use crate::submission::{Confirmation, Hold, Screening};
 
     #[test]
     fn a_submission_is_shown_in_full_with_indented_lines() {
@@ -230,6 +232,25 @@ mod tests {
              \n\
              (sealed: --identity FILE opens it)\n",
         );
+    }
+
+    #[test]
+    fn an_unconfirmed_entry_shows_whether_its_visitor_was_asked() {
+        let mut submission = submission(&[]);
+        submission.status = Status::Unconfirmed;
+        for (asked_at, expected) in [
+            (None, "asked at     not yet: the mail that asks for the confirmation is waiting\n"),
+            (Some(at("14:04:00")), "link expires  2026-11-20T14:20:00.000Z (in 10 min)\n"),
+        ] {
+            let expires_at = at("14:20:00");
+            submission.confirmation = Some(Confirmation { expires_at, asked_at, confirmed_at: None });
+            let mut out = Vec::new();
+            let now = at("14:10:00").to_zoned(TimeZone::UTC);
+            write_details(&submission, &Annotation::default(), &[], &now, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let lines = text.lines().filter(|line| line.starts_with("asked") || line.starts_with("link"));
+            assert_eq!(lines.map(|line| format!("{line}\n")).collect::<String>(), expected);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::*;
 use crate::deliver::corpus;
 use crate::deliver::smtp::{SmtpDeadlines, SmtpTls};
 use crate::submission::Status;
+use crate::submission::visitor::HourlyLimits;
 
 #[test]
 fn the_headers_name_the_operator_and_stop_automatic_replies() {
@@ -61,7 +62,7 @@ fn mailer() -> VisitorMailer {
         rule: VisitorRule {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
-            per_hour: 1,
+            limits: HourlyLimits { all: 1, network: None, domain: None },
             confirm: None,
         },
         text: MailText {

@@ -4,16 +4,17 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::to_millis;
-use super::opt_in::{close, confirm_rule};
+use super::opt_in::{UNCONFIRMED, close, confirm_rule};
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor::{CLASSES, MailFate, MailRequest};
-use super::{edit, values};
+use super::{Sql, edit, values};
 use crate::store::error::StoreError;
+use crate::store::fingerprint::Hash;
 use crate::store::link::LinkToken;
 use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
-use crate::submission::visitor::VisitorMail;
+use crate::submission::visitor::{ConfirmRule, LimitCounts, MailLimit, VisitorMail};
 
 const HOUR: i64 = 60 * 60 * 1000;
 /// Why an entry is held whose address gets no mail.
@@ -23,8 +24,9 @@ const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confir
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfirmationMails {
     pub queued: usize,
-    /// Whether mails are waiting because the limit per hour is used up.
-    pub is_limited: bool,
+    /// The number of mails that wait because a limit is used up; 1 for any number if it is
+    /// [`MailLimit::All`].
+    pub limited: LimitCounts,
     /// Whether more mails may be due.
     pub has_more: bool,
 }
@@ -94,7 +96,7 @@ impl Transaction<'_> {
     /// sent within a day or is about to be. `at` is in milliseconds.
     pub fn renew_confirmation(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         let renewed = self.sql.execute(
-            "UPDATE confirmation SET mail_at = ?2, reminds = 0
+            "UPDATE confirmation SET mail_at = ?2, reminds = 0, limited_since = NULL
              WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1)
              AND (mailed_at IS NULL OR mailed_at <= ?3 OR mailed_at > ?4)",
             // A time that is much later was written before the clock was set back.
@@ -111,7 +113,7 @@ impl Transaction<'_> {
 
     /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails
     /// come before reminders, and mails for networks that have sent many entries after the others of their
-    /// kind. Mails beyond the limit per hour wait.
+    /// kind. Mails beyond a limit wait. If it is that of a domain or a network, mails to others are queued.
     pub fn queue_confirmations(
         &self,
         now: Timestamp,
@@ -120,7 +122,8 @@ impl Transaction<'_> {
     ) -> Result<ConfirmationMails, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let due = format!(
-            "SELECT c.submission, s.form, s.fields, s.received_at FROM confirmation c JOIN submission s ON s.id = c.submission
+            "SELECT c.submission, s.form, s.fields, s.received_at, coalesce(s.network, s.source), c.limited_since
+             FROM confirmation c JOIN submission s ON s.id = c.submission
              WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
              ORDER BY c.mail_at LIMIT ?4 {}",
             tx.dialect().skip_locked_clause()
@@ -134,13 +137,17 @@ impl Transaction<'_> {
                     form: row.text(1)?,
                     fields: row.text(2)?,
                     received_at: row.get(3)?,
+                    network: row.get(4)?,
+                    limited_since: row.get(5)?,
                     reminds: reminds == 1,
                     low_priority: low_priority == 1,
                 };
                 match self.queue_confirmation(&entry, now, channels)? {
-                    MailFate::OverLimit => {
-                        mails.is_limited = true;
-                        break;
+                    MailFate::OverLimit { limit, .. } => {
+                        mails.limited[limit as usize] += 1;
+                        if limit == MailLimit::All {
+                            break;
+                        }
                     }
                     fate => mails.queued += usize::from(fate == MailFate::Queued),
                 }
@@ -151,7 +158,7 @@ impl Transaction<'_> {
                 break;
             }
         }
-        mails.has_more &= !mails.is_limited;
+        mails.has_more &= mails.limited[MailLimit::All as usize] == 0;
         Ok(mails)
     }
 
@@ -162,7 +169,7 @@ impl Transaction<'_> {
         now: i64,
         channels: &[Route],
     ) -> Result<MailFate, StoreError> {
-        let DueEntry { id, form, reminds, low_priority, .. } = *entry;
+        let DueEntry { id, form, reminds, low_priority, network, .. } = *entry;
         let tx = self.sql;
         let next_mail_at = |at: Option<i64>| {
             tx.execute("UPDATE confirmation SET mail_at = ?2 WHERE submission = ?1", values![id, at])
@@ -178,15 +185,19 @@ impl Transaction<'_> {
         };
         let fields = parse_fields(entry.fields.as_bytes()).unwrap_or_default();
         let email = fields.iter().find(|(name, _)| name == "email").map_or("", |(_, value)| value);
-        let request = MailRequest { mail, submission: id, form, email, low_priority, at: now };
+        let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
         let fate = self.queue_visitor_mail(&request, channels)?;
+        if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {
+            tx.execute("UPDATE confirmation SET limited_since = NULL WHERE submission = ?1", values![id])?;
+            set_reason(tx, id, UNCONFIRMED)?;
+        }
         match fate {
-            MailFate::OverLimit => {}
+            MailFate::OverLimit { limit: MailLimit::All, .. } => {}
+            MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
             // Only the operator can release the entry now.
             MailFate::NotPermitted if !reminds => {
                 close(tx, id, "released")?;
-                let hold = "UPDATE submission SET held_because = ?2 WHERE id = ?1";
-                tx.execute(hold, values![id, NOT_ASKED])?;
+                set_reason(tx, id, NOT_ASKED)?;
             }
             // Another entry with a variant of the address was mailed: try once more when a day has passed.
             MailFate::Repeated if !reminds => {
@@ -209,6 +220,38 @@ impl Transaction<'_> {
             }
         }
         Ok(fate)
+    }
+
+    /// Makes a mail wait that is beyond the limit of its domain or network. The first mail for an entry waits
+    /// for as long as a link can be used at most; then the entry waits for the operator.
+    fn put_off(
+        &self,
+        entry: &DueEntry<'_>,
+        limit: MailLimit,
+        room_at: i64,
+        now: i64,
+        rule: ConfirmRule,
+    ) -> Result<(), StoreError> {
+        let since = entry.limited_since.filter(|since| *since <= now).unwrap_or(now);
+        let key = limit.key();
+        if !entry.reminds && now - since >= to_millis(rule.within) {
+            close(self.sql, entry.id, "released")?;
+            let days = (now - since) / DAY_IN_MILLISECONDS;
+            let reason = format!(
+                "no mail that asks for the confirmation could be sent for {days} days, because of `{key}`"
+            );
+            return set_reason(self.sql, entry.id, &reason);
+        }
+        // Entries that have waited for long are tried less often: there may be thousands for one domain.
+        let wait = if entry.reminds { HOUR } else { ((now - since) / 2).min(HOUR) };
+        self.sql.execute(
+            "UPDATE confirmation SET mail_at = ?2, limited_since = ?3 WHERE submission = ?1",
+            values![entry.id, room_at.max(now + wait), (!entry.reminds).then_some(since)],
+        )?;
+        if !entry.reminds && entry.limited_since.is_none() {
+            set_reason(self.sql, entry.id, &format!("{UNCONFIRMED}: the mail waits because of `{key}`"))?;
+        }
+        Ok(())
     }
 
     fn has_sent(&self, mail: VisitorMail, id: Uuid) -> Result<bool, StoreError> {
@@ -249,4 +292,12 @@ struct DueEntry<'a> {
     received_at: i64,
     reminds: bool,
     low_priority: bool,
+    network: Hash,
+    /// Since when the mail has been waiting because of the limit of its domain or network.
+    limited_since: Option<i64>,
+}
+
+/// Sets why an entry is held.
+fn set_reason(tx: &dyn Sql, id: Uuid, reason: &str) -> Result<(), StoreError> {
+    tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, reason]).map(drop)
 }

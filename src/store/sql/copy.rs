@@ -45,12 +45,12 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 18] = [
+pub(crate) const TABLES: [Table; 19] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table {
         name: "submission",
         key: "id",
-        rest: "form, received_at, fields, sealed, source, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
+        rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
                held_at, held_because, released_at, suspicious, flood",
     },
     Table {
@@ -80,10 +80,11 @@ pub(crate) const TABLES: [Table; 18] = [
     Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
     Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
     Table { name: "visitor_mail", key: "address, mail", rest: "until" },
+    Table { name: "visitor_rate", key: "key", rest: "rested" },
     Table {
         name: "confirmation",
         key: "submission",
-        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at, low_priority",
+        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at, low_priority, limited_since",
     },
 ];
 

@@ -18,7 +18,7 @@ use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, postgres, sqlite};
 use crate::submission::delivery::Route;
-use crate::submission::visitor::mailbox_key;
+use crate::submission::visitor::mailbox::mailbox_key;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);

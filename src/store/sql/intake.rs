@@ -251,7 +251,7 @@ impl Transaction<'_> {
         let tx = self.sql;
         let reasons: Vec<Option<String>> =
             new.iter().map(|new| (!new.reasons.is_empty()).then(|| json!(new.reasons).to_string())).collect();
-        let mut values = Vec::with_capacity(new.len() * 17);
+        let mut values = Vec::with_capacity(new.len() * 18);
         let mut deliveries = Vec::new();
         for (new, reasons) in new.iter().zip(&reasons) {
             let is_held = new.hold != HoldCause::None;
@@ -268,6 +268,7 @@ impl Transaction<'_> {
                 Value::Integer(matches!(new.hold, HoldCause::Flood | HoldCause::Screening).into()),
                 Value::Integer(new.is_suspicious.into()),
                 Value::Integer((new.hold == HoldCause::Flood).into()),
+                new.row.network.bind(),
             ]);
             let (state, due_at) = if is_held {
                 ("held", Value::Null)
@@ -288,9 +289,10 @@ impl Transaction<'_> {
         }
         tx.insert(
             &format!(
-                "submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld, suspicious, flood)"
+                "submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld, suspicious, flood, \
+                 network)"
             ),
-            17,
+            18,
             &values,
         )?;
         tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;

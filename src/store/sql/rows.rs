@@ -47,7 +47,8 @@ pub(super) const SUBMISSION: &str = concat!(
     status!(),
     ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, ",
     "(SELECT expires_at FROM confirmation WHERE submission = s.id), ",
-    "(SELECT confirmed_at FROM confirmation WHERE submission = s.id)"
+    "(SELECT confirmed_at FROM confirmation WHERE submission = s.id), ",
+    "(SELECT mailed_at FROM confirmation WHERE submission = s.id)"
 );
 
 /// Selects submissions, newest first.
@@ -170,7 +171,8 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
 fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
     let Some(expires_at) = row.get::<Option<i64>>(17)? else { return Ok(None) };
     let confirmed_at = row.get::<Option<i64>>(18)?.map(to_timestamp).transpose()?;
-    Ok(Some(Confirmation { expires_at: to_timestamp(expires_at)?, confirmed_at }))
+    let asked_at = row.get::<Option<i64>>(19)?.map(to_timestamp).transpose()?;
+    Ok(Some(Confirmation { expires_at: to_timestamp(expires_at)?, asked_at, confirmed_at }))
 }
 
 fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {

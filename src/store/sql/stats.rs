@@ -34,7 +34,7 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 6] {
         "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
         "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
         "SELECT count(*) FROM confirmation WHERE state = 'open'".to_owned(),
-        "SELECT count(*), min(mail_at) FROM confirmation WHERE mail_at IS NOT NULL AND reminds = 0"
+        "SELECT count(*), min(coalesce(limited_since, mail_at)) FROM confirmation WHERE mail_at IS NOT NULL AND reminds = 0"
             .to_owned(),
     ]
 }
@@ -49,10 +49,10 @@ pub struct Queue {
     pub set_aside: usize,
     /// Without those whose address is not confirmed.
     pub held: usize,
-    /// Entries whose visitors have not been asked to confirm their addresses yet, because of
-    /// `forms.visitor_mails_per_hour` or because the address has had a mail within a day.
+    /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
+    /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// When the first of these mails was due.
+    /// Since when the first of these mails has been due.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,

@@ -1,28 +1,37 @@
-//! Queues mails to visitors: at most one of each kind a day to each address, and a limited number of each
-//! kind per hour to all of them.
+//! Queues mails to visitors: at most one of each kind a day to each mailbox, and a limited number per hour to
+//! all of them, to each domain, and because of each network.
+//!
+//! The state of each limit is in a row of `visitor_rate`, whose key is a keyed hash.
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::read::InboxReader;
 use super::rows::{self, DAY_IN_MILLISECONDS, MAX_ROWS};
 use super::transaction::Transaction;
 use super::{Dialect, values};
 use crate::store::error::StoreError;
+use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
-use crate::submission::visitor::{VisitorMail, VisitorRule, mailbox_key};
+use crate::submission::visitor::mailbox::{mailbox_key, recipient_domain};
+use crate::submission::visitor::{MailLimit, VisitorMail, VisitorRule};
 
 const HOUR: i64 = 60 * 60 * 1000;
 /// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after`, and a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
+/// An episode in which [`MailLimit::All`] is used up ends when it has not been for this long.
+const EPISODE_GAP: i64 = HOUR;
+/// The minimum time between two updates of the end of an episode, which many mails in a row would cause.
+const EPISODE_PRECISION: i64 = 60 * 1000;
+/// Keys under which the inbox stores the beginning and the end of the latest episode in which
+/// [`MailLimit::All`] was used up, and the beginning of the latest one that the team has been notified of.
+const LIMITED_SINCE: &str = "visitor mails limited since";
+const LIMITED_AT: &str = "visitor mails limited at";
+const ANNOUNCED: &str = "visitor mails limit announced";
 
 /// The classes of mails about confirmations, as values of `reminds` and `low_priority`, in the order in which
 /// they are queued.
 pub(super) const CLASSES: [(i64, i64); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
-
-/// Names the stored time at which the mails of the last hour stop counting.
-fn pace_name(mail: VisitorMail) -> String {
-    format!("pace of {}", mail.name())
-}
 
 /// A mail that a visitor's submission calls for.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +41,8 @@ pub struct MailRequest<'a> {
     pub form: &'a str,
     /// The visitor's address.
     pub email: &'a str,
+    /// The keyed hash of the network that the submission came from.
+    pub network: Hash,
     /// Whether the network has sent many submissions. Such networks can use up only half of the limit per
     /// hour.
     pub low_priority: bool,
@@ -45,10 +56,21 @@ pub enum MailFate {
     Queued,
     /// No channel sends such mails, or the address may not get them.
     NotPermitted,
-    /// The address has had such a mail within a day.
+    /// The mailbox has had such a mail within a day.
     Repeated,
-    /// All visitors together have had as many mails as an hour allows.
-    OverLimit,
+    /// As many mails as an hour allows have been sent. There is room for one more at `room_at`, as Unix time
+    /// in milliseconds.
+    OverLimit {
+        limit: MailLimit,
+        room_at: i64,
+    },
+}
+
+/// The new state of a limit that another mail counts for: a row of `visitor_rate`.
+struct MailCharge {
+    key: Hash,
+    /// When none of the mails count any more, as Unix time in milliseconds.
+    rested: i64,
 }
 
 impl Transaction<'_> {
@@ -59,18 +81,29 @@ impl Transaction<'_> {
         request: &MailRequest<'_>,
         channels: &[Route],
     ) -> Result<MailFate, StoreError> {
-        let MailRequest { mail, submission, form, email, low_priority, at } = *request;
+        let MailRequest { mail, submission, form, email, at, .. } = *request;
         let rule = channels.iter().find_map(|route| route.rule_for(mail, form));
         let Some(rule) = rule.filter(|rule| rule.permits(email)) else {
             return Ok(MailFate::NotPermitted);
         };
-        let Some(rested) = self.count_in_hour(rule, low_priority, at)? else {
-            return Ok(MailFate::OverLimit);
+        let charged = match self.check_limits(rule, request)? {
+            Ok(charged) => charged,
+            Err(fate) => {
+                if matches!(fate, MailFate::OverLimit { limit: MailLimit::All, .. }) {
+                    self.note_limit(at)?;
+                }
+                return Ok(fate);
+            }
         };
-        if !self.claim_address(mail, email, at)? {
+        if !self.claim_mailbox(mail, email, at)? {
             return Ok(MailFate::Repeated);
         }
-        self.store_time(&pace_name(mail), rested)?;
+        for MailCharge { key, rested } in charged {
+            self.sql.execute(
+                "INSERT INTO visitor_rate (key, rested) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET rested = ?2",
+                values![key, rested],
+            )?;
+        }
         self.sql.execute(
             "INSERT INTO delivery (submission, channel, state, due_at, form, rank) VALUES (?1, ?2, 'waiting', ?3, ?4, 0)
              ON CONFLICT (submission, channel) DO UPDATE SET state = 'waiting', due_at = ?3, failures = 0, interrupted = 0",
@@ -79,31 +112,69 @@ impl Transaction<'_> {
         Ok(MailFate::Queued)
     }
 
-    /// The time to store after another mail; `None` if the limit is used up. The generic cell rate algorithm,
-    /// as for high-volume networks.
-    fn count_in_hour(
+    /// The keys of the limits that another mail counts for, and their new state. Otherwise, the first limit
+    /// that is used up, and when it has room again.
+    fn check_limits(
         &self,
         rule: &VisitorRule,
-        low_priority: bool,
-        at: i64,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let name = pace_name(rule.mail);
+        request: &MailRequest<'_>,
+    ) -> Result<Result<Vec<MailCharge>, MailFate>, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
-            // Create the row if it is missing, then lock it, so that other replicas wait.
-            self.sql.execute(
-                "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING",
-                values![name, at.to_be_bytes()],
-            )?;
-            self.sql.query("SELECT 1 FROM meta WHERE name = ?1 FOR UPDATE", values![name])?;
+            // Replicas queue mails one after the other, so that the limits hold and no rows deadlock.
+            let lock = "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk visitor mails ' || current_schema(), 0))";
+            self.sql.query(lock, &[])?;
         }
-        let rested = self.stored_time(&name)?.map_or(at, Timestamp::as_millisecond).max(at);
-        let after = rested + (HOUR / i64::from(rule.per_hour.max(1))).max(1);
-        let limit = if low_priority { HOUR / 2 } else { HOUR };
-        (after <= at + limit).then(|| rows::to_timestamp(after)).transpose()
+        let domain = recipient_domain(request.email);
+        let limits = [
+            (MailLimit::All, Some(rule.limits.all), Some(rule.mail.name().as_bytes())),
+            (MailLimit::Network, rule.limits.network, Some(request.network.as_slice())),
+            (MailLimit::Domain, rule.limits.domain, domain.as_ref().map(String::as_bytes)),
+        ];
+        let mut charged = Vec::with_capacity(limits.len());
+        for (limit, per_hour, subject) in limits {
+            let (Some(per_hour), Some(subject)) = (per_hour, subject) else { continue };
+            let key = self.secret.mail_rate(limit, subject);
+            let row = self.sql.row("SELECT rested FROM visitor_rate WHERE key = ?1", values![key])?;
+            let rested = row.map(|row| row.get(0)).transpose()?.unwrap_or(request.at);
+            let burst = if limit == MailLimit::All && request.low_priority { HOUR / 2 } else { HOUR };
+            match after_another(rested, per_hour, burst, request.at) {
+                Ok(rested) => charged.push(MailCharge { key, rested }),
+                Err(room_at) => return Ok(Err(MailFate::OverLimit { limit, room_at })),
+            }
+        }
+        Ok(Ok(charged))
     }
 
-    /// Whether the address has had no such mail within a day. If so, records that it gets one now.
-    fn claim_address(&self, mail: VisitorMail, email: &str, at: i64) -> Result<bool, StoreError> {
+    /// Records that [`MailLimit::All`] is used up.
+    fn note_limit(&self, at: i64) -> Result<(), StoreError> {
+        let last = self.stored_time(LIMITED_AT)?.map(Timestamp::as_millisecond);
+        let last = last.filter(|last| (last - EPISODE_GAP..last + EPISODE_GAP).contains(&at));
+        if last.is_some_and(|last| at < last + EPISODE_PRECISION) {
+            return Ok(());
+        }
+        let at = rows::to_timestamp(at)?;
+        if last.is_none() {
+            self.store_time(LIMITED_SINCE, at)?;
+        }
+        self.store_time(LIMITED_AT, at)
+    }
+
+    /// When the latest episode began in which [`MailLimit::All`] was used up, unless the team has been
+    /// notified of it or it is older than a day.
+    pub fn unannounced_mail_limit(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let Some(since) = self.stored_time(LIMITED_SINCE)? else { return Ok(None) };
+        let age = self.to_database_time(now).as_millisecond() - since.as_millisecond();
+        let is_recent = (-DAY_IN_MILLISECONDS..DAY_IN_MILLISECONDS).contains(&age);
+        Ok((is_recent && self.stored_time(ANNOUNCED)? != Some(since)).then_some(since))
+    }
+
+    /// Records that the team has been notified of the episode that began at `since`.
+    pub fn announced_mail_limit(&self, since: Timestamp) -> Result<(), StoreError> {
+        self.store_time(ANNOUNCED, since)
+    }
+
+    /// Whether the mailbox has had no such mail within a day. If so, records that it gets one now.
+    fn claim_mailbox(&self, mail: VisitorMail, email: &str, at: i64) -> Result<bool, StoreError> {
         let claimed = self.sql.execute(
             "INSERT INTO visitor_mail (address, mail, until) VALUES (?1, ?2, ?3)
              ON CONFLICT (address, mail) DO UPDATE SET until = ?3 WHERE visitor_mail.until <= ?4",
@@ -112,10 +183,10 @@ impl Transaction<'_> {
         Ok(claimed == 1)
     }
 
-    /// Removes what mails to visitors no longer need: addresses that had a mail more than a day ago, and
-    /// mails that have been waiting for a day although no channel sends them any more. Also repairs times
-    /// that were written before the clock was set back. Removes up to 200 rows of each kind, and returns
-    /// whether there may be more.
+    /// Removes what mails to visitors no longer need: mailboxes that had a mail more than a day ago, limits
+    /// that are not used at all, and mails that have been waiting for a day although no channel sends them
+    /// any more. Also repairs times that were written before the clock was set back. Removes up to 200 rows
+    /// of each kind, and returns whether there may be more.
     pub fn tidy_visitor_mails(&self, now: Timestamp, channels: &[Route]) -> Result<bool, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let lock = tx.dialect().skip_locked_clause();
@@ -127,11 +198,14 @@ impl Transaction<'_> {
             );
             has_more |= tx.execute(&forget, values![bound])? == MAX_ROWS;
         }
+        for (condition, bound) in [("rested < ?1", now), ("rested > ?1", now + 2 * HOUR)] {
+            let forget = format!(
+                "DELETE FROM visitor_rate WHERE key IN
+                 (SELECT key FROM visitor_rate WHERE {condition} ORDER BY rested LIMIT {MAX_ROWS} {lock})"
+            );
+            has_more |= tx.execute(&forget, values![bound])? == MAX_ROWS;
+        }
         for mail in VisitorMail::ALL {
-            let name = pace_name(mail);
-            if self.stored_time(&name)?.is_some_and(|pace| pace.as_millisecond() > now + 2 * HOUR) {
-                self.store_time(&name, rows::to_timestamp(now)?)?;
-            }
             if !channels.iter().any(|route| route.name == mail.name()) {
                 for condition in ["failures = 0", "failures > 0"] {
                     let stale = format!(
@@ -150,5 +224,22 @@ impl Transaction<'_> {
             )?;
         }
         Ok(has_more)
+    }
+}
+
+/// Counts another mail at `at` towards a limit whose earlier mails stop counting at `rested`: the generic
+/// cell rate algorithm, as for high-volume networks. `burst` is the time that unused mails accumulate for, at
+/// most an hour. Returns the new `rested` or, if the limit is used up, when it has room. Times are in
+/// milliseconds.
+fn after_another(rested: i64, per_hour: u32, burst: i64, at: i64) -> Result<i64, i64> {
+    let after = rested.max(at) + (HOUR / i64::from(per_hour.max(1))).max(1);
+    if after <= at + burst { Ok(after) } else { Err(after - burst) }
+}
+
+impl InboxReader {
+    /// When [`MailLimit::All`] was last used up, to the minute.
+    pub fn mails_limited_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![LIMITED_AT])?;
+        row.map(|row| rows::to_timestamp(i64::from_be_bytes(row.get(0)?))).transpose()
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::test_recorder as recorder;
 use crate::submission::delivery::Delivery;
 use crate::submission::outcome::Cause;
-use crate::submission::visitor::{ConfirmRule, VisitorMail, VisitorRule};
+use crate::submission::visitor::{ConfirmRule, HourlyLimits, VisitorMail, VisitorRule};
 
 const ASKS: &str = VisitorMail::Confirmation.name();
 const REMINDS: &str = VisitorMail::Reminder.name();
@@ -264,6 +264,92 @@ fn mails_for_networks_that_send_many_entries_come_last() {
 }
 
 #[test]
+fn mails_beyond_the_limit_of_a_domain_wait_and_delay_no_others() {
+    let limits = HourlyLimits { all: 100, network: None, domain: Some(2) };
+    let fixture = opt_in_limited(limits, None);
+    let many: Vec<Uuid> =
+        (0..6).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@a{n}.example.com")))).collect();
+    let other = fixture.keep_new(&waitlist("ada@example.org"));
+    assert_eq!((fixture.ask(noon()), fixture.state(ASKS, other).is_some()), (3, true));
+    let because = |id: Uuid| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because;
+    let waiting =
+        || many.iter().filter(|id| fixture.state(ASKS, **id).is_none()).copied().collect::<Vec<_>>();
+    assert_eq!(waiting().len(), 4);
+    for id in waiting() {
+        assert_eq!(fixture.status(id), Status::Unconfirmed);
+        assert!(because(id).ends_with("the mail waits because of `forms.visitor_mails_per_domain_per_hour`"));
+    }
+    let queue = fixture.reader().queue().unwrap();
+    assert_eq!((queue.unasked, queue.unasked_since), (4, Some(noon())));
+    let asked_at = |id: Uuid| fixture.reader().get(id).unwrap().unwrap().confirmation.unwrap().asked_at;
+    assert_eq!(many.iter().filter(|id| asked_at(**id) == Some(noon())).count(), 2);
+    // All are asked in the end, two an hour.
+    assert_eq!(fixture.ask(noon() + Duration::from_mins(1)), 0);
+    let asked: Vec<usize> = (1..=16).map(|n| fixture.ask(noon() + Duration::from_mins(31 * n))).collect();
+    assert_eq!(asked.iter().sum::<usize>(), 4, "{asked:?}");
+    assert!(asked.iter().all(|asked| *asked <= 1), "{asked:?}");
+    assert!(many.iter().all(|id| because(*id) == "its address has not been confirmed"));
+    assert_eq!(fixture.reader().queue().unwrap().unasked, 0);
+    let token = fixture.send(ASKS, many[5], noon() + DAY);
+    assert_eq!(fixture.confirm(&token, noon() + DAY), (LinkState::Confirmed, true));
+}
+
+#[test]
+fn mails_beyond_the_limit_of_a_network_wait() {
+    let limits = HourlyLimits { all: 100, network: Some(2), domain: None };
+    let fixture = opt_in_limited(limits, None);
+    let from = |network: u8, n: u32| {
+        let source = Source::V4([192, 0, network, u8::try_from(n).unwrap()]);
+        fixture.keep_new(&Arrival { source, ..waitlist(&format!("v{n}@{network}.example")) })
+    };
+    let ids: Vec<Uuid> = (0..4).map(|n| from(1, n)).chain((0..2).map(|n| from(2, n))).collect();
+    assert_eq!(fixture.ask(noon()), 4);
+    let asked: Vec<bool> = ids.iter().map(|id| fixture.state(ASKS, *id).is_some()).collect();
+    assert_eq!(asked.iter().filter(|asked| **asked).count(), 4);
+    assert_eq!(asked[4..], [true; 2]);
+    // A held entry still counts for its network when it is released.
+    let held = Arrival { source: Source::V4([192, 0, 2, 9]), ..waitlist("held@h.example") };
+    let held = fixture.keep_new(&held.held_for(&HONEYPOT));
+    assert!(fixture.editor().release(held, &fixture.options.channels, noon()).unwrap());
+    assert_eq!((fixture.ask(noon()), fixture.status(held)), (0, Status::Unconfirmed));
+}
+
+#[test]
+fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
+    let limits = HourlyLimits { all: 100, network: None, domain: Some(1) };
+    let fixture = opt_in_limited(limits, Some(2 * DAY));
+    let ids = ["ada", "eve"].map(|name| fixture.keep_new(&waitlist(&format!("{name}@example.com"))));
+    assert_eq!(fixture.ask(noon()), 1);
+    let [waiting] =
+        ids.iter().copied().filter(|id| fixture.state(ASKS, *id).is_none()).collect::<Vec<_>>()[..]
+    else {
+        panic!("one waits")
+    };
+    let block = |until: Timestamp| {
+        fixture.sql(&format!("UPDATE visitor_rate SET rested = {}", until.as_millisecond()));
+    };
+    for hours in 1..7 * 24 {
+        let now = noon() + Duration::from_hours(hours);
+        block(now + Duration::from_mins(30));
+        assert_eq!(fixture.ask(now), 0);
+        fixture.sql(&format!(
+            "UPDATE confirmation SET mail_at = {} WHERE mail_at IS NOT NULL AND reminds = 0",
+            (now + Duration::from_hours(1)).as_millisecond()
+        ));
+        assert_eq!(fixture.status(waiting), Status::Unconfirmed);
+    }
+    block(noon() + WEEK + Duration::from_mins(30));
+    assert_eq!((fixture.ask(noon() + WEEK), fixture.status(waiting)), (0, Status::Held));
+    let because = fixture.reader().get(waiting).unwrap().unwrap().held.unwrap().because;
+    assert!(
+        because.starts_with("no mail that asks for the confirmation could be sent for 7 days"),
+        "{because}"
+    );
+    assert!(fixture.editor().release(waiting, &fixture.options.channels, noon()).unwrap());
+    assert_eq!(fixture.status(waiting), Status::Waiting);
+}
+
+#[test]
 fn variants_of_an_address_get_two_mails_at_most() {
     let fixture = opt_in(100, None);
     for local in ["ada", "a.da", "ad.a", "a.d.a", "ADA+1"] {
@@ -306,7 +392,8 @@ fn two_clicks_at_once_deliver_once() {
 
 #[test]
 fn every_statement_about_mails_to_visitors_uses_an_index() {
-    let fixture = Fixture::recorded_with(Fresh::file, opt_in_routes(100, Some(2 * DAY)));
+    let limits = HourlyLimits { all: 100, network: Some(9), domain: Some(2) };
+    let fixture = Fixture::recorded_with(Fresh::file, opt_in_routes(limits, Some(2 * DAY)));
     let entries = ["ada", "eve", "no-reply", "bob"].map(|local| waitlist(&format!("{local}@example.com")));
     let ids = entries.each_ref().map(|entry| fixture.keep_new(entry));
     fixture.ask(noon());
@@ -319,22 +406,31 @@ fn every_statement_about_mails_to_visitors_uses_an_index() {
         .block_on(fixture.store.change(|tx| {
             tx.tidy_visitor_mails(noon() + 3 * DAY, &[])?;
             tx.expire_held(noon(), noon())?;
+            tx.unannounced_mail_limit(noon())?;
             tx.expire_unconfirmed(noon() + 3 * WEEK)
         }))
         .unwrap();
     let recorded = recorder::stop(&fixture.options.url);
-    assert!(recorded.keys().any(|sql| sql.contains("DELETE FROM visitor_mail")));
+    for part in
+        ["DELETE FROM visitor_mail", "DELETE FROM visitor_rate", "INTO visitor_rate", "limited_since = ?3"]
+    {
+        assert!(recorded.keys().any(|sql| sql.contains(part)), "{part}");
+    }
     let checked = plans::check_plans(&fixture, &recorded);
     assert!(checked > 30, "{checked}");
 }
 
 fn opt_in(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
-    Fixture::with_options(|options| options.channels = opt_in_routes(per_hour, remind_after))
+    opt_in_limited(HourlyLimits { all: per_hour, network: None, domain: None }, remind_after)
 }
 
-fn opt_in_routes(per_hour: u32, remind_after: Option<Duration>) -> Vec<Route> {
+fn opt_in_limited(limits: HourlyLimits, remind_after: Option<Duration>) -> Fixture {
+    Fixture::with_options(|options| options.channels = opt_in_routes(limits, remind_after))
+}
+
+fn opt_in_routes(limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
     let rule = |mail, confirm| {
-        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), per_hour, confirm };
+        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirm };
         Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
     };
     let confirm = ConfirmRule { within: WEEK, remind_after };

@@ -97,6 +97,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         sql.execute("INSERT INTO confirmation (submission, state, expires_at) SELECT id, 'open', 7 FROM submission LIMIT 1", &[])
             .unwrap();
         sql.execute("INSERT INTO visitor_mail VALUES (?1, 'visitor:x', 7)", values![id.as_bytes()]).unwrap();
+        sql.execute("INSERT INTO visitor_rate VALUES (?1, 7)", values![id.as_bytes()]).unwrap();
     }
     let mut editor = Editor::open(place).unwrap().on_behalf_of("ada");
     let listed = list(place).remove(1).id;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::submission::delivery::Delivery;
 use crate::submission::outcome::Cause;
-use crate::submission::visitor::{VisitorMail, VisitorRule};
+use crate::submission::visitor::{HourlyLimits, VisitorMail, VisitorRule};
 
 const THANKS: &str = VisitorMail::Acknowledgement.name();
 
@@ -51,7 +51,7 @@ fn held_and_suspicious_messages_are_never_acknowledged() {
 #[test]
 fn a_flood_sends_no_mail() {
     let fixture = Fixture::with_options(|options| {
-        options.channels = routes(100);
+        options.channels = routes(only_all(100));
         options.intake.form_quota = Some(Quota { per_minute: 5, per_hour: 5 });
         // No flood ends while a test runs.
         options.intake.flood_ends_after = Duration::from_hours(1);
@@ -93,6 +93,122 @@ fn one_network_uses_up_only_half_of_the_limit() {
     };
     assert_eq!((0..40).filter(|n| send(1, *n)).count(), 5);
     assert_eq!((0..4).map(|n| send(n + 2, 0)).collect::<Vec<_>>(), [true; 4]);
+}
+
+#[test]
+fn a_domain_gets_a_limited_number_of_mails_per_hour() {
+    let fixture = limited(HourlyLimits { all: 100, network: None, domain: Some(3) });
+    let mut number = 0;
+    let mut send = |email: &str, minutes: u64| {
+        number += 1;
+        let arrival = from_network(from(email, &number.to_string()), number);
+        fixture.mail(fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
+    };
+    // The names below a domain are in the same hands.
+    let names = ["a@example.com", "b@b.example.com", "c@x.c.EXAMPLE.com", "d@example.com", "e@e.example.com"];
+    assert_eq!(names.map(|email| send(email, 0)), [true, true, true, false, false]);
+    assert_eq!(["a@example.org", "a@example.co.uk", "a@other.co.uk"].map(|email| send(email, 0)), [true; 3]);
+    assert!((0..9).all(|n| send(&format!("v{n}@gmail.com"), 0)), "a large provider");
+    assert_eq!(["f@example.com", "g@example.com"].map(|email| send(email, 21)), [true, false]);
+    // A mail that was not sent does not count for its mailbox.
+    assert!(send("g@example.com", 60));
+    assert_eq!(fixture.list().len(), number as usize, "all are kept");
+}
+
+#[test]
+fn a_network_causes_a_limited_number_of_mails_per_hour() {
+    let fixture = limited(HourlyLimits { all: 100, network: Some(4), domain: None });
+    let send = |network: u8, n: u32| {
+        let arrival = from(&format!("v{n}@{network}.example"), &format!("{network} {n}"));
+        fixture.mail(fixture.keep_new(&from_network(arrival, network))).is_some()
+    };
+    for network in 1..4 {
+        assert_eq!((0..9).filter(|n| send(network, *n)).count(), 4);
+    }
+}
+
+#[test]
+fn limits_survive_a_restart_and_expire() {
+    let mut fixture = limited(HourlyLimits { all: 100, network: Some(9), domain: Some(1) });
+    let id = fixture.keep_new(&from("a@example.com", "one"));
+    assert!(fixture.mail(id).is_some());
+    fixture.store.close();
+    fixture.store = TestInbox::open(&fixture.options).unwrap();
+    let id = fixture.keep_new(&from("b@example.com", "two"));
+    assert!(fixture.mail(id).is_none());
+    assert_eq!(fixture.count("visitor_rate"), 3, "all, the network and the domain");
+    for row in fixture.fresh.sql().query("SELECT key FROM visitor_rate", &[]).unwrap() {
+        assert_eq!(row.get::<Vec<u8>>(0).unwrap().len(), 16, "keyed hashes");
+    }
+    fixture.tidy(arrival_time());
+    assert_eq!(fixture.count("visitor_rate"), 3);
+    fixture.tidy(arrival_time() + Duration::from_mins(61));
+    assert_eq!(fixture.count("visitor_rate"), 0);
+}
+
+#[test]
+fn replicas_share_the_limits() {
+    let fixture = limited(HourlyLimits { all: 100, network: None, domain: Some(5) });
+    if fixture.options.url.file().is_some() {
+        return;
+    }
+    let other = TestInbox::open(&fixture.options).unwrap();
+    fixture.runtime.block_on(async {
+        for n in 0..20 {
+            let arrivals = [n, n + 20].map(|n| from(&format!("v{n}@example.com"), "Hello"));
+            let [one, two] = arrivals;
+            let (one, two) = tokio::join!(fixture.store.keep(one), other.keep(two));
+            one.and(two).unwrap();
+        }
+    });
+    assert_eq!((fixture.list().len(), fixture.mails()), (40, 5));
+}
+
+#[test]
+fn aliases_of_a_mailbox_are_acknowledged_once() {
+    let fixture = acknowledging(100);
+    for aliases in [
+        ["ada.love@gmail.com", "adalove+1@googlemail.com", "A.dalove@gmail.com"],
+        ["ada.love@proton.me", "ada-love@pm.me", "ada_love+x@protonmail.com"],
+        ["ada@fastmail.com", "shop@ada.fastmail.com", "ada+x@fastmail.com"],
+        ["ada.love@yandex.ru", "ada-love@ya.ru", "ada-love+x@yandex.com"],
+        ["ada@icloud.com", "ada@me.com", "ada+x@mac.com"],
+        ["ada@outlook.com", "ada+x@outlook.com", "ADA+y@Outlook.com"],
+    ] {
+        let sent = aliases.map(|email| fixture.mail(fixture.keep_new(&from(email, email))).is_some());
+        assert_eq!(sent, [true, false, false], "{aliases:?}");
+    }
+}
+
+#[test]
+fn the_team_is_notified_once_per_episode_in_which_the_limit_is_used_up() {
+    let fixture = acknowledging(2);
+    let mut number = 0;
+    let mut send = |minutes: u64| {
+        number += 1;
+        let arrival = from_network(from(&format!("v{number}@example.org"), "Hello"), number);
+        fixture.mail(fixture.keep_new(&later(&arrival, Duration::from_mins(minutes)))).is_some()
+    };
+    let minute = |minutes: u64| arrival_time() + Duration::from_mins(minutes);
+    let unannounced = |now| {
+        let read = fixture.store.change(move |tx| {
+            let since = tx.unannounced_mail_limit(now)?;
+            since.map_or(Ok(()), |since| tx.announced_mail_limit(since))?;
+            Ok(since)
+        });
+        fixture.runtime.block_on(read).unwrap()
+    };
+    let limited_at = || fixture.reader().mails_limited_at().unwrap();
+    assert_eq!([send(0), send(0)], [true, true]);
+    assert_eq!((unannounced(minute(0)), limited_at()), (None, None));
+    assert!(!send(5));
+    assert_eq!((unannounced(minute(6)), unannounced(minute(6))), (Some(minute(5)), None));
+    // Room for one mail each half hour does not end the episode.
+    assert_eq!([send(31), send(32), send(64), send(85)], [true, false, true, false]);
+    assert_eq!((unannounced(minute(85)), limited_at()), (None, Some(minute(85))));
+    assert_eq!([send(300), send(300), send(301)], [true, true, false]);
+    assert_eq!(unannounced(minute(300 + 25 * 60)), None, "too late");
+    assert_eq!((unannounced(minute(302)), unannounced(minute(302))), (Some(minute(301)), None));
 }
 
 #[test]
@@ -202,16 +318,24 @@ fn a_retry_of_everything_leaves_out_mails_to_visitors() {
     assert_eq!(retry(Filter { id: Some(id), ..Filter::default() }, None), 1);
 }
 
-fn routes(per_hour: u32) -> Vec<Route> {
+fn routes(limits: HourlyLimits) -> Vec<Route> {
     let own_addresses = ["desk@example.com".to_owned()].into();
     let mail = VisitorMail::Acknowledgement;
-    let rule = VisitorRule { mail, own_addresses, per_hour, confirm: None };
+    let rule = VisitorRule { mail, own_addresses, limits, confirm: None };
     let thanks = Route { forms: vec!["contact".to_owned()], visitor: Some(rule), ..Route::new(THANKS) };
     vec![Route::new("box"), thanks]
 }
 
 fn acknowledging(per_hour: u32) -> Fixture {
-    Fixture::with_options(|options| options.channels = routes(per_hour))
+    limited(only_all(per_hour))
+}
+
+fn limited(limits: HourlyLimits) -> Fixture {
+    Fixture::with_options(|options| options.channels = routes(limits))
+}
+
+fn only_all(per_hour: u32) -> HourlyLimits {
+    HourlyLimits { all: per_hour, network: None, domain: None }
 }
 
 fn from(email: &str, message: &str) -> Arrival {
@@ -221,6 +345,11 @@ fn from(email: &str, message: &str) -> Arrival {
 
 fn from_network(arrival: Arrival, network: u8) -> Arrival {
     Arrival { source: Source::V4([192, 0, network, 1]), ..arrival }
+}
+
+/// When the submissions of these tests arrive, to the millisecond.
+fn arrival_time() -> Timestamp {
+    Timestamp::from_millisecond(contact("Hello").received_at.as_millisecond()).unwrap()
 }
 
 fn noon() -> Timestamp {

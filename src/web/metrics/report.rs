@@ -14,6 +14,7 @@ use super::{BOUNDS, Class, CloseReason, Metrics, Representation, STATUSES, Submi
 use crate::forms::FORMS;
 use crate::limits::rate_limiter;
 use crate::panics::{self, Part};
+use crate::submission::visitor::MailLimit;
 use crate::web::conn_limits::Connections;
 use crate::web::state::{AppState, Snapshot};
 
@@ -37,7 +38,10 @@ pub(in crate::web) async fn report(
     write_limits(&mut out, app, &snapshot);
     out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
     out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
-    out.single("frontdesk_visitor_mails_skipped_total", app.intake.counts().skipped_mails.load(Relaxed));
+    let mut family = out.family("frontdesk_visitor_mails_skipped_total");
+    for (limit, count) in MailLimit::ALL.iter().zip(&app.intake.counts().skipped_mails) {
+        family.sample(&[("limit", limit.name())], count.load(Relaxed));
+    }
     write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
     write_disk(&mut out, app);
     write_site(&mut out, app, &snapshot);

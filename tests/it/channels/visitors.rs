@@ -169,9 +169,116 @@ fn the_server_cannot_be_used_to_flood_third_parties() {
     to.sort_unstable();
     assert_eq!(to.len(), 5);
     assert_eq!(to.iter().filter(|to| to.starts_with("grace")).count(), 1, "{to:?}");
-    let said = || site.server.log().matches("visitors get no more mail for now").count();
+    let said = || site.server.log().matches("a limit of mails to visitors is used up").count();
     until(|| (said() > 0).then_some(())).expect("the log says so");
     assert_eq!(said(), 1, "{}", site.server.log());
+    // The team gets one message, and the digest has a line.
+    let is_notice =
+        |mail: &Received| String::from_utf8_lossy(&mail.message()).contains("have reached their limit");
+    let notices =
+        || peer.record().received.iter().filter(|mail| is_notice(mail)).cloned().collect::<Vec<_>>();
+    let first = until(|| notices().pop()).expect("the team gets a message");
+    assert_eq!(first.to, ["team@example.com"]);
+    let body = json!({ "name": NAME, "email": "last@example.net", "message": "Hello" });
+    assert_eq!(site.server.post("/api/contact", &body).status, 200);
+    site.wait_for_count("mail", DeliveryState::Delivered, 121);
+    assert_eq!(notices().len(), 1);
+    assert!(site.inbox(&["digest"]).contains("reached the limit `forms.visitor_mails_per_hour`"));
+    let metrics = site.server.ops("/metrics");
+    let skipped = metrics
+        .text()
+        .lines()
+        .find(|line| line.starts_with("frontdesk_visitor_mails_skipped_total{limit=\"all\"}"));
+    assert!(skipped.is_some_and(|line| !line.ends_with(" 0")), "{skipped:?}");
+}
+
+#[test]
+fn a_domain_that_takes_all_addresses_gets_a_few_mails() {
+    const LIMIT: usize = 10;
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let confirm = "---\nsubject: Please confirm\n---\nPlease [confirm]({confirm_link}).\n";
+    let environment = [
+        SET,
+        ("FRONTDESK_FORMS__WAITLIST__CONFIRM", "mails/confirm.md"),
+        ("FRONTDESK_FORMS__VISITOR_MAILS_PER_DOMAIN_PER_HOUR", "10"),
+        ("FRONTDESK_SCREENING__ENABLED", "false"),
+        ("FRONTDESK_SERVER__TRUSTED_PROXIES", "127.0.0.0/8"),
+    ];
+    let site = ChannelSite::with_files(
+        &smtp("mail", peer.address.port(), ""),
+        &[FILE, ("confirm.md", confirm)],
+        &environment,
+    );
+    // From one IPv6 /48, each from another /64, to names below one domain.
+    for number in 0..400 {
+        let from = format!("2001:db8:1:{number:x}::1");
+        let headers = [("Content-Type", "application/json"), ("X-Forwarded-For", from.as_str())];
+        let email = format!("v{number}@a{}.catch-all.example", number % 7);
+        let (path, body) = if number % 2 == 0 {
+            ("/api/contact", json!({ "name": NAME, "email": email, "message": number.to_string() }))
+        } else {
+            ("/api/waitlist", json!({ "email": email }))
+        };
+        assert_eq!(site.server.request("POST", path, &headers, body.to_string().as_bytes()).status, 200);
+    }
+    site.wait_for_count("mail", DeliveryState::Delivered, 200);
+    let waits = |entry: &serde_json::Value| {
+        entry["_held"]["because"].as_str().is_some_and(|because| because.contains("per_domain_per_hour"))
+    };
+    let is_settled = || {
+        let inbox = site.server.inbox();
+        let entries = inbox.iter().filter(|one| one["form"] == "waitlist");
+        let settled = entries.filter(|entry| waits(entry) || entry["_asked_at"].is_string()).count();
+        (settled == 200).then_some(inbox)
+    };
+    let inbox = until(is_settled).expect("each entry is asked, or waits and says so");
+    assert_eq!(inbox.len(), 400);
+    let asked = inbox.iter().filter(|entry| entry["_asked_at"].is_string()).count();
+    site.wait_for_count(THANKS, DeliveryState::Delivered, LIMIT - asked);
+    site.wait_for_count("visitor:confirmation", DeliveryState::Delivered, asked);
+    assert_eq!(to_visitors(&peer).len(), LIMIT);
+    assert!(inbox.iter().filter(|one| one["form"] == "waitlist").all(|one| one["status"] == "unconfirmed"));
+    for part in ["catch-all", "2001:db8"] {
+        assert!(!site.server.log().contains(part), "{}", site.server.log());
+        assert!(!site.server.ops("/metrics").text().contains(part));
+    }
+}
+
+#[test]
+fn aliases_of_one_mailbox_get_one_mail() {
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let site = open(peer.address.port(), &[("FRONTDESK_SCREENING__ENABLED", "false")]);
+    let aliases = [
+        "grace.hopper@proton.me",
+        "grace-hopper@pm.me",
+        "grace_hopper+1@protonmail.com",
+        "grace@fastmail.com",
+        "news@grace.fastmail.com",
+        "grace+1@fastmail.com",
+        "grace.hopper@yandex.com",
+        "grace-hopper@ya.ru",
+        "grace@icloud.com",
+        "grace+1@me.com",
+        "grace@outlook.com",
+        "Grace+1@Outlook.com",
+    ];
+    for (number, email) in aliases.iter().enumerate() {
+        let body = json!({ "name": NAME, "email": email, "message": number.to_string() });
+        assert_eq!(site.server.post("/api/contact", &body).status, 200);
+    }
+    site.wait_for_count("mail", DeliveryState::Delivered, aliases.len());
+    site.wait_for_count(THANKS, DeliveryState::Delivered, 5);
+    let mut to: Vec<String> = to_visitors(&peer).iter().map(|mail| mail.to.concat()).collect();
+    to.sort_unstable();
+    // The first of each mailbox, as it was typed.
+    let first = [
+        "grace.hopper@proton.me",
+        "grace.hopper@yandex.com",
+        "grace@fastmail.com",
+        "grace@icloud.com",
+        "grace@outlook.com",
+    ];
+    assert_eq!(to, first);
 }
 
 #[test]

@@ -36,9 +36,12 @@ fn the_standard_body_contains_all_fields() {
 
 #[test]
 fn other_notifications_contain_a_title_and_lines() {
-    for (about, event) in
-        [(Topic::Digest, "digest.created"), (Topic::Flood, "flood.created"), (Topic::Test, "canary.created")]
-    {
+    for (about, event) in [
+        (Topic::Digest, "digest.created"),
+        (Topic::Flood, "flood.created"),
+        (Topic::MailLimit, "mail-limit.created"),
+        (Topic::Test, "canary.created"),
+    ] {
         let body: Value =
             serde_json::from_str(&WebhookBody::Standard.render(&sample_notification(about)).unwrap())
                 .unwrap();
