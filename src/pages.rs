@@ -40,6 +40,7 @@ mod plain_page;
 mod png;
 mod prebuilt;
 mod redirects;
+mod rule_index;
 mod rules;
 mod scale;
 mod schedule;

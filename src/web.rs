@@ -33,6 +33,7 @@ pub mod page_views;
 mod parse_cache;
 mod post_form;
 mod preferences;
+mod private_conns;
 mod protocol;
 mod proxy;
 mod request_id;

@@ -56,7 +56,8 @@ pub(super) enum Alignment {
     Right,
 }
 
-/// A table of inline Markdown. Every row has one cell for each alignment; the first row is the header.
+/// A table of inline Markdown. There is one alignment for each column; the missing cells at the end of a row
+/// are empty. The first row is the header.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MarkdownTable {
     pub(super) alignments: Vec<Alignment>,

@@ -10,6 +10,7 @@ use super::media;
 use super::notices;
 use super::table;
 use super::writer::longest_run;
+use std::collections::HashMap;
 use url::Url;
 
 /// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
@@ -20,6 +21,8 @@ pub(super) struct Converter<'a> {
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
     footnotes: Footnotes,
+    /// The labels of tab panels.
+    tab_labels: HashMap<NodeId, String>,
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
     is_exact: bool,
@@ -50,7 +53,8 @@ impl<'a> Converter<'a> {
                 }
             }
         }
-        Self { dom, base, has_blocks, footnotes, is_exact, has_math }
+        let tab_labels = notices::tab_labels(dom, root);
+        Self { dom, base, has_blocks, footnotes, tab_labels, is_exact, has_math }
     }
 
     /// Converts `root` and the footnotes of the page to blocks.
@@ -142,7 +146,7 @@ impl<'a> Converter<'a> {
         if notices::is_tab_list(dom, id) {
             return;
         }
-        if let Some(label) = notices::tab_label(dom, id) {
+        if let Some(label) = self.tab_labels.get(&id) {
             out.push(Block::Paragraph(format!("**{label}**")));
         }
         match dom.tag(id) {
@@ -171,9 +175,10 @@ impl<'a> Converter<'a> {
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
         // content.
-        let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, id));
+        let whole = self.dom.collapsed_text(id);
+        let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, &whole));
         for child in self.dom.children(own.unwrap_or(id)) {
-            if !notices::is_permalink(self.dom, child, id) {
+            if !notices::is_permalink(self.dom, child, &whole) {
                 self.write_inline(child, &mut inline);
             }
         }

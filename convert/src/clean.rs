@@ -1,13 +1,18 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles and hidden elements.
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag};
+use std::collections::HashSet;
 use url::Url;
+
+/// Maximum length in bytes of the URL in `<base>`; a longer one is ignored.
+const MAX_BASE: usize = 2000;
 
 /// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
-    let declared = element.and_then(|id| dom.attribute(id, "href"));
+    // Each relative link is joined to the whole base, so a long one would multiply the output.
+    let declared = element.and_then(|id| dom.attribute(id, "href")).filter(|href| href.len() <= MAX_BASE);
     match (declared, url) {
         (Some(href), Some(url)) => url.join(href).ok().or_else(|| Some(url.clone())),
         (Some(href), None) => Url::parse(href).ok(),
@@ -83,7 +88,9 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
 /// Removes elements that the page hides. If these contain nearly all of the text, keeps the large ones,
 /// because a script probably shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
-    remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id));
+    let code_parents: HashSet<NodeId> =
+        dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre).filter_map(|id| dom.parent(id)).collect();
+    remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id, &code_parents));
     let mut hidden = dom.outermost(root, |id| is_hidden(dom, id));
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
@@ -105,11 +112,12 @@ fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
         && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
 }
 
-/// Whether an element names the language of the code block beside it, as in VitePress.
-fn is_language_label(dom: &Dom, id: NodeId) -> bool {
+/// Whether an element names the language of the code block beside it, as in VitePress. `code_parents` are the
+/// elements with a code block.
+fn is_language_label(dom: &Dom, id: NodeId, code_parents: &HashSet<NodeId>) -> bool {
     dom.tag(id) == Tag::Span
         && dom.has_class(id, "lang")
-        && dom.parent(id).is_some_and(|p| dom.child_elements(p).any(|c| dom.tag(c) == Tag::Pre))
+        && dom.parent(id).is_some_and(|parent| code_parents.contains(&parent))
 }
 
 /// Whether browsers hide the element, or show it only to screen readers. Tab panels and collapsed
@@ -139,7 +147,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                 let style = style.to_ascii_lowercase();
                 style.contains("display:none") || style.contains("visibility:hidden")
             }
-            "class" => value.split_ascii_whitespace().any(|c| {
+            "class" => dom.classes(id).any(|c| {
                 matches!(
                     c,
                     "sr-only"
@@ -154,7 +162,7 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                         | "d-none"
                         | "is-hidden"
                         | "hidden"
-                ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(value))
+                ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(dom, id))
                     // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                     || c.starts_with("not-") && c.ends_with(":hidden")
                     // LaTeXML hides this part of a footnote mark; it contains no note.
@@ -177,8 +185,8 @@ fn holds_formula(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether Tailwind or Bootstrap utility classes show an otherwise hidden element on wide screens.
-fn is_shown_on_wide_screens(classes: &str) -> bool {
-    classes.split_ascii_whitespace().any(|c| {
+fn is_shown_on_wide_screens(dom: &Dom, id: NodeId) -> bool {
+    dom.classes(id).any(|c| {
         let tailwind = c.split_once(':').is_some_and(|(at, display)| {
             matches!(at, "sm" | "md" | "lg" | "xl" | "2xl")
                 && matches!(

@@ -68,18 +68,18 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     let root = editor.unwrap_or(root);
     let mut text = String::new();
-    // The open elements that contain one line each.
-    let mut lines: Vec<NodeId> = Vec::new();
+    // The open elements that contain one line each, and whether these contain text.
+    let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break.
     let mut is_owed = false;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
-        while let Some(&line) = lines.last() {
+        while let Some(&(line, has_text)) = lines.last() {
             if dom.ancestors(id).any(|a| a == line) {
                 break;
             }
             lines.pop();
-            is_owed = !text.ends_with('\n') || dom.is_blank(line) && dom.text_content(line).is_empty();
+            is_owed = !text.ends_with('\n') || !has_text && dom.is_blank(line);
         }
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
@@ -95,7 +95,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                     text.push_str(piece);
                 }
             }
-            Tag::Br if lines.last().is_none_or(|&l| !dom.text_content(l).is_empty()) => {
+            Tag::Br if lines.last().is_none_or(|(_, has_text)| *has_text) => {
                 is_owed = false;
                 text.push('\n');
             }
@@ -103,7 +103,8 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 if std::mem::take(&mut is_owed) || (!text.is_empty() && !text.ends_with('\n')) {
                     text.push('\n');
                 }
-                lines.push(id);
+                let has_text = dom.descendants(id).any(|d| dom.text(d).is_some_and(|t| !t.is_empty()));
+                lines.push((id, has_text));
             }
             _ => {}
         }

@@ -11,6 +11,16 @@ pub(super) const NONE: NodeId = NodeId::MAX;
 
 pub(super) const DOCUMENT: NodeId = 0;
 
+/// Maximum length in bytes of the part of a `class` attribute that is read. Children check the classes of
+/// their parent, so a longer list would be read once for each of them.
+const MAX_CLASSES: usize = 2000;
+
+#[cfg(test)]
+thread_local! {
+    /// The number of times that this thread read a node: a measure of the work that a conversion takes.
+    pub(super) static NODE_READS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Defines [`Tag`] with the element name of each variant. Browsers lay out the elements before the `;` as
 /// blocks.
 macro_rules! tags {
@@ -119,6 +129,8 @@ impl Dom {
     }
 
     pub(super) fn node(&self, id: NodeId) -> &Node {
+        #[cfg(test)]
+        NODE_READS.set(NODE_READS.get() + 1);
         &self.nodes[id as usize]
     }
 
@@ -159,8 +171,9 @@ impl Dom {
         self.attribute(id, name).is_some()
     }
 
+    /// The classes in the first [`MAX_CLASSES`] bytes of the attribute.
     pub(super) fn classes(&self, id: NodeId) -> impl Iterator<Item = &str> {
-        self.attribute(id, "class").unwrap_or_default().split_ascii_whitespace()
+        clip(self.attribute(id, "class").unwrap_or_default(), MAX_CLASSES).split_ascii_whitespace()
     }
 
     pub(super) fn has_class(&self, id: NodeId, class: &str) -> bool {
@@ -315,6 +328,11 @@ impl Dom {
 /// Converts [`NONE`] to `None`.
 pub(super) fn valid(id: NodeId) -> Option<NodeId> {
     (id != NONE).then_some(id)
+}
+
+/// The first `max` bytes of `text`, or a few less if a character would be divided.
+pub(super) fn clip(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 /// Replaces each run of white space with one space and trims the ends.

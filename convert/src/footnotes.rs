@@ -1,7 +1,7 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
-use super::dom::{Dom, NodeId, Tag};
-use std::collections::HashMap;
+use super::dom::{Dom, NodeId, Tag, clip, valid};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 /// The footnotes of a page. The notes have been detached from the tree.
 #[derive(Default)]
@@ -39,24 +39,28 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let mut footnotes = Footnotes::default();
     let mut labels: HashMap<NodeId, String> = HashMap::new();
     let mut order: Vec<NodeId> = Vec::new();
-    let links: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A).collect();
-    for link in links {
+    // Any number of links may have the same target, and any number of targets may be in the same note.
+    let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
+    let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
+    for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
         let Some(target) = reference_target(dom, link, &ids) else { continue };
         let Some(number) = reference_number(dom, link) else { continue };
-        let Some(note) = note_around(dom, target, link) else { continue };
-        if !is_footnote_reference(dom, link, target, note)
-            || dom.ancestors(link).any(|a| labels.contains_key(&a))
-        {
+        let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
+        // A note does not contain the reference to it.
+        if dom.ancestors(link).any(|a| a == note || labels.contains_key(&a)) {
+            continue;
+        }
+        let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note));
+        if !is_footnote_reference(dom, link, target, note, content) {
             continue;
         }
         let label = labels.entry(note).or_insert_with(|| {
             order.push(note);
             number
         });
-        let outer = dom.parent(link).filter(|&p| {
-            matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small)
-                && dom.collapsed_text(p) == dom.collapsed_text(link)
-        });
+        let outer = dom
+            .parent(link)
+            .filter(|&p| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small) && is_only_text(dom, link));
         footnotes.references.insert(outer.unwrap_or(link), label.clone());
     }
     if order.is_empty() {
@@ -75,34 +79,54 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     make_labels_unique(&order, &mut labels, &mut footnotes);
     // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
     order.sort_unstable();
+    // The element above all notes that precede a node, for nodes with such notes directly before them. Asking
+    // the tree would visit the text that the notes leave behind once for each note.
+    let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
+    let mut titles: HashMap<NodeId, bool> = HashMap::new();
+    let mut containers: BTreeSet<(usize, NodeId)> = BTreeSet::new();
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
         let mut nodes = vec![note];
-        for block in continuation(dom, note, &labels) {
-            dom.detach(block);
-            nodes.push(block);
+        let previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
+        let mut next = dom.next_element(note);
+        let is_section = match previous {
+            Some(above) => {
+                dom.tag(above) == Tag::Hr
+                    || *titles.entry(above).or_insert_with(|| is_title_of_notes(&dom.collapsed_text(above)))
+            }
+            None => container.is_some_and(|p| {
+                dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
+            }),
+        };
+        if dom.tag(note) == Tag::P && is_section {
+            // The blocks up to the next note or heading continue the note after its first paragraph.
+            while let Some(block) =
+                next.filter(|id| !labels.contains_key(id) && dom.tag(*id).heading_level().is_none())
+            {
+                next = dom.next_element(block);
+                dom.detach(block);
+                nodes.push(block);
+            }
         }
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
             nodes = dom.children(note).collect();
         }
         // Sphinx puts the label of a note into a `<dt>`, and the text into the `<dd>` that follows.
-        if let Some(detail) =
-            dom.next_element(note).filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd)
-        {
+        if let Some(detail) = next.filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd) {
+            next = dom.next_element(detail);
             nodes = dom.children(detail).collect();
             dom.detach(detail);
         }
-        let rule = dom.previous_element(note).filter(|&p| dom.tag(p) == Tag::Hr);
         dom.detach(note);
-        if let Some(rule) = rule.filter(|&rule| dom.next_element(rule).is_none()) {
-            dom.detach(rule);
+        match next {
+            Some(next) => drop(above.insert(next, previous)),
+            None => previous.filter(|&p| dom.tag(p) == Tag::Hr).into_iter().for_each(|rule| dom.detach(rule)),
         }
-        if let Some(container) = container {
-            remove_empty_containers(dom, container);
-        }
+        containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
         footnotes.definitions.push(Definition { label, nodes });
     }
+    remove_empty_containers(dom, containers);
     footnotes
 }
 
@@ -117,12 +141,16 @@ fn add_unlinked_footnotes(
     order: &mut Vec<NodeId>,
 ) {
     let mut references: Vec<(NodeId, String)> = Vec::new();
+    let mut numbers: HashSet<String> = HashSet::new();
+    let mut labelled: HashSet<String> = HashSet::new();
     let mut add_note = |note, number: &String| {
-        if !labels.values().any(|label| label == number) {
+        if labelled.insert(number.clone()) {
             labels.insert(note, number.clone());
             order.push(note);
         }
     };
+    // The first text of each block.
+    let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
         let number = dom.collapsed_text(id);
         if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
@@ -131,22 +159,31 @@ fn add_unlinked_footnotes(
         let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
         let note = block.filter(|&b| {
             matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
-                && first_text(dom, b).is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
+                && starts
+                    .entry(b)
+                    .or_insert_with(|| first_text(dom, b))
+                    .is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
         });
         match note {
-            Some(note) if references.iter().any(|(_, n)| *n == number) => add_note(note, &number),
+            Some(note) if numbers.contains(&number) => add_note(note, &number),
             Some(_) => {}
-            None => references.push((id, number)),
+            None => {
+                numbers.insert(number.clone());
+                references.push((id, number));
+            }
         }
     }
     let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
     for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
         let text = dom.collapsed_text(note);
-        let number = references.iter().map(|(_, number)| number).find(|number| {
-            find_bold_number(dom, note, number).is_some() || numbered_text(&text, number).is_some()
+        let bold = bold_start(dom, note).map(|bold| dom.collapsed_text(bold));
+        let number = bold.filter(|bold| numbers.contains(bold)).or_else(|| {
+            let digits = text.strip_prefix('[').unwrap_or(&text);
+            let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+            numbers.get(digits).filter(|number| numbered_text(&text, number).is_some()).cloned()
         });
         if let Some(number) = number {
-            add_note(note, number);
+            add_note(note, &number);
         }
     }
     let ids = index_ids(dom);
@@ -159,7 +196,7 @@ fn add_unlinked_footnotes(
         }
     }
     for (id, number) in references {
-        if labels.values().any(|l| *l == number) {
+        if labelled.contains(&number) {
             footnotes.references.insert(id, number);
         }
     }
@@ -203,12 +240,18 @@ fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> O
 /// Prefix of the keys under which [`index_ids`] stores links back to references.
 const BACK: &str = "\u{1}";
 
-/// The fragment in the address of a link; `None` if it is empty or missing, or if the address is a script.
+/// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is
+/// looked for.
+const MAX_NAME: usize = 400;
+
+/// The fragment in the address of a link; `None` if it is empty, missing or longer than [`MAX_NAME`], or if
+/// the address is a script.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
     // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
     // normally match no id on this page.
-    (!fragment.is_empty() && (page.is_empty() || !page.ends_with(".js"))).then_some(fragment)
+    ((1..=MAX_NAME).contains(&fragment.len()) && (page.is_empty() || !page.ends_with(".js")))
+        .then_some(fragment)
 }
 
 /// The number or symbol of a reference, without brackets. `None` if it is longer than four characters.
@@ -220,9 +263,8 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
-/// The block of the note that contains `target`; `None` if there is no such block, or if the block also
-/// contains the reference `link`.
-fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
+/// The block of the note that contains `target`.
+fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
         matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
             || dom.tag(a) == Tag::Span && is_side_note(dom, a)
@@ -230,19 +272,52 @@ fn note_around(dom: &Dom, target: NodeId, link: NodeId) -> Option<NodeId> {
     let note = dom.ancestors(target).take(6).find(is_note)?;
     // If the block is the first paragraph of a list item, the whole item is the note.
     let item = dom.parent(note).filter(|&p| dom.tag(note) == Tag::P && dom.tag(p) == Tag::Li);
-    let note = item.filter(|&item| dom.child_elements(item).next() == Some(note)).unwrap_or(note);
-    (!dom.ancestors(link).any(|a| a == note)).then_some(note)
+    Some(item.filter(|&item| dom.child_elements(item).next() == Some(note)).unwrap_or(note))
+}
+
+/// The facts about a note that [`is_footnote_reference`] needs.
+struct NoteContent<'a> {
+    has_heading: bool,
+    /// The fragments of its links.
+    fragments: HashSet<&'a str>,
+}
+
+impl<'a> NoteContent<'a> {
+    fn read(dom: &'a Dom, note: NodeId) -> Self {
+        let nodes = || std::iter::once(note).chain(dom.descendants(note));
+        let links = nodes().filter(|&id| dom.tag(id) == Tag::A);
+        Self {
+            has_heading: dom.find(note, Tag::H1).is_some(),
+            fragments: links.filter_map(|link| fragment(dom, link)).collect(),
+        }
+    }
+}
+
+/// Whether an element has no siblings except blank ones.
+fn is_only_text(dom: &Dom, id: NodeId) -> bool {
+    let is_blank =
+        |id| dom.descendants(id).chain([id]).all(|d| dom.text(d).is_none_or(|t| t.trim().is_empty()));
+    let siblings = |step: fn(&Dom, NodeId) -> NodeId| {
+        std::iter::successors(valid(step(dom, id)), move |&id| valid(step(dom, id)))
+    };
+    siblings(|dom, id| dom.node(id).previous).chain(siblings(|dom, id| dom.node(id).next)).all(is_blank)
 }
 
 /// Whether a link refers to the footnote `note`, judging by the link's number and position, the names of the
 /// link and the note, and links back from the note.
-fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
+fn is_footnote_reference(
+    dom: &Dom,
+    link: NodeId,
+    target: NodeId,
+    note: NodeId,
+    content: &NoteContent<'_>,
+) -> bool {
     let names = |id: NodeId| -> bool {
         let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]
             .into_iter()
             .filter_map(|a| dom.attribute(id, a));
         texts.into_iter().any(|t| {
-            let t = t.to_ascii_lowercase();
+            let t = clip(t, MAX_NAME).to_ascii_lowercase();
             t.ends_with("note")
                 || t.split_ascii_whitespace()
                     .any(|w| w.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
@@ -257,16 +332,13 @@ fn is_footnote_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) 
     let is_raised = dom.closest(link, &[Tag::Sup]).is_some();
     let is_numbered = reference_number(dom, link)
         .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1);
-    if !is_numbered || dom.find(note, Tag::H1).is_some() || dom.tag(target).heading_level().is_some() {
+    if !is_numbered || content.has_heading || dom.tag(target).heading_level().is_some() {
         return false;
     }
     let around = dom.ancestors(link).take(3);
     let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
     let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
-    let back: Vec<&str> = around.chain(own).collect();
-    let leads_back = std::iter::once(note)
-        .chain(dom.descendants(note))
-        .any(|d| dom.tag(d) == Tag::A && d != link && fragment(dom, d).is_some_and(|f| back.contains(&f)));
+    let leads_back = around.chain(own).any(|name| name.len() <= MAX_NAME && content.fragments.contains(name));
     let is_back = dom.tag(target) == Tag::A && fragment(dom, target).is_some_and(|f| f.contains("ref"));
     leads_back
         || is_back && is_raised
@@ -285,18 +357,19 @@ fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, fo
     if seen.values().all(|&count| count == 1) && is_numbered {
         return;
     }
-    let mut renamed: HashMap<String, Vec<String>> = HashMap::new();
+    let mut renamed: HashMap<String, VecDeque<String>> = HashMap::new();
     for (i, note) in order.iter().enumerate() {
         let new = (i + 1).to_string();
         if let Some(old) = labels.insert(*note, new.clone()) {
-            renamed.entry(old).or_default().push(new);
+            renamed.entry(old).or_default().push_back(new);
         }
     }
     let mut references: Vec<_> = footnotes.references.iter_mut().collect();
     references.sort_by_key(|(id, _)| **id);
     for (_, label) in references {
         if let Some(news) = renamed.get_mut(label) {
-            *label = if news.len() > 1 { news.remove(0) } else { news[0].clone() };
+            let new = if news.len() > 1 { news.pop_front() } else { news.front().cloned() };
+            *label = new.unwrap_or_default();
         }
     }
 }
@@ -333,16 +406,18 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     };
     let links: Vec<NodeId> = dom.descendants(note).filter(|&id| is_back(dom, id)).collect();
     let first_number = first_text(dom, note);
+    let mut parents: Vec<NodeId> = Vec::new();
     for link in links {
-        let parent = dom.parent(link);
+        parents.extend(dom.parent(link).filter(|&p| p != note && parents.last() != Some(&p)));
         dom.detach(link);
-        // Also remove the parent if it now contains only brackets and arrows.
-        if let Some(parent) = parent.filter(|&p| p != note) {
-            let rest = dom.text_content(parent);
-            let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
-            if rest.trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
-                dom.detach(parent);
-            }
+    }
+    // Also remove the parents that now contain only brackets and arrows.
+    let mut seen = HashSet::new();
+    for parent in parents.into_iter().filter(|&parent| seen.insert(parent)) {
+        let rest = dom.text_content(parent);
+        let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
+        if rest.trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
+            dom.detach(parent);
         }
     }
     let Some(first) = first_number else { return };
@@ -360,7 +435,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
 /// Removes the number at the beginning of a note, if it is bold or followed by punctuation.
 fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
-    if let Some(bold) = find_bold_number(dom, note, number) {
+    if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
         dom.detach(bold);
     } else if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data
         && let Some(rest) = numbered_text(text.trim_start(), number)
@@ -370,34 +445,15 @@ fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     trim_note_start(dom, note);
 }
 
-/// The bold element with the number at the beginning of a note.
-fn find_bold_number(dom: &Dom, note: NodeId, number: &str) -> Option<NodeId> {
+/// The bold element around the beginning of a note.
+fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let parent = dom.parent(first_text(dom, note)?)?;
-    let is_number = matches!(dom.tag(parent), Tag::B | Tag::Strong) && dom.collapsed_text(parent) == number;
-    is_number.then_some(parent)
+    matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
 }
 
 /// The rest of `text` after a leading number and punctuation; `None` if `text` does not begin with these.
 fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     text.strip_prefix('[').unwrap_or(text).strip_prefix(number)?.strip_prefix(['.', ')', ']', ':'])
-}
-
-/// The blocks that continue a note after its first paragraph, up to the next note or heading. Empty if the
-/// note is not in a section of notes.
-fn continuation(dom: &Dom, note: NodeId, labels: &HashMap<NodeId, String>) -> Vec<NodeId> {
-    // The notes before this one have been detached, so the previous element is the one above all notes.
-    let is_section = match dom.previous_element(note) {
-        Some(previous) => dom.tag(previous) == Tag::Hr || is_title_of_notes(&dom.collapsed_text(previous)),
-        None => dom.parent(note).is_some_and(|p| {
-            dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
-        }),
-    };
-    if dom.tag(note) != Tag::P || !is_section {
-        return Vec::new();
-    }
-    std::iter::successors(dom.next_element(note), |&id| dom.next_element(id))
-        .take_while(|id| !labels.contains_key(id) && dom.tag(*id).heading_level().is_none())
-        .collect()
 }
 
 /// Removes the punctuation left at the beginning of a note after its number has been removed.
@@ -411,18 +467,20 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
     }
 }
 
-/// Removes a list or section of notes if it is now empty, along with the rule or heading above it. Then does
-/// the same with each parent that is empty.
-fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
-    let mut id = container;
-    loop {
-        let Some(parent) = dom.parent(id) else { return };
+/// Removes the lists and sections of notes, with their depths, that are now empty, along with the rules or
+/// headings above them. Then does the same with the parents that are empty.
+fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeId)>) {
+    // The innermost ones first, so that each parent is examined once. Otherwise from the end, so that the
+    // elements before are still there.
+    while let Some((depth, id)) = containers.pop_last() {
+        let Some(parent) = dom.parent(id) else { continue };
+        let is_content = matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);
+        if is_content || dom.find(id, Tag::Img).is_some() {
+            continue;
+        }
         let text = dom.text_content(id);
-        if !text.trim().is_empty() && !is_title_of_notes(&text)
-            || dom.find(id, Tag::Img).is_some()
-            || matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main)
-        {
-            return;
+        if !text.trim().is_empty() && !is_title_of_notes(&text) {
+            continue;
         }
         if let Some(previous) = dom.previous_element(id) {
             let is_title =
@@ -432,7 +490,7 @@ fn remove_empty_containers(dom: &mut Dom, container: NodeId) {
             }
         }
         dom.detach(id);
-        id = parent;
+        containers.insert((depth - 1, parent));
     }
 }
 

@@ -110,7 +110,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         tidy_blocks(&mut blocks, metadata.author.as_deref());
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    let mut block_hashes: Vec<u64> = blocks.iter().map(block_hash).collect();
+    let mut block_hashes: Vec<u64> = blocks.iter().map(|block| block_hash(block, limit)).collect();
     if !options.boilerplate.is_empty() {
         remove_boilerplate(&mut blocks, &mut block_hashes, &options.boilerplate);
     }
@@ -138,18 +138,20 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 /// Removes blocks that repeat across pages. Keeps repeated headings and code that precede other content,
 /// because pages of the same kind share headings such as "Examples".
 fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: &HashSet<u64>) {
-    let is_structure = |b: &Block| matches!(b, Block::Heading { .. } | Block::Code { .. });
-    let mut start = 0;
-    while start < blocks.len() {
-        let run = hashes[start..].iter().take_while(|hash| repeated.contains(hash)).count();
-        let mut end = start + run;
-        if end < blocks.len() {
-            end -= blocks[start..end].iter().rev().take_while(|b| is_structure(b)).count();
-        }
-        blocks.drain(start..end);
-        hashes.drain(start..end);
-        start += run - (end - start) + 1;
-    }
+    // From the end, because a block stays depending on the block after it.
+    let mut precedes_content = false;
+    let is_kept: Vec<bool> = std::iter::zip(&*blocks, &*hashes)
+        .rev()
+        .map(|(block, hash)| {
+            let is_structure = matches!(block, Block::Heading { .. } | Block::Code { .. });
+            precedes_content = !repeated.contains(hash) || is_structure && precedes_content;
+            precedes_content
+        })
+        .collect();
+    let mut is_kept_block = is_kept.iter().rev();
+    blocks.retain(|_| is_kept_block.next() == Some(&true));
+    let mut is_kept_hash = is_kept.iter().rev();
+    hashes.retain(|_| is_kept_hash.next() == Some(&true));
 }
 
 /// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
@@ -160,8 +162,9 @@ fn is_fragment(html: &str) -> bool {
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-fn block_hash(block: &Block) -> u64 {
-    let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), usize::MAX).as_bytes());
+/// Hashes the Markdown of a block, up to `limit` bytes.
+fn block_hash(block: &Block, limit: usize) -> u64 {
+    let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), limit).as_bytes());
     hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
@@ -326,6 +329,80 @@ mod tests {
         let page = |links: &str| markdown(&format!("<title>A</title><body><p>b<div class=toc>{links}</div>"));
         assert_eq!(page("<a href=c.html>C</a>"), "# A\n\nb\n\n[C](c.html)\n");
         assert_eq!(page("<a href=#c>C</a>"), "# A\n\nb\n");
+    }
+
+    /// The number of nodes read by the conversion of `start`, then `piece` so many times, then `end`.
+    fn work(start: &str, piece: &str, end: &str, count: usize) -> u64 {
+        let html = format!("<!doctype html><title>t</title><body>{start}{}{end}", piece.repeat(count));
+        let before = dom::NODE_READS.get();
+        convert(&html, &Options::default());
+        dom::NODE_READS.get() - before
+    }
+
+    #[test]
+    fn a_page_that_is_twice_as_long_takes_twice_the_work() {
+        for (start, piece, end) in [
+            ("", "<p>x", ""),
+            ("<pre><span class=line>", "<br>", ""),
+            ("<pre><span class=line>", "<i>x</i><br>", ""),
+            ("<h2>", "<a href=#x>y</a>", ""),
+            ("<h2 id=x>", "<i>x</i>", ""),
+            ("<picture>", "<img>", ""),
+            ("<picture>", "<source><img>", ""),
+            ("<div>", "<span class=lang>x</span>", ""),
+            ("<table>", "<tr><td>x<td>y", ""),
+            // Many references to one large note, and many notes.
+            ("<p>", "<sup><a href=#n>1</a></sup>", "<p id=n>x <a href=#r>y</a>"),
+            ("<p id=n>x <a href=#r>y</a></p><p><span>", "<a href=#n id=r>1</a>", "</span>"),
+            ("<p><sup><a id=r href=#n>1</a></sup><ol><li id=n>x<p>", "<a href=#r>^</a>", ""),
+            ("<ol>", "<li id=n>x <a href=#r>^</a>", "</ol><p><sup><a href=#n id=r>1</a></sup>"),
+            ("", "<p>x<sup>1</sup>", ""),
+            ("<p>", "<i></i><sup>1</sup>", ""),
+            ("<p>x<sup>1</sup><hr>", "<p>1. x", ""),
+        ] {
+            let (once, twice) = (work(start, piece, end, 1000), work(start, piece, end, 2000));
+            assert!(twice * 10 <= once * 22, "{start} {piece} {end}: {once}, {twice}");
+        }
+    }
+
+    #[test]
+    fn many_footnotes_take_work_in_proportion() {
+        let page = |count: usize| {
+            let part = |f: &dyn Fn(usize) -> String| (0..count).map(f).collect::<String>();
+            let references = part(&|i| format!("<sup><a href=#n{i} id=r{i}>{}</a></sup> ", i % 1000));
+            let notes = part(&|i| format!("<p id=n{i}>x <a href=#r{i}>^</a></p>y"));
+            let lists = part(&|i| format!("<ol><li id=m{i}>x <a href=#s{i}>^</a></ol>z"));
+            let more = part(&|i| format!("<sup><a href=#m{i} id=s{i}>*</a></sup>"));
+            let html = format!("<p>{references}{more}</p><div class=notes>{notes}</div><hr>{lists}");
+            let before = dom::NODE_READS.get();
+            let converted = convert(&html, &Options::default());
+            assert_eq!(converted.markdown.matches("\n[^").count(), 2 * count, "all notes are found");
+            dom::NODE_READS.get() - before
+        };
+        let (once, twice) = (page(300), page(600));
+        assert!(twice * 10 <= once * 22, "{once}, {twice}");
+    }
+
+    #[test]
+    fn repeated_blocks_are_removed_except_before_content() {
+        let page = "<title>t</title><body><h1>t</h1><p>links<h2>Examples</h2><pre>a</pre><p>own<p>links<h2>See also</h2><p>links";
+        let alone = convert(page, &Options::default());
+        let hashes = alone.block_hashes.iter().enumerate();
+        let boilerplate: HashSet<u64> =
+            hashes.filter(|(index, _)| *index != 4).map(|(_, hash)| *hash).collect();
+        let converted = convert(page, &Options { boilerplate, ..Options::default() });
+        assert_eq!(converted.markdown, "# t\n\n## Examples\n\n```\na\n```\n\nown\n");
+        assert_eq!(converted.block_hashes, alone.block_hashes[2..5]);
+    }
+
+    #[test]
+    fn repeated_blocks_are_removed_in_one_pass() {
+        // One pass takes an instant. Moving the rest of the page for each block would take minutes.
+        let block = |text: &str| Block::Paragraph(text.to_owned());
+        let mut blocks: Vec<Block> = (0..300_000).map(|_| block("")).collect();
+        let mut hashes: Vec<u64> = (0..300_000).map(|index| index % 2).collect();
+        remove_boilerplate(&mut blocks, &mut hashes, &HashSet::from([0]));
+        assert_eq!((blocks.len(), hashes.len()), (150_000, 150_000));
     }
 
     #[test]

@@ -90,9 +90,10 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let set = || {
         let own = dom.first_attribute(id, &["srcset", "data-srcset", "data-lazy-srcset", "srcSet"]);
         let in_picture = || {
-            let picture = dom.parent(id).filter(|&p| dom.tag(p) == Tag::Picture)?;
-            let mut sources = dom.child_elements(picture).filter(|&c| dom.tag(c) == Tag::Source);
-            sources.find_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"]))
+            dom.parent(id).filter(|&p| dom.tag(p) == Tag::Picture)?;
+            let before = std::iter::successors(dom.previous_element(id), |&id| dom.previous_element(id));
+            let sources = before.take_while(|&c| dom.tag(c) == Tag::Source);
+            sources.filter_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"])).last()
         };
         own.or_else(in_picture).and_then(largest_candidate)
     };

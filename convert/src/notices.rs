@@ -1,6 +1,7 @@
 //! Recognizes admonitions, tab panels and permalinks in the markup of documentation generators.
 
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, clip};
+use std::collections::HashMap;
 
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
@@ -74,33 +75,39 @@ pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
         || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
 }
 
-/// The label of a tab panel. `None` for other elements, and if the tab is missing or has no text.
-pub(super) fn tab_label(dom: &Dom, id: NodeId) -> Option<String> {
-    let parent = dom.parent(id)?;
-    let is_panel = dom.attribute(id, "role") == Some("tabpanel")
-        || dom.has_class(id, "tabbed-block")
-        || dom.has_class(parent, "blocks")
-            && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group"));
-    if !is_panel {
-        return None;
+/// Maximum length in bytes of a panel's label. A longer one is truncated, because any number of panels may
+/// have the same tab.
+const MAX_LABEL: usize = 200;
+
+/// The label of each tab panel below `root` whose tab has text.
+pub(super) fn tab_labels(dom: &Dom, root: NodeId) -> HashMap<NodeId, String> {
+    // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
+    let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+    let mut positions: HashMap<NodeId, usize> = HashMap::new();
+    let mut texts: HashMap<NodeId, String> = HashMap::new();
+    let mut labels = HashMap::new();
+    for id in dom.descendants(root) {
+        let Some(parent) = dom.parent(id).filter(|&parent| is_tab_panel(dom, id, parent)) else { continue };
+        let position = positions.entry(parent).or_default();
+        let before = std::mem::replace(position, *position + 1);
+        let container = dom
+            .ancestors(id)
+            .skip(1)
+            .take(4)
+            .find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
+        let Some(tabs) = container.and_then(|container| tabs.get(&container)) else { continue };
+        let name = dom.attribute(id, "aria-labelledby").filter(|name| !name.is_empty());
+        let named = name.and_then(|name| tabs.iter().find(|&&tab| dom.attribute(tab, "id") == Some(name)));
+        let Some(&tab) = named.or_else(|| tabs.get(before)) else { continue };
+        let text = texts.entry(tab).or_insert_with(|| clip(&dom.collapsed_text(tab), MAX_LABEL).to_owned());
+        if !text.is_empty() {
+            labels.insert(id, text.clone());
+        }
     }
-    let named = dom.attribute(id, "aria-labelledby").filter(|n| !n.is_empty());
-    let container = dom.ancestors(id).skip(1).take(4).find(|&a| find_tabs(dom, a).len() > 1)?;
-    let tabs = find_tabs(dom, container);
-    let is_named = |t: &&NodeId| named.is_some() && dom.attribute(**t, "id") == named;
-    let by_position = || {
-        let panels = dom.child_elements(parent).filter(|&p| {
-            dom.attribute(p, "role") == Some("tabpanel")
-                || dom.has_class(p, "tabbed-block")
-                || dom.has_class(parent, "blocks")
-        });
-        tabs.get(panels.into_iter().position(|p| p == id)?)
-    };
-    let tab = tabs.iter().find(is_named).or_else(by_position)?;
-    let label = dom.collapsed_text(*tab);
-    (!label.is_empty()).then_some(label)
+    labels
 }
 
+/// The tabs among the first 2000 nodes below `container`.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     let is_tab = |&d: &NodeId| {
         let in_labels =
@@ -110,8 +117,17 @@ fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
-/// Whether a child of a heading is its permalink, such as a `#` that links to the heading.
-pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
+fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
+    dom.element(id).is_some()
+        && (dom.attribute(id, "role") == Some("tabpanel")
+            || dom.has_class(id, "tabbed-block")
+            || dom.has_class(parent, "blocks")
+                && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
+}
+
+/// Whether a child of a heading is its permalink, such as a `#` that links to the heading. `heading` is the
+/// collapsed text of the heading.
+pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: &str) -> bool {
     if dom.element(id).is_none() {
         return false;
     }
@@ -137,7 +153,7 @@ pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
         return is_symbol && !text.is_empty() || dom.classes(id).any(|c| c.contains("permalink"));
     };
     let leads_here = dom.attribute(link, "href").is_some_and(|h| h.contains('#'));
-    let is_all = text == dom.collapsed_text(heading);
+    let is_all = text == heading;
     leads_here
         && !is_all
         && (is_symbol || dom.classes(link).any(is_named) || text.to_lowercase().contains("link to"))
@@ -145,11 +161,11 @@ pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
         || is_symbol && leads_here && !dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
 }
 
-/// Whether a child of a heading is a link to a fragment and contains the heading's whole text.
-pub(super) fn is_self_link(dom: &Dom, id: NodeId, heading: NodeId) -> bool {
+/// Whether a child of a heading is a link to a fragment and contains the heading's whole text, `heading`.
+pub(super) fn is_self_link(dom: &Dom, id: NodeId, heading: &str) -> bool {
     dom.tag(id) == Tag::A
         && dom.attribute(id, "href").is_some_and(|h| h.starts_with('#'))
-        && dom.collapsed_text(id) == dom.collapsed_text(heading)
+        && dom.collapsed_text(id) == heading
 }
 
 #[cfg(test)]

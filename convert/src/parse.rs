@@ -19,8 +19,12 @@ const MAX_DEPTH: u16 = 256;
 /// formatting can make the tree builder nest nodes deeper than their tags.
 const MAX_TREE_DEPTH: usize = 320;
 
-/// The parser stops when the document has this many nodes, which take about 300 MB.
+/// The parser stops when the document has this many nodes, which take about 300 MB, or
+/// [`MAX_NODES_PER_BYTE`] for each byte of a short page. The tree builder repeats formatting that is not
+/// closed in each block after it, so the nodes could grow with the square of the length.
 const MAX_NODES: usize = 3_000_000;
+const MAX_NODES_PER_BYTE: usize = 4;
+const MIN_NODE_LIMIT: usize = 20_000;
 
 /// Maximum number of attributes per tag; the rest are dropped. html5ever compares each attribute with all
 /// those before it.
@@ -33,15 +37,16 @@ const PIECE: usize = 64 * 1024;
 pub(super) fn parse(html: &str) -> Dom {
     let html = limit_attributes(html);
     let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };
+    let max_nodes = MAX_NODES.min(MIN_NODE_LIMIT.max(html.len().saturating_mul(MAX_NODES_PER_BYTE)));
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let builder = TreeBuilder::new(sink, options);
     let tokenizer = Tokenizer::new(
-        Limiter { builder, current: Cell::new(DOCUMENT), is_truncated: Cell::new(false) },
+        Limiter { builder, max_nodes, current: Cell::new(DOCUMENT), is_truncated: Cell::new(false) },
         TokenizerOpts::default(),
     );
     let input = BufferQueue::default();
     let mut rest = &*html;
-    while !rest.is_empty() && tokenizer.sink.node_count() < MAX_NODES {
+    while !rest.is_empty() && tokenizer.sink.node_count() < max_nodes {
         let (piece, remainder) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = remainder;
         input.push_back(StrTendril::from_slice(piece));
@@ -61,6 +66,7 @@ pub(super) fn parse(html: &str) -> Dom {
 /// Passes tokens on to the tree builder, except start tags beyond the limits on depth and nodes.
 struct Limiter {
     builder: TreeBuilder<NodeId, Sink>,
+    max_nodes: usize,
     /// Estimate of the innermost open element. Exact after each start tag, when the tree reflects implied end
     /// tags.
     current: Cell<NodeId>,
@@ -97,7 +103,9 @@ impl TokenSink for Limiter {
             self.follow_end_tag(&tag.name);
             return self.builder.process_token(token, line_number);
         }
-        if self.node_count() >= MAX_NODES || sink.dom.borrow().node(self.current.get()).depth >= MAX_DEPTH {
+        if self.node_count() >= self.max_nodes
+            || sink.dom.borrow().node(self.current.get()).depth >= MAX_DEPTH
+        {
             self.is_truncated.set(true);
             return TokenSinkResult::Continue;
         }
@@ -369,5 +377,8 @@ mod tests {
             (0..300).map(|i| format!("<b id={i}>")).collect::<String>() + &"<p>x".repeat(100_000);
         let dom = parse(&html);
         assert!(dom.nodes.len() < MAX_NODES + 1000);
+        let html: String = (0..1000).map(|i| format!("<p><b id={i}></p>")).collect();
+        let dom = parse(&html);
+        assert!(dom.is_truncated && dom.nodes.len() < MAX_NODES_PER_BYTE * html.len() + 1000);
     }
 }

@@ -10,6 +10,10 @@ const MAX_SPAN: usize = 50;
 /// Maximum number of columns in a table. Wider tables are truncated.
 const MAX_COLUMNS: usize = 200;
 
+/// The number of empty cells with which spans may fill a table: so many for each cell, and so many more.
+const FILLED_PER_CELL: usize = 8;
+const FILLED_PER_TABLE: usize = 1000;
+
 /// Appends a table, or its content if the table only lays out other blocks.
 pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out: &mut Vec<Block>) {
     if let Some(caption) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Caption) {
@@ -92,16 +96,19 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
     let mut alignments: Vec<Alignment> = Vec::new();
     // For each column, the number of rows that a cell above still covers.
     let mut covered: Vec<usize> = Vec::new();
+    let mut fillable = FILLED_PER_TABLE;
     for &row in rows {
         let mut line: Vec<String> = Vec::new();
-        let fill = |line: &mut Vec<String>, covered: &mut Vec<usize>| {
-            while let Some(rest) = covered.get_mut(line.len()).filter(|rest| **rest > 0) {
+        let fill = |line: &mut Vec<String>, covered: &mut Vec<usize>, fillable: &mut usize| {
+            while let Some(rest) = covered.get_mut(line.len()).filter(|rest| **rest > 0 && *fillable > 0) {
                 *rest -= 1;
+                *fillable -= 1;
                 line.push(String::new());
             }
         };
         for cell in dom.child_elements(row).filter(|&c| is_cell(dom, c)) {
-            fill(&mut line, &mut covered);
+            fillable = fillable.saturating_add(FILLED_PER_CELL);
+            fill(&mut line, &mut covered, &mut fillable);
             if line.len() >= MAX_COLUMNS {
                 break;
             }
@@ -126,7 +133,7 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
                 covered[at] = lines - 1;
             }
         }
-        fill(&mut line, &mut covered);
+        fill(&mut line, &mut covered, &mut fillable);
         if line.iter().any(|cell| !cell.is_empty()) {
             texts.push(line);
         }
@@ -137,9 +144,7 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
     let used =
         texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
     let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });
-    for line in &mut texts {
-        line.resize(columns, String::new());
-    }
+    texts.iter_mut().for_each(|line| line.truncate(columns));
     alignments.resize(columns, Alignment::None);
     Some(MarkdownTable { alignments, rows: texts })
 }

@@ -192,6 +192,9 @@ impl MarkdownWriter {
                 self.out.push_str(cell);
                 self.out.push_str(if cell.is_empty() { "|" } else { " |" });
             }
+            for _ in row.len()..table.alignments.len() {
+                self.out.push_str(" |");
+            }
             self.end_line();
             if i == 0 {
                 let rule = |a: &Alignment| match a {

@@ -11,7 +11,7 @@ use super::site::SiteCache;
 use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, Flag, Setting};
 use crate::fault::{Fault, Severity};
-use crate::pages::Site;
+use crate::pages::{Encodings, Site};
 use crate::store::InboxReader;
 
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
@@ -64,6 +64,8 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         let (loaded, mut found) = site::load_site(folder, &config, &mut SiteCache::default());
         faults.append(&mut found);
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
+        let encodings = Encodings::new(site::encodings_folder(&config));
+        faults.extend(loaded.iter().flat_map(|site| site.variant_faults(&encodings)));
         site = loaded;
     }
     let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();

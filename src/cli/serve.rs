@@ -261,10 +261,12 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
     let mut errors = Vec::new();
-    let mut bind = |addresses: &[Address], flag| -> Vec<Socket> {
-        let bind = |address| Socket::bind(address).map_err(|error| errors.push((error, flag))).ok();
-        addresses.iter().filter_map(bind).collect()
-    };
+    let mut bind_with =
+        |bind: fn(&Address) -> Result<Socket, web::BindError>, addresses: &[Address], flag| {
+            let bind = |address| bind(address).map_err(|error| errors.push((error, flag))).ok();
+            addresses.iter().filter_map(bind).collect::<Vec<Socket>>()
+        };
+    let mut bind = |addresses: &[Address], flag| bind_with(Socket::bind, addresses, flag);
     if !is_https_passed {
         sockets.https = bind(&config.tls_listen, "tls.listen =");
     }
@@ -275,7 +277,8 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
         sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen").pop();
     }
     if sockets.inbox.is_none() {
-        sockets.inbox = bind(config.inbox_listen.as_slice(), "inbox.listen =").pop();
+        let addresses = config.inbox_listen.as_slice();
+        sockets.inbox = bind_with(Socket::bind_private, addresses, "inbox.listen =").pop();
     }
     explain_bind_errors(errors)?;
     match (&config.web.tls.source, sockets.https.is_empty()) {

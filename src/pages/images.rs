@@ -77,6 +77,14 @@ pub(super) struct LargeImage {
     pub variants: [String; WIDTHS.len()],
 }
 
+impl LargeImage {
+    /// The original's place in the site's folder: in `assets/`, or beside a page.
+    pub fn file_name(&self) -> String {
+        let place = if self.path.starts_with("/assets/") { "" } else { "pages/" };
+        format!("{place}{}", self.path.trim_start_matches('/'))
+    }
+}
+
 /// The variants of an image: none, unless it is a PNG or JPEG wider than the largest variant.
 fn variants_of(asset: &Asset, size: ImageSize) -> Vec<Variant> {
     let is_scaled_format = matches!(media_type(&asset.path), "image/png" | "image/jpeg");

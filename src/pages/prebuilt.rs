@@ -23,7 +23,9 @@ use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
-use super::rules::{HeaderRule, RedirectRule, RulesDialect, headers_for, parse_headers, parse_redirects};
+use super::rules::{
+    HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects,
+};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
 use super::twin::{document_version, guide_url};
@@ -251,7 +253,7 @@ fn take_rules(
     files: &mut Vec<BuildFile>,
     dialect: RulesDialect,
     faults: &mut Vec<Fault>,
-) -> (Vec<RedirectRule>, Vec<HeaderRule>) {
+) -> (Vec<RedirectRule>, RuleList<HeaderRule>) {
     let (mut redirects, mut headers) = (Vec::new(), Vec::new());
     files.retain(|file| {
         let text = || String::from_utf8_lossy(&file.blob.bytes);
@@ -274,7 +276,7 @@ fn take_rules(
         }
         false
     });
-    (redirects, headers)
+    (redirects, RuleList::new(headers))
 }
 
 /// Reads the rules in `file`. A panic costs the rules of this file.
@@ -408,7 +410,7 @@ pub(super) fn plain_not_found_page() -> Page {
 struct ComposeContext<'a> {
     build: &'a BuildOptions,
     options: &'a PagesOptions,
-    headers: &'a [HeaderRule],
+    headers: &'a RuleList<HeaderRule>,
     /// The suffix to remove from titles; see [`common_title_end`].
     title_end: Option<&'a str>,
 }
@@ -509,7 +511,7 @@ fn compose_page(
 fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,
-    rules: &[HeaderRule],
+    rules: &RuleList<HeaderRule>,
     path: &str,
 ) -> File {
     for (name, value) in headers_for(rules, path) {
@@ -545,7 +547,7 @@ fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
 }
 
 impl Prebuilt {
-    fn add_file(&mut self, file: &BuildFile, rules: &[HeaderRule]) {
+    fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
         let new = File::from_blob(media_type(&file.name), cache, file.blob.clone());

@@ -3,7 +3,7 @@
 use super::link::LinkTarget;
 use super::path;
 use super::path_registry::PathRegistry;
-use super::rules::RedirectRule;
+use super::rules::{RedirectRule, RuleList};
 use crate::fault::Fault;
 
 /// A redirect from the configuration.
@@ -58,7 +58,7 @@ pub(super) fn compile(
     parsed.sort_by_key(|(redirect, rule)| {
         (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
     });
-    let rules: Vec<RedirectRule> = parsed.iter().map(|(_, rule)| rule.clone()).collect();
+    let rules = RuleList::new(parsed.iter().map(|(_, rule)| rule.clone()).collect());
     let circular: Vec<bool> =
         parsed.iter().map(|(redirect, _)| is_circular(redirect, &rules, names)).collect();
     let mut compiled = CompiledRedirects::default();
@@ -91,7 +91,9 @@ pub(super) fn compile(
         compiled.rules.push(rule);
     }
     let leads_on = |rule: &RedirectRule, path: &str| !rule.is_gone() && rule.target(path).is_some();
-    let has_rule = |target: &LinkTarget| compiled.rules.iter().any(|rule| leads_on(rule, &target.path));
+    let rules = RuleList::new(compiled.rules.clone());
+    let has_rule =
+        |target: &LinkTarget| rules.candidates(&target.path).any(|rule| leads_on(rule, &target.path));
     compiled.targets.retain(|(target, _)| !has_rule(target));
     compiled
 }
@@ -116,14 +118,14 @@ fn local_target(to: &str) -> Option<LinkTarget> {
 }
 
 /// Whether a client that follows the redirect never arrives at a page or another site.
-fn is_circular(redirect: &RedirectOption, rules: &[RedirectRule], names: &PathRegistry) -> bool {
+fn is_circular(redirect: &RedirectOption, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
     // An example of a path that the redirect applies to.
     let segments =
         redirect.from.split('/').map(|segment| if segment.starts_with(':') { "x" } else { segment });
     let example = segments.collect::<Vec<_>>().join("/").replace('*', "x");
     let Ok(mut path) = path::decode(&example).map(std::borrow::Cow::into_owned) else { return false };
     for _ in 0..MAX_HOPS {
-        let Some(to) = rules.iter().find_map(|rule| rule.target(&path)) else { return false };
+        let Some(to) = rules.candidates(&path).find_map(|rule| rule.target(&path)) else { return false };
         let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
             return false;
         };

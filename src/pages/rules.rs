@@ -7,6 +7,7 @@
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::path;
+use super::rule_index::RuleIndex;
 use crate::fault::Fault;
 
 /// The hosting service that a build's rules are written for.
@@ -16,12 +17,62 @@ pub enum RulesDialect {
     Cloudflare,
 }
 
-/// Maximum number of rules in a file, the same as Cloudflare's limit. Bounds the work for a path that has no
-/// file: the server matches it against every redirect with placeholders.
+/// Maximum number of rules in a file, the same as Cloudflare's limit.
 const MAX_RULES: usize = 2_100;
 
 /// Maximum length of a line in bytes.
 const MAX_LINE: usize = 2_000;
+
+/// Rules in their order, indexed by the paths that they apply to.
+#[derive(Debug, Clone)]
+pub(super) struct RuleList<R> {
+    rules: Vec<R>,
+    index: RuleIndex,
+}
+
+/// A rule that applies to the paths that match a pattern.
+pub(super) trait PathRule {
+    fn pattern(&self) -> &Pattern;
+}
+
+impl<R: PathRule> RuleList<R> {
+    pub(super) fn new(rules: Vec<R>) -> Self {
+        let patterns = rules.iter().map(|rule| (rule.pattern().start.as_str(), rule.pattern().end.is_some()));
+        let index = RuleIndex::new(patterns);
+        Self { rules, index }
+    }
+
+    pub(super) fn all(&self) -> &[R] {
+        &self.rules
+    }
+
+    pub(super) fn into_vec(self) -> Vec<R> {
+        self.rules
+    }
+
+    /// The rules that may apply to a decoded path, among them all that do, in their order.
+    pub(super) fn candidates(&self, path: &str) -> impl Iterator<Item = &R> {
+        self.index.candidates(path).into_iter().map(|position| &self.rules[position])
+    }
+}
+
+impl<R> Default for RuleList<R> {
+    fn default() -> Self {
+        Self { rules: Vec::new(), index: RuleIndex::default() }
+    }
+}
+
+impl PathRule for RedirectRule {
+    fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+}
+
+impl PathRule for HeaderRule {
+    fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+}
 
 /// A line of `_redirects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,9 +157,9 @@ pub(super) struct HeaderRule {
 }
 
 /// The headers that the rules set for a decoded path, each name once.
-pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, HeaderValue)> {
+pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
-    for rule in rules {
+    for rule in rules.candidates(path) {
         let Some(captures) = rule.pattern.captures(path) else { continue };
         // In Netlify's dialect, every header replaces the values that earlier rules have set.
         let replaces = |value: &Option<String>| value.is_none() || rule.dialect == RulesDialect::Netlify;
@@ -126,7 +177,7 @@ pub(super) fn headers_for(rules: &[HeaderRule], path: &str) -> Vec<(HeaderName, 
 
 /// A path with placeholders: `:name` for a segment, and at most one `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pattern {
+pub(super) struct Pattern {
     /// The path before the `*`.
     start: String,
     /// The path after the `*`; `None` if the pattern has no `*`.
@@ -403,6 +454,8 @@ pub(super) fn parse_headers(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::RulesDialect::{Cloudflare, Netlify};
     use super::*;
 
@@ -435,6 +488,22 @@ mod tests {
             ("/a https://example.org:8443/x", Cloudflare, "/a", Some("https://example.org:8443/x")),
         ] {
             assert_eq!(redirect(line, dialect).target(path).as_deref(), expected, "{line}: {path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_every_rule_that_applies(
+            patterns in proptest::collection::vec("(/(a|b|:x|:y|a:z|)){1,4}[*]?a?/?", 1..12),
+            path in "(/(a|b|ab|)){1,5}/?",
+            is_netlify in any::<bool>(),
+        ) {
+            let dialect = if is_netlify { Netlify } else { Cloudflare };
+            let parse = |pattern: &String| redirect(&format!("{pattern} /to/:splat/:x"), dialect);
+            let rules = RuleList::new(patterns.iter().map(parse).collect());
+            let found: Vec<_> = rules.candidates(&path).filter_map(|rule| rule.target(&path)).collect();
+            let expected: Vec<_> = rules.all().iter().filter_map(|rule| rule.target(&path)).collect();
+            prop_assert_eq!(found, expected);
         }
     }
 
@@ -478,7 +547,7 @@ mod tests {
 
     /// The headers for a path, as text.
     fn headers(text: &str, dialect: RulesDialect, path: &str) -> Vec<String> {
-        let rules = parse_headers(text, dialect, "_headers", &mut Vec::new());
+        let rules = RuleList::new(parse_headers(text, dialect, "_headers", &mut Vec::new()));
         let found = headers_for(&rules, path);
         found.iter().map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII"))).collect()
     }

@@ -83,11 +83,10 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
         targets.iter().map(|size| if is_turned { size.swapped() } else { *size }).collect();
     let mut decoder = Decoder::new(source);
     decoder.read_info().map_err(damaged)?;
-    // The decoder can scale to a half, a quarter or an eighth, which saves most of the memory and time.
-    let largest = |side: fn(&ImageSize) -> u32| {
-        u16::try_from(stored.iter().map(side).max().unwrap_or(1)).unwrap_or(u16::MAX)
-    };
-    decoder.scale(largest(|size| size.width), largest(|size| size.height)).map_err(damaged)?;
+    let largest = |side: fn(&ImageSize) -> u32| stored.iter().map(side).max().unwrap_or(1);
+    let largest = ImageSize { width: largest(|size| size.width), height: largest(|size| size.height) };
+    let (width, height) = decoder_target(header.stored, largest);
+    decoder.scale(width, height).map_err(damaged)?;
     let pixels = decoder.decode().map_err(damaged)?;
     let info = decoder.info().ok_or_else(|| damaged("it has no header"))?;
     let (channels, colours) = match info.pixel_format {
@@ -96,10 +95,13 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
         _ => return Err(ScaleError::Unsupported("JPEGs with four colours or 16 bits are not scaled")),
     };
     let unscaled = ImageSize { width: info.width.into(), height: info.height.into() };
+    if pixels.len() != to_usize(unscaled.width) * to_usize(unscaled.height) * channels {
+        return Err(damaged("its size contradicts its header"));
+    }
     let profile = decoder.icc_profile();
     let mut scaled = Vec::with_capacity(widths.len());
     for (size, target) in stored.into_iter().zip(targets) {
-        let mut resizer = Resizer::new(unscaled, size, channels);
+        let mut resizer = Resizer::new(unscaled, size, channels)?;
         pixels.chunks_exact(to_usize(unscaled.width) * channels).for_each(|row| resizer.push(row));
         let image = resizer.finish().ok_or_else(|| damaged("it ends early"))?;
         let image = orient(&image, size, channels, header.orientation);
@@ -116,6 +118,24 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
     Ok(scaled)
 }
 
+/// The size to request from the JPEG decoder, so that it scales `stored` to a half, a quarter or an eighth
+/// (which saves most of the memory and time), but to no side shorter than that of `target`.
+fn decoder_target(stored: ImageSize, target: ImageSize) -> (u16, u16) {
+    let scaled = |side: u32, eighths: u32| (side * eighths).div_ceil(8);
+    let is_enough = |eighths: &u32| {
+        scaled(stored.width, *eighths) >= target.width && scaled(stored.height, *eighths) >= target.height
+    };
+    let eighths = [1, 2, 4].into_iter().find(is_enough).unwrap_or(8);
+    // The decoder takes the smallest fraction at which one side is long enough. Rounding makes the fractions
+    // of a short side equal, so the longer side decides, and no fraction of the other side is long enough.
+    let side = |side: u32| u16::try_from(scaled(side, eighths)).unwrap_or(u16::MAX);
+    match stored.width.max(stored.height) {
+        0..8 => (u16::MAX, u16::MAX),
+        longer if longer == stored.width => (side(longer), u16::MAX),
+        longer => (u16::MAX, side(longer)),
+    }
+}
+
 fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let size = image_size::read_size(source).ok_or_else(|| damaged("it is not a PNG"))?;
     check_pixels(size, MAX_PNG_PIXELS)?;
@@ -127,8 +147,8 @@ fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> 
     };
     let mut reader = PngReader::new(source).map_err(refuse)?;
     let channels = reader.channels;
-    let mut resizers: Vec<Resizer> =
-        widths.iter().map(|width| Resizer::new(size, size.scaled_to(*width), channels as usize)).collect();
+    let resizer = |width: &u32| Resizer::new(size, size.scaled_to(*width), channels as usize);
+    let mut resizers: Vec<Resizer> = widths.iter().map(resizer).collect::<Result<_, _>>()?;
     for _ in 0..reader.height {
         let row = reader.next_row().map_err(refuse)?;
         for resizer in &mut resizers {
@@ -159,10 +179,14 @@ struct Resizer {
 }
 
 impl Resizer {
-    fn new(from: ImageSize, to: ImageSize, channels: usize) -> Self {
+    /// Fails if a side of the new image is longer than that of the old one.
+    fn new(from: ImageSize, to: ImageSize, channels: usize) -> Result<Self, ScaleError> {
+        if to.width > from.width || to.height > from.height {
+            return Err(damaged("it is smaller than its header says"));
+        }
         let line = vec![0; to_usize(to.width) * channels];
         let image = Vec::with_capacity(line.len() * to_usize(to.height));
-        Self { from, to, channels, rows: 0, sums: line.clone(), line, image }
+        Ok(Self { from, to, channels, rows: 0, sums: line.clone(), line, image })
     }
 
     fn has_alpha(&self) -> bool {
@@ -294,13 +318,16 @@ pub(super) mod tests {
         png::write(width, height, png::Channels::ColourAlpha, &[], &pixels).expect("memory")
     }
 
+    fn exif(orientation: u8) -> Vec<u8> {
+        let header = b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
+        [&header[..], &[orientation, 0, 0, 0, 0, 0, 0, 0]].concat()
+    }
+
     /// A grey JPEG with an Exif orientation, dark on the left and light on the right.
     fn jpeg(width: u16, height: u16, orientation: u8) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 95);
-        let exif =
-            [&b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"[..], &[orientation, 0, 0, 0, 0, 0, 0, 0]];
-        encoder.add_exif_metadata(&exif.concat()).expect("a short segment");
+        encoder.add_exif_metadata(&exif(orientation)).expect("a short segment");
         let row = (0..width).map(|x| if x < width / 2 { 20 } else { 220 });
         let pixels: Vec<u8> = (0..height).flat_map(|_| row.clone()).collect();
         encoder.encode(&pixels, width, height, jpeg_encoder::ColorType::Luma).expect("pixels");
@@ -332,6 +359,81 @@ pub(super) mod tests {
                 assert_eq!(size, ImageSize { width, height: width / 2 });
                 assert!(pixels.chunks(4).all(|found| found == expected), "{expected:?}: {pixels:?}");
             }
+        }
+    }
+
+    /// A JPEG of one colour. Colour is stored at half the resolution, as cameras do.
+    fn plain_jpeg(size: ImageSize, orientation: u8, is_grey: bool, is_progressive: bool) -> Vec<u8> {
+        use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, 95);
+        encoder.add_exif_metadata(&exif(orientation)).expect("a short segment");
+        encoder.set_progressive(is_progressive);
+        encoder.set_sampling_factor(SamplingFactor::F_2_2);
+        let (colours, pixel) =
+            if is_grey { (ColorType::Luma, &[200][..]) } else { (ColorType::Rgb, &[220, 180, 90][..]) };
+        let pixels = pixel.repeat(to_usize(size.width * size.height));
+        let side = |side| u16::try_from(side).expect("a short side");
+        encoder.encode(&pixels, side(size.width), side(size.height), colours).expect("pixels");
+        bytes
+    }
+
+    #[test]
+    fn a_plain_image_stays_plain_in_every_shape() {
+        let is_close = |found: &[u8], expected: &[u8]| {
+            found.chunks_exact(expected.len()).all(|found| {
+                std::iter::zip(found, expected).all(|(found, expected)| found.abs_diff(*expected) <= 3)
+            })
+        };
+        let shapes = (1..=20).map(|short| (short, [180, 173, 97][to_usize(short) % 3]));
+        for (short, long) in shapes.chain([(1, 3_000), (2, 1_700), (15, 1_601)]) {
+            let shown = ImageSize { width: long, height: short };
+            let widths = [long / 15, long / 2, long * 8 / 15, long - 1];
+            let scaled = scale_down(&png(long, short, |_, _| [220, 180, 90, 255]), &widths);
+            for (bytes, width) in scaled.expect("a valid PNG").iter().zip(widths) {
+                let (size, pixels) = pixels_of_png(bytes);
+                assert_eq!(size, shown.scaled_to(width));
+                assert!(is_close(&pixels, &[220, 180, 90, 255]), "{short} x {long}, PNG");
+            }
+            for variant in 0..32 {
+                let (orientation, is_grey, is_progressive) =
+                    (variant / 4 + 1, variant & 1 == 0, variant & 2 == 0);
+                // Flat and wide as shown, then upright.
+                for shown in [shown, shown.swapped()] {
+                    let stored = if orientation >= 5 { shown.swapped() } else { shown };
+                    let source = plain_jpeg(stored, orientation, is_grey, is_progressive);
+                    let widths = if shown.width == long { &widths[..] } else { &[1, short - 1][..] };
+                    let widths: Vec<u32> =
+                        widths.iter().copied().filter(|w| (1..shown.width).contains(w)).collect();
+                    let case =
+                        format!("{shown:?}, {orientation}, grey: {is_grey}, progressive: {is_progressive}");
+                    let scaled = scale_down(&source, &widths).unwrap_or_else(|e| panic!("{case}: {e}"));
+                    for (bytes, width) in scaled.iter().zip(widths) {
+                        let mut decoder = jpeg_decoder::Decoder::new(&bytes[..]);
+                        let pixels = decoder.decode().expect("a JPEG");
+                        let info = decoder.info().expect("a header");
+                        let size = ImageSize { width: info.width.into(), height: info.height.into() };
+                        assert_eq!(size, shown.scaled_to(width), "{case}");
+                        let expected = if is_grey { &[200][..] } else { &[220, 180, 90][..] };
+                        assert!(is_close(&pixels, expected), "{case}, width {width}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_decoder_scales_to_no_side_shorter_than_the_target() {
+        for (stored, target, expected) in [
+            ((3_000, 2), (1_600, 1), (3_000, u16::MAX)),
+            ((15, 3_000), (8, 1_600), (u16::MAX, 3_000)),
+            ((6_000, 4_000), (1_600, 1_067), (3_000, u16::MAX)),
+            ((8_000, 8), (1_000, 1), (1_000, u16::MAX)),
+            ((8_000, 8), (1_000, 2), (2_000, u16::MAX)),
+            ((7, 3), (1, 1), (u16::MAX, u16::MAX)),
+        ] {
+            let size = |(width, height)| ImageSize { width, height };
+            assert_eq!(decoder_target(size(stored), size(target)), expected, "{stored:?} to {target:?}");
         }
     }
 

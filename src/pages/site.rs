@@ -16,7 +16,7 @@ use super::maps::{HashMap, HashSet};
 use super::options::PagesOptions;
 use super::parallel::in_parallel;
 use super::path;
-use super::rules::RedirectRule;
+use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ pub struct Site {
     /// The answers to forms without JavaScript. Empty if the site does not accept them.
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
-    rules: Vec<RedirectRule>,
+    rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
     pub(super) hash: OnceLock<String>,
@@ -144,7 +144,7 @@ impl Site {
             scheduled: Vec::new(),
             drafts: Vec::new(),
             form_pages: FormPages::default(),
-            rules: Vec::new(),
+            rules: RuleList::default(),
             large_images: Vec::new(),
             hash: OnceLock::new(),
         }
@@ -205,9 +205,11 @@ impl Site {
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
     /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
-        for (index, rule) in rules.iter().enumerate() {
+        let rules = RuleList::new(rules);
+        for rule in rules.all() {
             for path in rule.literal_paths() {
-                let is_earlier = rules[..index].iter().any(|earlier| earlier.target(&path).is_some());
+                let first = rules.candidates(&path).find(|rule| rule.target(&path).is_some());
+                let is_earlier = first.is_some_and(|first| !std::ptr::eq(first, rule));
                 let is_free = rule.is_forced || self.get(&path).is_none();
                 if let Some(result) = self.follow_rule(rule, &path).filter(|_| is_free && !is_earlier) {
                     let entry = result.into_owned();
@@ -215,39 +217,41 @@ impl Site {
                 }
             }
         }
-        let (forced, others): (Vec<_>, Vec<_>) =
-            rules.into_iter().filter(|rule| rule.literal_paths().is_empty()).partition(|rule| rule.is_forced);
+        let with_placeholders = rules.into_vec().into_iter().filter(|rule| rule.literal_paths().is_empty());
+        let (forced, others): (Vec<_>, Vec<_>) = with_placeholders.partition(|rule| rule.is_forced);
+        let forced = RuleList::new(forced);
         let replacement = |path: &str| {
-            let result = forced.iter().find_map(|rule| self.follow_rule(rule, path))?;
+            let result = forced.candidates(path).find_map(|rule| self.follow_rule(rule, path))?;
             Some((path.into(), result.into_owned()))
         };
-        if !forced.is_empty() {
+        if !forced.all().is_empty() {
             let replaced: Vec<(Box<str>, SiteEntry)> =
                 self.entries.keys().filter_map(|path| replacement(path)).collect();
             self.entries.extend(replaced);
         }
-        self.rules.splice(0..0, forced.into_iter().chain(others));
+        let earlier = std::mem::take(&mut self.rules).into_vec();
+        self.rules = RuleList::new(forced.into_vec().into_iter().chain(others).chain(earlier).collect());
     }
 
     /// Whether the site has rules with placeholders, which apply to paths without an entry.
     pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+        !self.rules.all().is_empty()
     }
 
     /// A copy without the rules that apply to paths without an entry.
     #[must_use]
     pub fn without_rules(&self) -> Self {
-        Self { rules: Vec::new(), ..self.clone() }
+        Self { rules: RuleList::default(), ..self.clone() }
     }
 
     /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
     pub fn rule_lines(&self) -> Vec<String> {
-        self.rules.iter().filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
+        self.rules.all().iter().filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
-        self.rules.iter().find_map(|rule| self.follow_rule(rule, path))
+        self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path))
     }
 
     /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
@@ -364,7 +368,7 @@ impl Site {
                     SiteEntry::Gone => format!("{path:?} gone"),
                 })
                 .collect();
-            lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules));
+            lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules.all()));
             let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
             lines.extend(self.folder_not_found.iter().map(of_folder));
             lines.sort_unstable();

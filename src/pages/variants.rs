@@ -21,10 +21,11 @@ use super::path;
 use super::scale::scale_down;
 use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
+use crate::fault::Fault;
 
 /// The beginning of each cached variant. Increment the number if the format, the scaler or an encoder
 /// changes.
-const MAGIC: &[u8] = b"frontdesk image 1\n";
+const MAGIC: &[u8] = b"frontdesk image 2\n";
 
 /// The beginning of the names of cached variants, which distinguishes them from encodings.
 const PREFIX: &str = "image-";
@@ -62,6 +63,24 @@ impl Site {
             let cached = WIDTHS.map(|width| read_variant(cache, image.original.hash, width));
             if cached.iter().all(Option::is_some) { cached } else { create_variants(image).map(Some) }
         });
+    }
+
+    /// A warning for each large image that cannot be scaled. Scales those of which the cache has no variant,
+    /// on all cores, and stores nothing. Only the narrowest variant is created, which takes less time than
+    /// all of them and fails for the same images.
+    pub fn variant_faults(&self, cache: &Encodings) -> Vec<Fault> {
+        let check = |image: &LargeImage| {
+            let hash = image.original.hash;
+            let is_stored = |width: &u32| read_variant(cache, hash, *width).is_some_and(|v| !v.is_empty());
+            if WIDTHS.iter().any(is_stored) {
+                return None;
+            }
+            let error = scale_down(&image.original.bytes, &WIDTHS[..1]).err()?;
+            let message = format!("all screens load the original of this image: {error}");
+            let hint = format!("save it again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
+            Some(Fault::warning(image.file_name(), None, message).hint(hint))
+        };
+        in_parallel(&self.large_images, check).into_iter().flatten().collect()
     }
 
     fn set_variants(&mut self, find: impl Fn(&LargeImage) -> [Option<Bytes>; WIDTHS.len()] + Sync) {
@@ -130,7 +149,7 @@ fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
             })
         }
         Err(error) => {
-            let file = image.path.trim_start_matches('/');
+            let file = image.file_name();
             tracing::warn!(%error, "cannot scale {file}; serving the original to all screens");
             WIDTHS.map(|_| Bytes::new())
         }
@@ -236,6 +255,7 @@ mod tests {
         site.use_variants(&cache);
         assert_eq!(served(&site, 800).unencoded().bytes, original);
         assert_eq!(served(&site, 800).cache, Cache::Revalidate);
+        assert_eq!(site.variant_faults(&cache), []);
 
         assert!(site.create_missing_variants(&cache, &GO).expect("the cache is writable"));
         assert!(site.create_missing_variants(&cache, &GO).expect("readable"), "not served yet");
@@ -276,6 +296,9 @@ mod tests {
         site.use_variants(&cache);
         assert_eq!(served(&site, 800).unencoded().bytes, image);
         assert!(!site.create_missing_variants(&cache, &GO).expect("readable"), "not tried again");
+        let faults: Vec<String> = site.variant_faults(&cache).iter().map(ToString::to_string).collect();
+        let expected = "assets/a.png: all screens load the original of this image: the file is damaged";
+        assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:?}");
     }
 
     #[test]

@@ -31,19 +31,20 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 pub use self::guard::HostName;
 pub use self::options::InboxOptions;
 
-use self::app::InboxApp;
+use self::app::{InboxApp, MAX_EXPORTS};
 use super::listener::PAUSE_AFTER_ERROR;
+use super::private_conns::PrivateConns;
 use super::socket::Socket;
 use super::state::AppState;
 
-/// Maximum number of open connections; others are closed at once.
+/// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 128;
-/// Maximum number of threads for queries and changes.
+/// Maximum number of threads for queries and changes. Exports have further ones.
 const MAX_THREADS: usize = 8;
 const HEADER_LIMIT: usize = 16 * 1024;
 /// How long a client may take to send the header of a request, and how long a connection may be idle.
@@ -55,7 +56,7 @@ const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
 pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(MAX_THREADS)
+        .max_blocking_threads(MAX_THREADS + MAX_EXPORTS)
         .thread_name("inbox-pool")
         .build()?;
     let served = runtime.block_on(async move {
@@ -64,7 +65,7 @@ pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiv
         let inbox = Arc::new(InboxApp::new(app, address, place.clone()));
         tokio::spawn(live::watch_list(inbox.clone(), place));
         let listener = socket.into_listener()?;
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let conns = PrivateConns::new(MAX_CONNECTIONS);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -75,20 +76,20 @@ pub(super) fn run(app: Arc<AppState>, socket: Socket, mut stopped: watch::Receiv
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             };
-            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let options = inbox.app.snapshot.load().options.clone();
+            let Some(conn) = conns.admit(peer, &options.inbox_pages.trusted_proxies) else { continue };
             let inbox = inbox.clone();
             tokio::spawn(async move {
                 let service = service_fn(|request| {
-                    let inbox = inbox.clone();
-                    async move { Ok::<_, Infallible>(route::respond(&inbox, peer, request).await) }
+                    let (inbox, conn) = (&inbox, &conn);
+                    async move { Ok::<_, Infallible>(route::respond(inbox, conn, peer, request).await) }
                 });
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .max_buf_size(HEADER_LIMIT)
                     .header_read_timeout(HEADER_TIMEOUT)
                     .serve_connection(TokioIo::new(stream), service);
-                let _ = tokio::time::timeout(MAX_CONNECTION_TIME, connection).await;
-                drop(place);
+                conn.run(tokio::time::timeout(MAX_CONNECTION_TIME, connection)).await;
             });
         }
     });

@@ -1,7 +1,7 @@
 //! The private address: health checks and metrics.
 //!
 //! Each connection serves one request within [`Timeouts::exchange`](super::options::Timeouts). At most
-//! [`MAX_CONNECTIONS`] are open (others are closed at once), so a faulty monitor cannot exhaust the server.
+//! [`MAX_CONNECTIONS`] are open, so a faulty monitor cannot exhaust the server.
 
 #![expect(clippy::disallowed_methods, reason = "a probe reads the clock")]
 
@@ -16,12 +16,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::conn_limits::Connections;
 use super::listener::PAUSE_AFTER_ERROR;
 use super::metrics::queue_cache::QueueCache;
 use super::metrics::report::report;
+use super::private_conns::PrivateConns;
 use super::response::{HttpResponse, method_not_allowed, text, with_header};
 use super::socket::Socket;
 use super::state::{AppState, ShutdownPhase};
@@ -43,24 +44,27 @@ pub(super) fn run(
     runtime.block_on(async move {
         let listener = socket.into_listener()?;
         let figures = QueueCache::new();
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let conns = PrivateConns::new(MAX_CONNECTIONS);
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
-            let Ok(stream) = accepted.and_then(|(stream, _)| TcpStream::from_std(stream)) else {
+            let accepted = accepted.and_then(|(stream, peer)| Ok((TcpStream::from_std(stream)?, peer)));
+            let Ok((stream, peer)) = accepted else {
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             };
-            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let Some(conn) = conns.admit(peer, &[]) else { continue };
             let (app, phase, figures) = (app.clone(), phase.clone(), figures.clone());
             let connections = connections.clone();
             tokio::spawn(async move {
                 let longest = app.snapshot.load().options.timeouts.exchange;
                 let service = service_fn(|request| {
                     let (app, connections, figures, phase) = (&app, &connections, &figures, *phase.borrow());
+                    let conn = &conn;
                     async move {
+                        let _answering = conn.answer();
                         Ok::<_, Infallible>(
                             respond_to_probe(app, connections, figures, phase, &request).await,
                         )
@@ -71,8 +75,7 @@ pub(super) fn run(
                     .max_buf_size(HEADER_LIMIT)
                     .header_read_timeout(None)
                     .serve_connection(TokioIo::new(stream), service);
-                let _ = tokio::time::timeout(longest, connection).await;
-                drop(place);
+                conn.run(tokio::time::timeout(longest, connection)).await;
             });
         }
     })

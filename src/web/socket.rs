@@ -1,10 +1,11 @@
 //! Listening sockets: TCP and Unix sockets that the server opens, or that a service manager has opened.
 
 use std::fmt;
+use std::fs::Permissions;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -71,14 +72,25 @@ impl fmt::Display for Address {
 pub struct Socket(socket2::Socket);
 
 impl Socket {
-    /// Opens a socket and starts to listen. Connections queue until a worker accepts them.
+    /// Opens a socket and starts to listen. Connections queue until a worker accepts them. The permissions of
+    /// a Unix socket follow from the umask.
     pub fn bind(address: &Address) -> Result<Self, BindError> {
+        Self::bind_with(address, false)
+    }
+
+    /// Like [`Socket::bind`], but only the user and the group of this process may connect to a Unix socket,
+    /// with any umask.
+    pub fn bind_private(address: &Address) -> Result<Self, BindError> {
+        Self::bind_with(address, true)
+    }
+
+    fn bind_with(address: &Address, is_private: bool) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {
                 Address::Tcp(address) => TcpListener::bind(address)?.into(),
                 Address::Unix(path) => {
                     remove_stale_socket(path)?;
-                    UnixListener::bind(path)?.into()
+                    bind_unix(path, is_private)?
                 }
             };
             // A burst fills the default queue of 128 within milliseconds; dropped clients retry after 1 s.
@@ -114,6 +126,24 @@ impl Socket {
         self.0.set_nonblocking(true)?;
         AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
     }
+}
+
+/// The permissions of private Unix sockets.
+const PRIVATE_MODE: u32 = 0o660;
+
+fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    if is_private {
+        // Before `bind`, so that the socket is never open to others. Linux derives the permissions of the
+        // file from those of the descriptor and the umask; other systems return an error.
+        let _ = rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(PRIVATE_MODE));
+    }
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    if is_private {
+        // The umask may have removed permissions of the group.
+        std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_MODE))?;
+    }
+    Ok(socket)
 }
 
 /// Removes the socket of a server that has ended. Returns an error if another server is listening on it.

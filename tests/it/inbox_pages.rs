@@ -2,12 +2,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::corpus;
+use crate::support::channel_site::until;
 use crate::support::panics::PanicPoints;
 use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, compose, frontdesk, small_site, store_of};
@@ -649,6 +651,62 @@ fn lists_are_filtered_searched_and_exported() {
     desk.server.expect(3);
 }
 
+/// Requests an export, and reads only the beginning of the response, which is its status.
+fn start_export(operator: &Operator<'_>) -> (String, TcpStream) {
+    // A small buffer, so that the kernel does not take the whole response.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    socket.connect(&operator.desk.address.into()).expect("the server accepts");
+    let mut stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+        .write_all(&compose("GET", "/export.csv", &[("Cookie", &operator.cookie)], b""))
+        .expect("it is sent");
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).expect("a response");
+    (String::from_utf8_lossy(&start).into_owned(), stream)
+}
+
+#[test]
+fn slow_downloads_of_exports_do_not_block_the_pages() {
+    let desk = Desk::start();
+    let operator = desk.log_in();
+    for number in 0..150 {
+        let message = format!("{number} {}", "long ".repeat(3_900));
+        assert!(desk.contact(&json!({ "name": "Ada", "email": "ada@example.com", "message": message })));
+    }
+    desk.server.catch_up();
+    let slow: Vec<(String, TcpStream)> = (0..12).map(|_| start_export(&operator)).collect();
+    assert!(slow[..4].iter().all(|(status, _)| status == "HTTP/1.1 200"), "{slow:?}");
+    assert_eq!(desk.get("/login", &[]).status, 401);
+    assert!(operator.page("/").contains("Ada"));
+    let refused = operator.get("/export.csv");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("60")));
+    drop(slow);
+    // The places are free as soon as the server has noticed that the clients are gone.
+    until(|| (start_export(&operator).0 == "HTTP/1.1 200").then_some(())).expect("a free place");
+    desk.server.expect(150);
+}
+
+#[test]
+fn half_sent_requests_do_not_keep_operators_out() {
+    let desk = Desk::start();
+    let half = |address| {
+        let mut stream = TcpStream::connect(address).expect("the server accepts");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        // The server may already have closed it.
+        let _ = stream.write_all(b"GET /login HTTP/1.1\r\nHost: ");
+        stream
+    };
+    let mut held: Vec<TcpStream> = (0..200).map(|_| half(desk.address)).collect();
+    assert_eq!(desk.get("/login", &[]).status, 401);
+    // The first connection has waited longest.
+    assert!(matches!(held[0].read(&mut [0]), Ok(0) | Err(_)));
+    let operator = desk.log_in();
+    operator.page("/");
+    desk.server.expect(0);
+}
+
 #[test]
 fn an_open_list_hears_of_new_submissions() {
     let desk = Desk::start();
@@ -690,6 +748,8 @@ fn the_interface_can_listen_on_a_unix_socket() {
         HOST,
     ];
     let server = TestServer::with(&small_site(), &environment);
+    let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o660, "only the server's user and group may connect");
     let get = |headers: &[(&str, &str)]| {
         let stream = std::os::unix::net::UnixStream::connect(&path).expect("it listens");
         Connection::over(stream).request("GET", "/", headers, b"").expect("it answers").status

@@ -13,6 +13,21 @@ use crate::support::{Connection, PATIENCE, TestServer, deadlines, frontdesk, sma
 const NO_LIMITS: (&str, &str) = ("FRONTDESK_LIMITS__ENABLED", "false");
 
 #[test]
+fn half_sent_requests_do_not_keep_a_monitor_out() {
+    let server = TestServer::start();
+    let half = || {
+        let mut connection = Connection::open(server.ops);
+        // The server may already have closed it.
+        let _ = connection.send(b"GET /livez HTTP/1.1\r\nHost: ");
+        connection
+    };
+    let held: Vec<Connection> = (0..100).map(|_| half()).collect();
+    assert_eq!(server.ops("/livez").text(), "alive\n");
+    drop(held);
+    server.expect(0);
+}
+
+#[test]
 fn metrics_count_requests_and_responses() {
     let server = TestServer::start();
     let markdown = [("Accept", "text/markdown")];

@@ -15,6 +15,9 @@ use crate::web::state::AppState;
 /// Maximum number of open streams of events; further pages are not live.
 const MAX_STREAMS: usize = 32;
 
+/// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
+pub(super) const MAX_EXPORTS: usize = 4;
+
 pub(super) struct InboxApp {
     pub(super) app: Arc<AppState>,
     /// The address of the listener, with its actual port.
@@ -22,6 +25,7 @@ pub(super) struct InboxApp {
     pub(super) readers: Readers,
     pub(super) templates: Templates,
     pub(super) live: LiveList,
+    pub(super) exports: Arc<Semaphore>,
     /// The results of test messages since the start, by channel.
     pub(super) tests: Mutex<HashMap<String, ChannelTest>>,
     /// Channels through which a test message is being sent.
@@ -52,6 +56,7 @@ impl InboxApp {
             readers: Readers::new(place),
             templates: Templates::new(),
             live,
+            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
             tests: Mutex::default(),
             testing: Mutex::default(),
         }

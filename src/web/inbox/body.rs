@@ -3,20 +3,27 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+
+use crate::web::private_conns::Answering;
 
 /// How many chunks a stream may be ahead of its client.
 const DEPTH: usize = 4;
 /// How many bytes a writer collects before it sends a chunk.
 const CHUNK: usize = 32 * 1024;
+/// How long a client may take to read a chunk: about one KiB a second.
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) enum InboxBody {
     Full(Full<Bytes>),
-    Stream(mpsc::Receiver<Bytes>),
+    /// Also marks the connection as busy, so that it is not closed before the end of the stream.
+    Stream(mpsc::Receiver<Bytes>, Option<Answering>),
 }
 
 pub(super) type ChunkSender = mpsc::Sender<Bytes>;
@@ -24,7 +31,17 @@ pub(super) type ChunkSender = mpsc::Sender<Bytes>;
 /// A body that streams what is sent to the sender. It ends when the sender is dropped.
 pub(super) fn stream() -> (ChunkSender, InboxBody) {
     let (sender, receiver) = mpsc::channel(DEPTH);
-    (sender, InboxBody::Stream(receiver))
+    (sender, InboxBody::Stream(receiver, None))
+}
+
+impl InboxBody {
+    /// Marks the connection as busy until the end of a stream. A body in memory needs no mark: an operator is
+    /// the only client that streams are sent to, and others could read slowly to keep a connection.
+    pub(super) fn keep_busy(&mut self, answering: Answering) {
+        if let Self::Stream(_, kept) = self {
+            *kept = Some(answering);
+        }
+    }
 }
 
 impl Body for InboxBody {
@@ -37,7 +54,7 @@ impl Body for InboxBody {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match &mut *self {
             Self::Full(full) => Pin::new(full).poll_frame(context).map_err(|never| match never {}),
-            Self::Stream(receiver) => {
+            Self::Stream(receiver, _) => {
                 receiver.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
         }
@@ -46,20 +63,23 @@ impl Body for InboxBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(full) => full.size_hint(),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(..) => SizeHint::default(),
         }
     }
 }
 
-/// Writes to a stream from a thread, and waits while the client reads slowly. Fails if the client is gone.
+/// Writes to a stream from a thread, and waits while the client reads slowly. Fails if the client is gone, or
+/// has read nothing for [`CHUNK_TIMEOUT`].
 pub(super) struct ChunkWriter {
     sender: ChunkSender,
     buffer: Vec<u8>,
+    runtime: Handle,
 }
 
 impl ChunkWriter {
+    /// Must be called on a thread of the runtime's pool.
     pub(super) fn new(sender: ChunkSender) -> Self {
-        Self { sender, buffer: Vec::new() }
+        Self { sender, buffer: Vec::new(), runtime: Handle::current() }
     }
 }
 
@@ -77,6 +97,7 @@ impl io::Write for ChunkWriter {
             return Ok(());
         }
         let chunk = Bytes::from(std::mem::take(&mut self.buffer));
-        self.sender.blocking_send(chunk).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        let sent = self.sender.send_timeout(chunk, CHUNK_TIMEOUT);
+        self.runtime.block_on(sent).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }

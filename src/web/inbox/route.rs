@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::RETRY_AFTER;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -25,6 +26,7 @@ use crate::inbox::{csv, json};
 use crate::panics::{self, Part};
 use crate::store::{Filter, InboxReader, StoreError};
 use crate::submission::Submission;
+use crate::web::private_conns::PrivateConn;
 use crate::web::socket::Peer;
 
 /// How long a request may take before a page says that it continues in the background.
@@ -32,8 +34,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Where an operator begins.
 const HOME: &str = "/?state=open";
 
-/// Answers a request.
-pub(super) async fn respond(inbox: &Arc<InboxApp>, peer: Peer, request: Request<Incoming>) -> Reply {
+/// Answers a request on the connection `conn`.
+pub(super) async fn respond(
+    inbox: &Arc<InboxApp>,
+    conn: &Arc<PrivateConn>,
+    peer: Peer,
+    request: Request<Incoming>,
+) -> Reply {
     let (head, body) = request.into_parts();
     let names = inbox.app.snapshot.load().options.inbox_pages.hosts.clone();
     if let Err(refusal) = guard::check(&head, &inbox.address, &names) {
@@ -47,6 +54,7 @@ pub(super) async fn respond(inbox: &Arc<InboxApp>, peer: Peer, request: Request<
         },
         _ => return plain(StatusCode::METHOD_NOT_ALLOWED, "Allowed methods: GET, HEAD, POST."),
     };
+    let answering = conn.answer();
     match head.uri.path() {
         "/inbox.css" => return reply(StatusCode::OK, "text/css; charset=utf-8", STYLE),
         "/inbox.js" => return reply(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
@@ -61,7 +69,10 @@ pub(super) async fn respond(inbox: &Arc<InboxApp>, peer: Peer, request: Request<
         })
     });
     match tokio::time::timeout(PATIENCE, work).await {
-        Ok(Ok(Ok(reply))) => reply,
+        Ok(Ok(Ok(mut reply))) => {
+            reply.body_mut().keep_busy(answering);
+            reply
+        }
         Ok(Ok(Err(panic))) => {
             tracing::error!("{panic}: a page of the inbox cannot be shown");
             plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown.")
@@ -214,6 +225,13 @@ fn not_found(inbox: &InboxApp) -> Reply {
 
 /// Streams all submissions of a list as a file.
 fn export(inbox: &Arc<InboxApp>, query: &Pairs, is_csv: bool) -> Reply {
+    let Ok(place) = inbox.exports.clone().try_acquire_owned() else {
+        let sentence = "Other exports are still being downloaded. Try again in a minute.";
+        let mut reply =
+            inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "Too many exports", sentence);
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+        return reply;
+    };
     let query = ListQuery::from_pairs(query.iter()).from_start();
     let (sender, body) = stream();
     let inbox = inbox.clone();
@@ -226,6 +244,7 @@ fn export(inbox: &Arc<InboxApp>, query: &Pairs, is_csv: bool) -> Reply {
         if let Err(error) = written {
             tracing::warn!(%error, "an export of the inbox could not be read");
         }
+        drop(place);
     });
     let (media_type, name) = if is_csv {
         ("text/csv; charset=utf-8", "attachment; filename=\"submissions.csv\"")

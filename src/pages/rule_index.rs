@@ -1,0 +1,121 @@
+//! Finds the path patterns that may match a path, without trying all of them.
+//!
+//! A tree of path segments. A request for a missing path visits the branches that agree with its segments, so
+//! the work does not depend on the number of patterns.
+
+use super::maps::HashMap;
+
+/// Patterns by their segments. Each pattern is known by its position in a list.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RuleIndex {
+    /// The root comes first, if there are patterns.
+    nodes: Vec<PatternNode>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct PatternNode {
+    /// The node for each literal segment.
+    literals: HashMap<String, usize>,
+    /// The node for a segment that is a placeholder.
+    placeholder: Option<usize>,
+    /// The patterns that end here.
+    complete: Vec<usize>,
+    /// The patterns with a `*` in the next segment.
+    prefixes: Vec<usize>,
+}
+
+impl RuleIndex {
+    /// Creates the index of patterns, given as the part before the `*` and whether there is a `*`.
+    pub(super) fn new<'a>(patterns: impl Iterator<Item = (&'a str, bool)>) -> Self {
+        let mut index = Self { nodes: vec![PatternNode::default()] };
+        for (position, (start, has_wildcard)) in patterns.enumerate() {
+            let whole =
+                if has_wildcard { start.rsplit_once('/').map_or("", |(whole, _)| whole) } else { start };
+            let node = segments(whole).fold(0, |node, segment| index.child(node, segment));
+            let node = &mut index.nodes[node];
+            let list = if has_wildcard { &mut node.prefixes } else { &mut node.complete };
+            list.push(position);
+        }
+        index
+    }
+
+    /// The child of a node for a segment of a pattern. Creates it if it does not exist.
+    fn child(&mut self, node: usize, segment: &str) -> usize {
+        let new = self.nodes.len();
+        let node = &mut self.nodes[node];
+        let child = if segment.starts_with(':') {
+            *node.placeholder.get_or_insert(new)
+        } else {
+            *node.literals.entry(segment.to_owned()).or_insert(new)
+        };
+        if child == new {
+            self.nodes.push(PatternNode::default());
+        }
+        child
+    }
+
+    /// The positions of all patterns that match `path`, and of some that do not, in ascending order. Ignores
+    /// final slashes.
+    pub(super) fn candidates(&self, path: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut open = vec![(0, segments(path))];
+        while let Some((node, mut rest)) = open.pop() {
+            let Some(node) = self.nodes.get(node) else { continue };
+            found.extend(&node.prefixes);
+            let Some(segment) = rest.next() else {
+                found.extend(&node.complete);
+                continue;
+            };
+            let literal = node.literals.get(segment).copied();
+            open.extend(literal.into_iter().chain(node.placeholder).map(|child| (child, rest.clone())));
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// The segments of a path. `/` has none.
+fn segments(path: &str) -> impl Iterator<Item = &str> + Clone {
+    let path = path.strip_prefix('/').unwrap_or(path).trim_end_matches('/');
+    path.split('/').filter(|_| !path.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_found_by_their_segments() {
+        let patterns = ["/a", "/a/", "/a/*", "/:x", "/a/:y/b", "/*", "/a*", "/b/:x/*", "/", "/:x/*c"];
+        let split = |pattern: &'static str| match pattern.split_once('*') {
+            Some((start, _)) => (start, true),
+            None => (pattern, false),
+        };
+        let index = RuleIndex::new(patterns.into_iter().map(split));
+        for (path, expected) in [
+            ("/", &["/*", "/a*", "/"][..]),
+            ("/a", &["/a", "/a/", "/a/*", "/:x", "/*", "/a*", "/:x/*c"]),
+            ("/a/", &["/a", "/a/", "/a/*", "/:x", "/*", "/a*", "/:x/*c"]),
+            ("/a/z/b", &["/a/*", "/a/:y/b", "/*", "/a*", "/:x/*c"]),
+            ("/b/z", &["/*", "/a*", "/b/:x/*", "/:x/*c"]),
+            ("/c/d", &["/*", "/a*", "/:x/*c"]),
+        ] {
+            let found: Vec<&str> = index.candidates(path).into_iter().map(|at| patterns[at]).collect();
+            assert_eq!(found, expected, "{path}");
+        }
+        assert_eq!(RuleIndex::default().candidates("/a"), [0; 0]);
+    }
+
+    #[test]
+    fn a_path_meets_few_of_many_patterns() {
+        let patterns: Vec<String> = (0..2000)
+            .flat_map(|i| [format!("/:a/x{i}"), format!("/y{i}/:b/"), format!("/z/:c/:d/w{i}/")])
+            .collect();
+        let index = RuleIndex::new(patterns.iter().map(|pattern| (pattern.as_str(), pattern.ends_with('/'))));
+        for path in
+            ["/z/x", "/y7/q", "/z/1/2/w1999", &format!("/{}", "v/".repeat(7_500)), &"/v".repeat(15_000)]
+        {
+            assert!(index.candidates(path).len() < 10, "{path}");
+        }
+    }
+}
