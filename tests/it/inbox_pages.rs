@@ -219,8 +219,13 @@ fn a_page_that_panics_costs_only_that_page() {
     assert_eq!(operator.get("/sessions").status, 200);
     assert!(desk.server.ops("/metrics").text().contains("frontdesk_panics_total{part=\"inbox\"} 1\n"));
     assert!(desk.server.log().contains("a page of the inbox cannot be shown"), "{}", desk.server.log());
+    points.set(&["export"]);
+    let cut =
+        Connection::open(desk.address).request("GET", "/export.csv", &[("Cookie", &operator.cookie)], b"");
+    assert!(cut.is_err(), "an export that lacks submissions must not look complete: {cut:?}");
     points.set(&[]);
     assert_eq!(operator.get("/statistics").status, 200);
+    assert_eq!(operator.get("/export.csv").status, 200);
 }
 
 #[test]

@@ -23,12 +23,19 @@ const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum InboxBody {
     Full(Full<Bytes>),
     /// Also marks the connection as busy, so that it is not closed before the end of the stream.
-    Stream(mpsc::Receiver<Bytes>, Option<Answering>),
+    Stream(mpsc::Receiver<Chunk>, Option<Answering>),
 }
 
-pub(super) type ChunkSender = mpsc::Sender<Bytes>;
+pub(super) enum Chunk {
+    Bytes(Bytes),
+    /// The response is complete.
+    End,
+}
 
-/// A body that streams what is sent to the sender. It ends when the sender is dropped.
+pub(super) type ChunkSender = mpsc::Sender<Chunk>;
+
+/// A body that streams what is sent to the sender. If the sender is dropped before [`Chunk::End`], the
+/// response is cut off, so that the client does not take it for complete.
 pub(super) fn stream() -> (ChunkSender, InboxBody) {
     let (sender, receiver) = mpsc::channel(DEPTH);
     (sender, InboxBody::Stream(receiver, None))
@@ -54,9 +61,11 @@ impl Body for InboxBody {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match &mut *self {
             Self::Full(full) => Pin::new(full).poll_frame(context).map_err(|never| match never {}),
-            Self::Stream(receiver, _) => {
-                receiver.poll_recv(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
-            }
+            Self::Stream(receiver, _) => receiver.poll_recv(context).map(|chunk| match chunk {
+                Some(Chunk::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
+                Some(Chunk::End) => None,
+                None => Some(Err(io::ErrorKind::UnexpectedEof.into())),
+            }),
         }
     }
 
@@ -81,6 +90,17 @@ impl ChunkWriter {
     pub(super) fn new(sender: ChunkSender) -> Self {
         Self { sender, buffer: Vec::new(), runtime: Handle::current() }
     }
+
+    /// Sends the rest, and completes the response.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        io::Write::flush(&mut self)?;
+        self.send(Chunk::End)
+    }
+
+    fn send(&self, chunk: Chunk) -> io::Result<()> {
+        let sent = self.sender.send_timeout(chunk, CHUNK_TIMEOUT);
+        self.runtime.block_on(sent).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
 }
 
 impl io::Write for ChunkWriter {
@@ -97,7 +117,6 @@ impl io::Write for ChunkWriter {
             return Ok(());
         }
         let chunk = Bytes::from(std::mem::take(&mut self.buffer));
-        let sent = self.sender.send_timeout(chunk, CHUNK_TIMEOUT);
-        self.runtime.block_on(sent).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.send(Chunk::Bytes(chunk))
     }
 }

@@ -1,5 +1,6 @@
 //! All URLs of the web interface, and the checks that precede every page.
 
+use std::io::ErrorKind;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -236,13 +237,23 @@ fn export(inbox: &Arc<InboxApp>, query: &Pairs, is_csv: bool) -> Reply {
     let (sender, body) = stream();
     let inbox = inbox.clone();
     tokio::runtime::Handle::current().spawn_blocking(move || {
-        let written = inbox.readers.with(|reader| {
-            // A failed write means that the client is gone.
-            let _ = write_export(reader, &query, is_csv, &mut ChunkWriter::new(sender));
-            Ok(())
+        let written = panics::catch(Part::Inbox, || {
+            inbox.readers.with(|reader| {
+                panics::inject("export", "");
+                let mut out = ChunkWriter::new(sender);
+                Ok(write_export(reader, &query, is_csv, &mut out).and_then(|()| out.finish()))
+            })
         });
-        if let Err(error) = written {
-            tracing::warn!(%error, "an export of the inbox could not be read");
+        let failure = match written {
+            Ok(Ok(Ok(()))) => None,
+            // The client is gone, or too slow.
+            Ok(Ok(Err(error))) if error.kind() == ErrorKind::BrokenPipe => None,
+            Ok(Ok(Err(error))) => Some(error.to_string()),
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic.to_string()),
+        };
+        if let Some(error) = failure {
+            tracing::warn!(%error, "an export of the inbox failed: its download is cut off");
         }
         drop(place);
     });
