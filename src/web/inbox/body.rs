@@ -23,18 +23,18 @@ const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum InboxBody {
     Full(Full<Bytes>),
     /// Also marks the connection as busy, so that it is not closed before the end of the stream.
-    Stream(mpsc::Receiver<Chunk>, Option<Answering>),
+    Stream(mpsc::Receiver<StreamChunk>, Option<Answering>),
 }
 
-pub(super) enum Chunk {
+pub(super) enum StreamChunk {
     Bytes(Bytes),
     /// The response is complete.
     End,
 }
 
-pub(super) type ChunkSender = mpsc::Sender<Chunk>;
+pub(super) type ChunkSender = mpsc::Sender<StreamChunk>;
 
-/// A body that streams what is sent to the sender. If the sender is dropped before [`Chunk::End`], the
+/// A body that streams what is sent to the sender. If the sender is dropped before [`StreamChunk::End`], the
 /// response is cut off, so that the client does not take it for complete.
 pub(super) fn stream() -> (ChunkSender, InboxBody) {
     let (sender, receiver) = mpsc::channel(DEPTH);
@@ -62,8 +62,8 @@ impl Body for InboxBody {
         match &mut *self {
             Self::Full(full) => Pin::new(full).poll_frame(context).map_err(|never| match never {}),
             Self::Stream(receiver, _) => receiver.poll_recv(context).map(|chunk| match chunk {
-                Some(Chunk::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
-                Some(Chunk::End) => None,
+                Some(StreamChunk::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
+                Some(StreamChunk::End) => None,
                 None => Some(Err(io::ErrorKind::UnexpectedEof.into())),
             }),
         }
@@ -94,10 +94,10 @@ impl ChunkWriter {
     /// Sends the rest, and completes the response.
     pub(super) fn finish(mut self) -> io::Result<()> {
         io::Write::flush(&mut self)?;
-        self.send(Chunk::End)
+        self.send(StreamChunk::End)
     }
 
-    fn send(&self, chunk: Chunk) -> io::Result<()> {
+    fn send(&self, chunk: StreamChunk) -> io::Result<()> {
         let sent = self.sender.send_timeout(chunk, CHUNK_TIMEOUT);
         self.runtime.block_on(sent).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
@@ -117,6 +117,6 @@ impl io::Write for ChunkWriter {
             return Ok(());
         }
         let chunk = Bytes::from(std::mem::take(&mut self.buffer));
-        self.send(Chunk::Bytes(chunk))
+        self.send(StreamChunk::Bytes(chunk))
     }
 }

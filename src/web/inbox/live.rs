@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::app::InboxApp;
 use super::auth::InboxUser;
-use super::body::{Chunk, ChunkSender, InboxBody, stream};
+use super::body::{ChunkSender, InboxBody, StreamChunk, stream};
 use crate::store::notifier::notify_on_change;
 use crate::store::{DatabaseUrl, InboxReader};
 
@@ -63,7 +63,7 @@ async fn send_events(
     mut versions: watch::Receiver<u64>,
     sender: ChunkSender,
 ) {
-    if sender.send(Chunk::Bytes(Bytes::from_static(b"retry: 5000\n\n"))).await.is_err() {
+    if sender.send(StreamChunk::Bytes(Bytes::from_static(b"retry: 5000\n\n"))).await.is_err() {
         return;
     }
     loop {
@@ -78,10 +78,10 @@ async fn send_events(
         let (app, of) = (inbox.clone(), operator.clone());
         let is_logged_in = tokio::task::spawn_blocking(move || of.is_still_logged_in(&app)).await;
         if !is_logged_in.unwrap_or(false) {
-            let _ = sender.send(Chunk::End).await;
+            let _ = sender.send(StreamChunk::End).await;
             return;
         }
-        if sender.send(Chunk::Bytes(event)).await.is_err() {
+        if sender.send(StreamChunk::Bytes(event)).await.is_err() {
             return;
         }
     }
