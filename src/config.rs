@@ -721,8 +721,8 @@ fn default_data_dir(folder: &Path) -> String {
     Some(folder).filter(|folder| pages::is_build(folder)).and_then(|_| beside()).unwrap_or("data".to_owned())
 }
 
-/// The operator's files and folders: the configuration, the inbox at `database`, the data folder, and those that
-/// keys name.
+/// The operator's files and folders: the configuration, the inbox at `database`, the data folder, and those
+/// that keys name.
 fn private_files(
     folder: &Path,
     data_dir: &Path,
@@ -1416,8 +1416,8 @@ mod tests {
         }
     }
 
-    /// Sets each key to a path, one after the other. If the options then contain a path in the site's folder, the
-    /// key names a file, which must be known.
+    /// Sets each key to a path, one after the other. If the options then contain a path in the site's folder,
+    /// the key names a file, which must be known.
     #[test]
     fn no_key_with_a_path_is_forgotten() {
         let channels = "[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = \"x\"\n\

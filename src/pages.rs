@@ -56,7 +56,7 @@ mod variants;
 mod words;
 
 pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
-pub use brand::{BrandOptions, Color, Placed};
+pub use brand::{BrandOptions, Color};
 pub use confirm::{CONFIRM_PATH, ConfirmPage};
 pub use encodings::Encodings;
 pub use file::File;
@@ -71,6 +71,7 @@ pub use parallel::in_parallel;
 pub use prebuilt::{decode_html, is_build};
 pub use publication::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
+    resolve_path,
 };
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;

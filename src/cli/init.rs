@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
 use crate::config::{Config, FILE_NAME};
-use crate::pages::{find_containing_folder, is_build};
+use crate::pages::{find_containing_folder, is_build, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.
 const FILES: &[(&str, &str)] = &[
@@ -142,7 +142,7 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
         bail!("{} is not the output of a site generator: it has no index.html", build.display());
     }
     let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;
-    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    let folder = resolve_path(folder);
     // The site and its build often move together, so a build beside or inside `folder` gets a relative path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());

@@ -147,7 +147,7 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 /// The results of the last load of a site, which the next load reuses.
 #[derive(Debug, Default)]
 pub(super) struct SiteCache {
-    /// What the last load has not published.
+    /// The files that the last load has not published.
     pub(super) publication: PublicationResult,
     pages: LoadCache,
     resources: ResourceCache,
@@ -228,8 +228,8 @@ pub(super) fn summarize_exclusions(publication: &PublicationResult, folder: &Pat
     summary.into_iter().chain(publication.notes.iter().cloned()).collect()
 }
 
-/// Fails if a command would write the file or folder `target` into a folder whose files are published. `what` is
-/// what it would write, such as "a backup".
+/// Fails if a command would write the file or folder `target` into a folder whose files are published. `what`
+/// is what it would write, such as "a backup".
 pub(super) fn refuse_served_folder(config: &Config, target: &Path, what: &str) -> anyhow::Result<()> {
     let Some(folder) = find_containing_folder(target, &config.served_folders) else { return Ok(()) };
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());

@@ -12,8 +12,8 @@ use super::secret_file::SecretFile;
 pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
 use super::value::{ParseResult, Raw, parse_line, without_password};
-use crate::fault::{Fault, closest};
-use crate::pages::{Placed, PrivatePath};
+use crate::fault::{Fault, Placed, closest};
+use crate::pages::PrivatePath;
 
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
@@ -22,6 +22,7 @@ const MAX_NAME: usize = 32;
 
 /// The declaration of a configuration key, written where the key is read.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate property")]
 pub struct ConfigKey {
     /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
@@ -214,12 +215,12 @@ impl<'a> Reader<'a> {
         let (faults, missing) = Default::default();
         Self {
             folder,
-            named,
             entries,
             environment,
             flags,
             running,
             settings,
+            named,
             table,
             secrets,
             unusable,
@@ -269,8 +270,8 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Reads the path of one of the operator's files or folders, relative to the site's folder. An empty path is
-    /// `None`. The file is never published.
+    /// Reads the path of one of the operator's files or folders, relative to the site's folder. An empty path
+    /// is `None`. The file is never published.
     pub(super) fn file(&mut self, key: impl Into<ConfigKey>, documentation: &'static str) -> Option<PathBuf> {
         let key = ConfigKey { names_file: true, ..key.into() };
         self.get(key, "", documentation, file_in(self.folder))
@@ -563,8 +564,8 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
 
-/// Returns a parser for paths relative to `folder`. An empty path is `None`. Private to this module, so that the
-/// files of every key are known ([`Reader::file`]).
+/// Returns a parser for paths relative to `folder`. An empty path is `None`. Private to this module, so that
+/// the files of every key are known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }

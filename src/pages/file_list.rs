@@ -77,7 +77,8 @@ impl<'a> ServedFolders<'a> {
             faults.push(outside_link_fault(part, "the site's folder"));
             return Vec::new();
         };
-        // The mode of a build says nothing about its files: a temporary folder, for example, has the mode 0700.
+        // The mode of a build says nothing about its files: a temporary folder, for example, has the mode
+        // 0700.
         let mode = if part.is_empty() { 0o777 } else { metadata.mode() };
         let place = if part.is_empty() { String::new() } else { [part, "/"].concat() };
         if let Some(why) = self.private.find(&real, &metadata) {
@@ -86,8 +87,14 @@ impl<'a> ServedFolders<'a> {
             return Vec::new();
         }
         self.modes.insert(place.clone(), mode);
-        let mut listing =
-            Listing { served: self, publication, faults, place, folders: Vec::new(), files: Vec::new() };
+        let mut listing = FolderListing {
+            served: self,
+            publication,
+            faults,
+            place,
+            folders: Vec::new(),
+            files: Vec::new(),
+        };
         let readers = restrict_readers(0o444, mode);
         listing.folders.push(Folder { at: top, name: String::new(), readers, is_excluded: false });
         let mut seen = BTreeSet::new();
@@ -145,7 +152,7 @@ struct Folder {
 }
 
 /// The files and folders found so far.
-struct Listing<'l, 'a, 'p> {
+struct FolderListing<'l, 'a, 'p> {
     served: &'l mut ServedFolders<'a>,
     publication: &'l mut Publication<'p>,
     faults: &'l mut Vec<Fault>,
@@ -155,7 +162,7 @@ struct Listing<'l, 'a, 'p> {
     files: Vec<FoundFile>,
 }
 
-impl Listing<'_, '_, '_> {
+impl FolderListing<'_, '_, '_> {
     /// Adds the published files in a folder, and the folders in it that are still to be listed. `real` is the
     /// folder's canonical path.
     fn read_folder(&mut self, folder: &Folder, real: &Path) {
@@ -173,8 +180,8 @@ impl Listing<'_, '_, '_> {
             let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
             match name.to_str() {
                 Some(name) => {
-                    let read = self.read_entry(folder, real, entry, name, &place, siblings);
-                    self.faults.extend(read.err());
+                    let result = self.read_entry(folder, real, entry, name, &place, siblings);
+                    self.faults.extend(result.err());
                 }
                 None => self.faults.push(Fault::error(place, None, "the file's name is not valid UTF-8")),
             }

@@ -112,7 +112,8 @@ impl BuildCache {
         publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
     ) -> Prebuilt {
-        let mut files = read_build(build, publication, &mut self.files, faults);
+        let served_path = |name: &str| format!("{}{name}", build.mount);
+        let mut files = read_build(&build.folder, &served_path, publication, &mut self.files, faults);
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let generator = || format!("does the generator write to {}?", build.folder.display());

@@ -12,14 +12,13 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(super) use self::content::{ContentMark, examine};
-use self::pattern::Pattern;
+use self::pattern::PathPattern;
 pub(super) use self::private::PrivateFiles;
-pub use self::private::{PrivatePath, find_containing_folder};
-use super::brand::Placed;
+pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
 use super::path;
-use crate::fault::Fault;
+use crate::fault::{Fault, Placed};
 
-/// What the configuration says about publication.
+/// Options that decide about publication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationOptions {
     /// The operator's files and folders.
@@ -192,7 +191,8 @@ pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
 /// The permission bits that show that a file is meant for visitors.
 ///
 /// Modes tell private files from public ones only if the pages can be read by more users than the private
-/// files: with the umask 027 by the group, with the umask 077 by nobody else.
+/// files: with the umask 027 by the group, with the umask 077 only by
+/// their owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
     Others,
@@ -237,8 +237,8 @@ impl Audience {
     }
 }
 
-/// Restricts `readers`, the read bits of a mode, to the users whom a folder lets through: reading a file takes
-/// the execute permission of each folder above it.
+/// Restricts `readers`, the read bits of a mode, to the users whom a folder lets through: reading a file
+/// takes the execute permission of each folder above it.
 pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
     readers & ((folder & 0o111) << 2)
 }
@@ -247,13 +247,13 @@ pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
 #[derive(Debug)]
 pub(super) struct Publication<'a> {
     options: &'a PublicationOptions,
-    patterns: Vec<Pattern>,
+    patterns: Vec<PathPattern>,
     /// For each pattern, whether it matches a file, and the last file that it cannot publish.
     matches: Vec<(bool, Option<String>)>,
     pub result: PublicationResult,
 }
 
-/// What a load has not published, and why.
+/// The files that a load has not published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationResult {
     /// Sorted by name.
@@ -265,7 +265,7 @@ pub struct PublicationResult {
 impl<'a> Publication<'a> {
     pub fn new(options: &'a PublicationOptions) -> Self {
         let entries = options.publish.iter().flat_map(|publish| &publish.value);
-        let patterns: Vec<Pattern> = entries.map(|entry| Pattern::new(entry)).collect();
+        let patterns: Vec<PathPattern> = entries.map(|entry| PathPattern::new(entry)).collect();
         Self {
             options,
             matches: vec![(false, None); patterns.len()],
@@ -304,7 +304,8 @@ impl<'a> Publication<'a> {
         self.result.exclusions.push(Exclusion { name, path, reason });
     }
 
-    /// Why a file or a folder above it is not published. `name` is relative to the site's folder or the build.
+    /// Why a file or a folder above it is not published. `name` is relative to the site's folder or the
+    /// build.
     pub fn explain(&self, name: &str) -> Option<String> {
         let exclusion = self.result.exclusions.iter().find(|known| known.covers("", Some(name)));
         exclusion.map(ToString::to_string)

@@ -15,7 +15,6 @@ use jiff::civil::Date;
 use super::file::{Blob, media_type};
 use super::file_list::{FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
-use super::options::BuildOptions;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::publication::{Audience, ContentMark, Publication, examine};
@@ -240,8 +239,10 @@ pub(super) struct BuildFile {
 }
 
 /// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
+/// `served_path` returns the path at which a file is served, by its name.
 pub(super) fn read_build(
-    build: &BuildOptions,
+    folder: &Path,
+    served_path: &dyn Fn(&str) -> String,
     publication: &mut Publication<'_>,
     known: &mut FileCache,
     faults: &mut Vec<Fault>,
@@ -249,15 +250,14 @@ pub(super) fn read_build(
     let now = SystemTime::now();
     let before = std::mem::take(known);
     let mut unlisted = Vec::new();
-    let served_path = |place: &str| format!("{}{place}", build.mount);
-    let mut served = ServedFolders::new(&build.folder, &[""], publication, &served_path);
+    let mut served = ServedFolders::new(folder, &[""], publication, served_path);
     let mut found = served.list("", publication, &mut unlisted);
     // Warnings, because the build is served without the files that cannot be published, such as symbolic
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let pages = found.iter().filter(|file| media_type(&file.name).starts_with("text/html"));
     let audience = Audience::of_pages(pages.map(|file| file.readers));
-    publication.note_audience(audience, &build.folder.display().to_string());
+    publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
     let read = in_parallel(&found, |file| read_file(file, Purpose::Verbatim, before.0.get(&file.name)));
     let mut files = Vec::with_capacity(found.len());

@@ -42,8 +42,8 @@ enum ExistingContent {
 }
 
 impl ExportFolder {
-    /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`, and
-    /// resolves the path of `output`.
+    /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
+    /// and resolves the path of `output`.
     pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(folder) = find_containing_folder(output, served) {

@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use crate::forms::EXPORT_COLUMNS;
 
-/// What the content of a file shows it to be.
+/// A kind of private file that its content shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentMark {
     /// A private key in PEM, OpenPGP armor, or the formats of SSH programs or age.
@@ -47,8 +47,8 @@ impl fmt::Display for ContentMark {
 /// The value of `application_id` in the database file of an inbox.
 const INBOX_ID: &[u8] = b"FDSK";
 
-/// Text formats that show examples of other files, such as documentation and feeds. Their extensions, or whole
-/// names.
+/// Text formats that show examples of other files, such as documentation and feeds. Their extensions, or
+/// whole names.
 const DOCUMENTS: [&str; 14] = [
     ".adoc",
     ".atom",
@@ -147,7 +147,8 @@ fn is_dump(text: &[u8]) -> bool {
 
 /// Whether the text begins as an export of submissions does: with its first four columns as CSV, or with the
 /// first three members of a submission as JSON. Ignores what spreadsheets and other programs change when they
-/// save such a file: separators, quotes and white space. Other tables do not have these columns in this order.
+/// save such a file: separators, quotes and white space. Other tables do not have these columns in this
+/// order.
 fn is_export(text: &[u8]) -> bool {
     let start = text[..text.len().min(400)].trim_ascii_start();
     let line = start.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();

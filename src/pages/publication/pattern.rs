@@ -3,9 +3,9 @@
 /// A path whose components may have wildcards: `*` stands for any characters of a name, and `**` for any
 /// number of folders. A wildcard does not match a dot at the beginning of a name, as in a shell.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Vec<String>);
+pub(super) struct PathPattern(Vec<String>);
 
-impl Pattern {
+impl PathPattern {
     /// A slash at the end stands for everything in the folder.
     pub fn new(entry: &str) -> Self {
         let entry = entry.trim_start_matches("./").trim_start_matches('/');
@@ -115,9 +115,9 @@ mod tests {
             ("**/a", "node_modules/", true),
             ("*.db", "node_modules/", false),
         ] {
-            assert_eq!(Pattern::new(pattern).matches(name), expected, "{pattern} {name}");
+            assert_eq!(PathPattern::new(pattern).matches(name), expected, "{pattern} {name}");
         }
         let hostile = "*a".repeat(50);
-        assert!(!Pattern::new(&hostile).matches(&"a".repeat(49)), "it ends");
+        assert!(!PathPattern::new(&hostile).matches(&"a".repeat(49)), "it ends");
     }
 }

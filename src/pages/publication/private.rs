@@ -19,9 +19,9 @@ pub struct PrivatePath {
 }
 
 /// Device and inode.
-type FileId = (u64, u64);
+type FileIdentity = (u64, u64);
 
-fn file_id(file: &Metadata) -> FileId {
+fn file_id(file: &Metadata) -> FileIdentity {
     (file.dev(), file.ino())
 }
 
@@ -31,9 +31,9 @@ pub(in crate::pages) struct PrivateFiles<'a> {
     /// Canonical, as far as the paths exist.
     paths: Vec<(PathBuf, &'a PrivatePath)>,
     /// The files and folders themselves, and the direct entries of the folders.
-    ids: HashMap<FileId, &'a PrivatePath>,
+    ids: HashMap<FileIdentity, &'a PrivatePath>,
     /// All files below the folders. Determined only if a served file has several names.
-    inner_ids: OnceLock<HashMap<FileId, &'a PrivatePath>>,
+    inner_ids: OnceLock<HashMap<FileIdentity, &'a PrivatePath>>,
 }
 
 impl<'a> PrivateFiles<'a> {
@@ -43,16 +43,21 @@ impl<'a> PrivateFiles<'a> {
         let resolved = private.iter().map(|own| (resolve_path(&own.path), own));
         let paths: Vec<_> =
             resolved.filter(|(path, _)| !roots.iter().any(|root| root.starts_with(path))).collect();
-        let mut ids = HashMap::default();
+        let mut ids: HashMap<FileIdentity, &PrivatePath> = HashMap::default();
         for (path, own) in &paths {
-            ids.extend(std::fs::metadata(path).ok().map(|file| (file_id(&file), *own)));
+            if let Ok(file) = std::fs::metadata(path) {
+                ids.entry(file_id(&file)).or_insert(own);
+            }
             let (folder, name) = match path.parent().zip(path.file_name()) {
                 Some((folder, name)) if own.has_companions => (folder, name.as_encoded_bytes()),
                 _ => (path.as_path(), &b""[..]),
             };
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                if entry.file_name().as_encoded_bytes().starts_with(name) {
-                    ids.extend(entry.metadata().ok().map(|file| (file_id(&file), *own)));
+                let is_own = entry.file_name().as_encoded_bytes().starts_with(name);
+                if let Ok(file) = entry.metadata()
+                    && is_own
+                {
+                    ids.entry(file_id(&file)).or_insert(own);
                 }
             }
         }
@@ -73,7 +78,7 @@ impl<'a> PrivateFiles<'a> {
         by_path.or_else(by_id).or_else(by_link).map(|own| own.reason.as_str())
     }
 
-    fn inner_ids(&self) -> &HashMap<FileId, &'a PrivatePath> {
+    fn inner_ids(&self) -> &HashMap<FileIdentity, &'a PrivatePath> {
         self.inner_ids.get_or_init(|| {
             let mut ids = HashMap::default();
             let mut folders: Vec<(PathBuf, &PrivatePath)> =
@@ -103,7 +108,7 @@ const MAX_LINKS: usize = 40;
 
 /// Makes a path absolute and, as far as it exists, canonical. Of a broken symbolic link, returns the target,
 /// which a program that writes to the link creates.
-pub(in crate::pages) fn resolve_path(path: &Path) -> PathBuf {
+pub fn resolve_path(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_LINKS {
         match (path.canonicalize(), path.read_link(), path.parent()) {
@@ -124,8 +129,8 @@ pub(in crate::pages) fn resolve_path(path: &Path) -> PathBuf {
     resolved
 }
 
-/// The folder in `folders` that contains the file or folder `path`, or is the same. Neither needs to exist. If
-/// `path` is a symbolic link, both the place of the link and its target count.
+/// The folder in `folders` that contains the file or folder `path`, or is the same. Neither needs to exist.
+/// If `path` is a symbolic link, both the place of the link and its target count.
 pub fn find_containing_folder<'a>(path: &Path, folders: &'a [PathBuf]) -> Option<&'a Path> {
     let link = path.parent().zip(path.file_name());
     let link = link.map(|(folder, name)| {
