@@ -204,13 +204,12 @@ pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String
             plural(more, "is", "are")
         ));
     }
-    match &hidden[..] {
-        [] => {}
-        [only] => lines.push(only.to_string()),
-        [first, rest @ ..] => {
-            let rest = counted(rest.len(), "other hidden file");
-            lines.push(format!("{first}; this also applies to {rest}"));
-        }
+    if let Some(first) = hidden.first() {
+        let (count, are) = (hidden.len(), plural(hidden.len(), "file or folder is", "files or folders are"));
+        let example = &first.name;
+        lines.push(format!(
+            "{count} hidden {are} not published, such as {example}; `publish` in [site] lists exceptions"
+        ));
     }
     lines.extend(publication.notes.iter().cloned());
     lines

@@ -45,7 +45,7 @@ impl fmt::Display for Exclusion {
             reason if reason.is_final() => Ok(()),
             ExclusionReason::Mode(_) => write!(
                 f,
-                "; the mode of the other files, or `publish = [\"{}{entry}\"]` in [site], publishes it",
+                "; the mode of the pages, or `publish = [\"{}{entry}\"]` in [site], publishes it",
                 self.name
             ),
             _ => write!(f, "; `publish = [\"{}{entry}\"]` in [site] publishes it", self.name),
@@ -59,7 +59,7 @@ pub enum ExclusionReason {
     Private(String),
     /// The name begins with a dot.
     Hidden,
-    /// Fewer users may read the file than the site's pages; with the permission bits of the file or folder.
+    /// Fewer users may read the file than the pages; with the mode of the file, or of a folder above it.
     Mode(u32),
     /// A copy that an editor, a patch or a package manager left behind.
     Leftover,
@@ -92,7 +92,7 @@ impl fmt::Display for ExclusionReason {
             Self::Private(how) => f.write_str(how),
             Self::Hidden => f.write_str("its name begins with a dot"),
             Self::Mode(mode) => {
-                write!(f, "fewer users may read it than the pages (mode {:04o})", mode & 0o7777)
+                write!(f, "fewer users may read it (mode {:04o}) than the pages", mode & 0o7777)
             }
             Self::Leftover => {
                 f.write_str("its name is that of a backup, a temporary file or a file of the system")
@@ -188,11 +188,11 @@ pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
     }
 }
 
-/// The permission bits that show that a file is meant for visitors.
+/// The users for whom the pages are: those who may read the home page, or at least half of all pages.
 ///
-/// Modes tell private files from public ones only if the pages can be read by more users than the private
-/// files: with the umask 027 by the group, with the umask 077 only by
-/// their owner.
+/// A mode shows that a file is private if fewer users may read it. With the umask 022, all users may read the
+/// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
+/// the umask 077, modes show nothing. Few pages with other modes change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
     Others,
@@ -201,15 +201,14 @@ pub(super) enum Audience {
 }
 
 impl Audience {
-    /// The largest audience of any page. `pages` has the read bits of each.
-    pub fn of_pages(pages: impl IntoIterator<Item = u32>) -> Self {
-        let mut pages = pages.into_iter().peekable();
-        let is_empty = pages.peek().is_none();
-        match pages.fold(0, |all, mode| all | mode) {
-            all if is_empty || all & 0o004 != 0 => Self::Others,
-            all if all & 0o040 != 0 => Self::Group,
-            _ => Self::Owner,
-        }
+    /// `pages` has the read bits of each page, and whether it is the home page.
+    pub fn of_pages(pages: impl IntoIterator<Item = (u32, bool)>) -> Self {
+        let pages: Vec<(u32, bool)> = pages.into_iter().collect();
+        let has = |audience: Self| {
+            let for_audience = pages.iter().filter(|(readers, _)| audience.includes(*readers));
+            for_audience.clone().any(|(_, is_home)| *is_home) || 2 * for_audience.count() >= pages.len()
+        };
+        [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
     }
 
     /// Whether a file with these read bits is for this audience.
@@ -221,17 +220,16 @@ impl Audience {
         }
     }
 
-    /// A note if not all users may read the pages of `place`, so that modes protect fewer files.
+    /// A note if not all users may read the pages in the folder `place`, so that modes protect fewer files.
     fn describe(self, place: &str) -> Option<String> {
         match self {
             Self::Others => None,
             Self::Group => Some(format!(
-                "other users may not read any page in {place}, so files that its group may read are published"
+                "other users may not read the pages in {place}, so files that the group may read are published too"
             )),
             Self::Owner => Some(format!(
-                "only their owner may read the pages in {place}, so the modes of files do not show which of them \
-                 are private: all are published, unless there is another reason; `chmod -R g+rX {place}` gives \
-                 the public files a mode of their own"
+                "only the owner may read the pages in {place}, so modes do not show which files are private: all files \
+                 are published that no other rule excludes; after `chmod -R g+rX {place}`, private files can have the mode 0600"
             )),
         }
     }

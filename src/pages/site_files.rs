@@ -188,8 +188,8 @@ impl SiteFiles {
         let sources = found
             .iter()
             .flat_map(|(part, files)| files.iter().filter(|file| purposes(part)(file) == Purpose::Source));
-        let audience = Audience::of_pages(sources.map(|file| file.readers));
-        publication.note_audience(audience, "pages/");
+        let audience = Audience::of_pages(sources.map(|file| (file.readers, file.place == "pages/index.md")));
+        publication.note_audience(audience, &folder.display().to_string());
         for (part, mut found) in found {
             found.retain(|file| {
                 // Templates are not published, but what they render is.
@@ -256,7 +256,7 @@ pub(super) fn read_build(
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
     let pages = found.iter().filter(|file| media_type(&file.name).starts_with("text/html"));
-    let audience = Audience::of_pages(pages.map(|file| file.readers));
+    let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
     let read = in_parallel(&found, |file| read_file(file, Purpose::Verbatim, before.0.get(&file.name)));

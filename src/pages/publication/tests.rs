@@ -67,25 +67,33 @@ fn names_decide_what_is_published() {
 
 #[test]
 fn modes_decide_if_they_differ_from_those_of_the_pages() {
-    // The umask is 022, 027 and 077.
-    for (pages, audience, published, private) in [
-        (
-            &[0o644, 0o640, 0o600][..],
-            Audience::Others,
-            &[0o644, 0o604, 0o444][..],
-            &[0o640, 0o600, 0o660, 0][..],
-        ),
-        (&[0o640, 0o600], Audience::Group, &[0o640, 0o644, 0o604, 0o440], &[0o600, 0o400]),
-        (&[0o600, 0o400], Audience::Owner, &[0o600, 0o644], &[]),
-        (&[], Audience::Others, &[0o644], &[0o640]),
+    for (audience, published, private) in [
+        (Audience::Others, &[0o644, 0o604, 0o444][..], &[0o640, 0o600, 0o660, 0][..]),
+        (Audience::Group, &[0o640, 0o644, 0o604, 0o440], &[0o600, 0o400]),
+        (Audience::Owner, &[0o600, 0o644], &[]),
     ] {
-        assert_eq!(Audience::of_pages(pages.iter().copied()), audience, "{pages:?}");
         for mode in published {
             assert!(audience.includes(*mode), "{audience:?} {mode:o}");
         }
         for mode in private {
             assert!(!audience.includes(*mode), "{audience:?} {mode:o}");
         }
+    }
+    // The first page is the home page.
+    for (pages, expected) in [
+        (&[][..], Audience::Others),
+        (&[0o644], Audience::Others),
+        (&[0o644, 0o600, 0o600, 0o640], Audience::Others),
+        (&[0o600, 0o644, 0o644], Audience::Others),
+        (&[0o600, 0o644], Audience::Others),
+        (&[0o640, 0o644, 0o640], Audience::Group),
+        (&[0o640, 0o600, 0o600], Audience::Group),
+        (&[0o600, 0o640], Audience::Group),
+        (&[0o600, 0o644, 0o600], Audience::Owner),
+        (&[0o600, 0o400], Audience::Owner),
+    ] {
+        let found = Audience::of_pages(pages.iter().enumerate().map(|(index, mode)| (*mode, index == 0)));
+        assert_eq!(found, expected, "{pages:?}");
     }
     for (folders, expected) in [
         (&[0o755, 0o711][..], 0o444),
@@ -131,8 +139,8 @@ fn an_exclusion_says_why_and_how_to_publish_the_file() {
     check(
         "a.txt",
         ExclusionReason::Mode(0o100_640),
-        "a.txt is not published: fewer users may read it than the pages (mode 0640); the mode of the other \
-         files, or `publish = [\"a.txt\"]` in [site], publishes it",
+        "a.txt is not published: fewer users may read it (mode 0640) than the pages; the mode of the pages, \
+         or `publish = [\"a.txt\"]` in [site], publishes it",
     );
 }
 
