@@ -385,6 +385,9 @@ mod tests {
         ] {
             write(name, mode);
         }
+        for (name, mode) in [("static", 0o755), ("static/open", 0o755), ("static/closed/in", 0o755)] {
+            close(name, mode);
+        }
         close("static/closed", 0o750);
         close("static/hidden", 0o700);
         symlink("closed/in/all", root.join("static/link")).expect("a link");

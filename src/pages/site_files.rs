@@ -139,11 +139,11 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// The purpose of the file `name` in the folder `part`, which is one of [`SITE_FOLDERS`].
-    fn of_file(part: &str, name: &str) -> Self {
+    /// The purpose of a file in the folder `part`, which is one of [`SITE_FOLDERS`].
+    fn of_file(part: &str, FoundFile { name, is_listed, .. }: &FoundFile) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
-            "pages" | "posts" if !is_media_file(name) => Self::None,
+            "pages" | "posts" if !is_listed && !is_media_file(name) => Self::None,
             "pages" | "posts" | "assets" => Self::Asset,
             "static" => Self::Verbatim,
             _ if is_theme_asset(name) => Self::ThemeAsset,
@@ -184,19 +184,19 @@ impl SiteFiles {
         let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
         let found: Vec<(&str, Vec<FoundFile>)> =
             SITE_FOLDERS.iter().map(|part| (*part, served.list(part, publication, faults))).collect();
-        let purposes = |part| move |file: &FoundFile| Purpose::of_file(part, &file.name);
-        let sources = found
-            .iter()
-            .flat_map(|(part, files)| files.iter().filter(|file| purposes(part)(file) == Purpose::Source));
+        let sources = found.iter().flat_map(|(part, files)| {
+            files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
+        });
         let audience = Audience::of_pages(sources.map(|file| (file.readers, file.place == "pages/index.md")));
         publication.note_audience(audience, &folder.display().to_string());
         for (part, mut found) in found {
             found.retain(|file| {
                 // Templates are not published, but what they render is.
-                purposes(part)(file) == Purpose::Template || served.is_for(audience, file, publication)
+                Purpose::of_file(part, file) == Purpose::Template
+                    || served.is_for(audience, file, publication)
             });
             let read = in_parallel(&found, |file| {
-                let purpose = Purpose::of_file(part, &file.name);
+                let purpose = Purpose::of_file(part, file);
                 (purpose, read_file(file, purpose, before.0.get(&file.place)))
             });
             known.0.reserve(found.len());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Mode;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -29,7 +30,7 @@ const OPERATOR: &str = "[operator]\nname = \"Acme\"\nemail = \"hello@example.com
 impl Desk {
     /// A site with Markdown pages.
     fn native() -> Self {
-        let place = tempfile::tempdir().expect("a folder");
+        let place = place();
         let site = place.path().join("site");
         let desk = Self { served: site.join("static"), site, place };
         write(&desk.site.join("pages/index.md"), MARKDOWN);
@@ -40,7 +41,7 @@ impl Desk {
 
     /// A build with the configuration in its root.
     fn build() -> Self {
-        let place = tempfile::tempdir().expect("a folder");
+        let place = place();
         let site = place.path().join("dist");
         let desk = Self { served: site.clone(), site, place };
         write(&desk.served.join("index.html"), HTML);
@@ -50,7 +51,7 @@ impl Desk {
 
     /// A build with the configuration in a folder inside it.
     fn inside_build() -> Self {
-        let place = tempfile::tempdir().expect("a folder");
+        let place = place();
         let served = place.path().join("dist");
         let desk = Self { site: served.join("desk"), served, place };
         write(&desk.served.join("index.html"), HTML);
@@ -106,10 +107,15 @@ impl Desk {
     }
 }
 
+/// A temporary folder. Sets the umask, on which the modes of new files and folders depend.
+fn place() -> tempfile::TempDir {
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    tempfile::tempdir().expect("a folder")
+}
+
 fn write(file: &Path, content: impl AsRef<[u8]>) {
     fs::create_dir_all(file.parent().expect("a folder")).expect("the folder exists");
     fs::write(file, content).expect("it is written");
-    // The tests must not depend on the umask.
     fs::set_permissions(file, Permissions::from_mode(0o644)).expect("ours");
 }
 
