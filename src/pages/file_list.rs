@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::publication::{
-    Audience, ContentMark, ExclusionReason, PrivateFiles, Publication, Siblings, exclusion_by_name,
+    Audience, ContentMark, ExclusionReason, PrivateFiles, Publication, Siblings, exclusion_by_name, is_inbox,
     restrict_readers,
 };
 use crate::fault::Fault;
@@ -218,7 +218,11 @@ impl FolderListing<'_, '_, '_> {
         }
         let by_name = exclusion_by_name(name, is_folder, siblings);
         if let Some(reason) = by_name.clone().filter(|_| !is_listed) {
-            self.exclude(place, reason);
+            // `site.publish` cannot list an inbox.
+            let is_final = reason == ExclusionReason::Database
+                && metadata.is_ok_and(|file| file.is_file())
+                && is_inbox(&at);
+            self.exclude(place, if is_final { ExclusionReason::Content(ContentMark::Inbox) } else { reason });
             return Ok(());
         }
         if folder.is_excluded && !is_listed {

@@ -11,7 +11,7 @@ mod private;
 use std::fmt;
 use std::path::PathBuf;
 
-pub(super) use self::content::{ContentMark, examine};
+pub(super) use self::content::{ContentMark, examine, is_inbox};
 use self::pattern::PathPattern;
 pub(super) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};

@@ -220,6 +220,8 @@ fn no_private_file_is_served_at_start_or_after_a_reload() {
             desk.plant(name, content);
         }
         let private = PRIVATE.map(|(name, _)| name);
+        let header = [&b"SQLite format 3\0"[..], &[0; 52], b"FDSK"].concat();
+        desk.plant("copy.sqlite", header);
         reload(&server);
         assert_not_published(&server, &private);
         assert_published(&server, &public);
@@ -240,6 +242,7 @@ fn no_private_file_is_served_at_start_or_after_a_reload() {
             ("sub/FRONTDESK.TOML", "its name is that of a configuration"),
             ("key.txt", "it contains a private key"),
             ("data.bin", "it is a SQLite database"),
+            ("copy.sqlite", "it is an inbox or a backup of one"),
             ("leads.csv", "it is an export of submissions"),
             ("node_modules/", "it holds the packages"),
         ] {

@@ -5,6 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use memchr::memmem;
 
@@ -95,6 +98,13 @@ pub(in crate::pages) fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark>
         () if name.ends_with(".key") && !text.starts_with(b"PK") => Some(ContentMark::PrivateKey),
         () => None,
     }
+}
+
+/// Whether a regular file is the database of an inbox. `false` if it cannot be read.
+pub(in crate::pages) fn is_inbox(file: &Path) -> bool {
+    let mut start = [0; 72];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && examine("", &start) == Some(ContentMark::Inbox)
 }
 
 /// Removes a byte order mark. Removes the other half of the ASCII characters of UTF-16, which some programs
