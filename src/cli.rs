@@ -49,8 +49,9 @@ struct Arguments {
 enum Command {
     /// Write a small, complete site to start from
     Init {
-        /// Folder to write to; created if missing
-        dir: PathBuf,
+        /// Folder to write to; created if missing. With `--prebuilt`, the default is `desk` beside the build
+        #[arg(required_unless_present = "prebuilt")]
+        dir: Option<PathBuf>,
         /// Folder with the output of a site generator: write only a configuration that publishes it
         #[arg(long, value_name = "BUILD")]
         prebuilt: Option<PathBuf>,
@@ -203,7 +204,7 @@ pub fn main() -> ExitCode {
 
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Init { dir, prebuilt } => init::run(&dir, prebuilt.as_deref()),
+        Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
         Command::Serve { site, overrides, watch, drafts, pages_only } => {
             serve::run(site.path(), &overrides.flags(), ServeOptions { watch, drafts, pages_only })
         }
@@ -219,7 +220,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             inbox::show_page_views(&options, &location.load_configuration(folder)?)
         }
         Command::Backup { file, folder, force, location } => {
-            backup::back_up(&location.load_configuration(folder.site)?.store.url, &file, force)
+            backup::back_up(&location.load_configuration(folder.site)?, &file, force)
         }
         Command::Restore { file, folder, force, location } => {
             backup::restore(&file, &location.load_configuration(folder.site)?.store.url, force)

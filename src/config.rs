@@ -32,7 +32,7 @@ use tracing::Level;
 pub use self::limits::LimitValues;
 pub use self::reader::{FILE_NAME, Flag, Setting};
 
-use self::reader::{Reader, ValueOrigin, fault_of, key};
+use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, key};
 use self::secret_file::SecretFile;
 use self::value::Raw;
 use crate::deliver::maintenance::MaintenanceOptions;
@@ -40,7 +40,7 @@ use crate::deliver::{ChannelOptions, TransportOptions};
 use crate::fault::Fault;
 use crate::forms::{FORMS, WAITLIST};
 use crate::intake::IntakeOptions;
-use crate::pages::{self, FooterGroup, FooterLink, Operator};
+use crate::pages::{self, FooterGroup, FooterLink, Operator, PrivatePath, PublicationOptions};
 use crate::screening;
 use crate::store::disk::Space;
 use crate::store::{DatabaseUrl, StoreOptions};
@@ -86,6 +86,8 @@ pub struct Config {
     /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
     pub agents: agent::AgentOptions,
     pub log: LogOptions,
+    /// The folders whose files are published. They need not exist.
+    pub served_folders: Vec<PathBuf>,
     /// The effective settings in the order of the documentation.
     pub settings: Vec<Setting>,
     secret_files: Vec<SecretFile>,
@@ -119,7 +121,7 @@ impl Config {
     ) -> (Self, Vec<Fault>) {
         let text = std::fs::read_to_string(folder.join(FILE_NAME));
         let running = running.map_or(&[][..], |config| &config.settings);
-        let reader = Reader::new(text.as_deref().unwrap_or_default(), environment, flags, running);
+        let reader = Reader::new(text.as_deref().unwrap_or_default(), folder, environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
         if let Err(error) = &text {
             let (message, hint) = match error.kind() {
@@ -146,7 +148,7 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &[Flag],
     ) -> (Self, Vec<Fault>) {
-        Self::read(Reader::new(text, environment, flags, &[]), folder)
+        Self::read(Reader::new(text, folder, environment, flags, &[]), folder)
     }
 
     /// The `frontdesk.toml` of a new site, with the documentation of every key.
@@ -173,13 +175,11 @@ impl Config {
         pages.allowed = security::read(r);
         let (listen, ops_listen, mut web) = server::read(r, folder);
         web.content_security_policy = web::content_security_policy(&pages.allowed);
-        let data_dir = r.get(
+        let data_dir = r.folder(
             key("store.data_dir").needs_restart(),
             &default_data_dir(folder),
             "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
-            value::parse_folder,
         );
-        let data_dir = folder.join(data_dir);
         let url = r.get(
             key("store.url").needs_restart(),
             "sqlite:inbox.sqlite",
@@ -191,11 +191,11 @@ impl Config {
         let url = resolve_database_path(&data_dir, url);
         // Neither an inbox nor a Maildir may be inside a folder whose files are served.
         let build = pages.build.iter().map(|build| build.folder.clone());
-        let published = pages::SITE_FOLDERS.iter().map(|part| folder.join(part)).chain(build);
-        let published: Vec<PathBuf> = published.map(|part| resolve_path(&part)).collect();
-        let is_published = |path: &Path| published.iter().any(|part| resolve_path(path).starts_with(part));
+        let served_folders: Vec<PathBuf> =
+            pages::SITE_FOLDERS.iter().map(|part| folder.join(part)).chain(build).collect();
+        let is_served = |path: &Path| pages::find_containing_folder(path, &served_folders).is_some();
         r.refuse_if(
-            is_published(url.file().unwrap_or(&data_dir)),
+            is_served(&data_dir) || url.file().is_some_and(is_served),
             "store.data_dir",
             "must not be inside a folder that is published",
         );
@@ -234,7 +234,7 @@ impl Config {
                 value::one_of(&[("kept", false), ("delivered", true)]),
             );
             web.confirmed_forms.extend(is_confirmed.then_some(form.name));
-            visitor_keys.read_form(r, folder, form.name);
+            visitor_keys.read_form(r, form.name);
         }
         maintenance.digest_at = r.get(
             "digest.at",
@@ -243,9 +243,9 @@ impl Config {
              channel fails, or disk space is low; \"off\" disables it.",
             value::optional_time,
         );
-        let limits = limits::read_limits(r, folder);
-        let agents = read_agent_options(r, folder);
-        let screening = read_screening(r, folder);
+        let limits = limits::read_limits(r);
+        let agents = read_agent_options(r);
+        let screening = read_screening(r);
         let log = read_log_options(r, &mut web);
         let signals = read_content_signals(r);
         pages.words = words::read(r);
@@ -269,12 +269,12 @@ impl Config {
             "`operator.email` is not set",
             "forms show this address if they cannot be sent, and security.txt needs a contact",
         );
-        let defaults = channel::ChannelDefaults { folder, email: &pages.operator.email, title: &pages.title };
+        let defaults = channel::ChannelDefaults { email: &pages.operator.email, title: &pages.title };
         let channels = channel::read(r, &defaults);
         for channel in &channels {
             if let TransportOptions::Maildir(maildir) = &channel.kind {
                 r.refuse_if(
-                    is_published(&maildir.path),
+                    is_served(&maildir.path),
                     &format!("channel.{}.path", channel.name),
                     "must not be inside a folder that is published",
                 );
@@ -331,7 +331,8 @@ impl Config {
             html_posts: web.forms.html_posts,
             duplicate_window: intake.duplicate_window,
         };
-        let (settings, secret_files, faults) = reader.finish(folder);
+        let ReadResult { settings, secret_files, named_files, faults } = reader.finish();
+        pages.publication.private = private_files(folder, &data_dir, store.url.file(), named_files);
         let config = Self {
             data_dir,
             base_url: Some(base_url).filter(|url| !url.is_empty()),
@@ -350,6 +351,7 @@ impl Config {
             limits,
             agents,
             log,
+            served_folders,
             settings,
             secret_files,
         };
@@ -436,7 +438,7 @@ impl Config {
         // These keys affect only requests. A message may contain the value of any other key.
         let of_requests = |key: &str| {
             let table = key.split('.').next().unwrap_or_default();
-            ["site.footer", "site.search", "site.posts_per_page", "site.extra"].contains(&key)
+            ["site.footer", "site.publish", "site.search", "site.posts_per_page", "site.extra"].contains(&key)
                 || ["forms.html_posts", "forms.allowed_origins"].contains(&key)
                 || [
                     "server",
@@ -588,6 +590,16 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         "must contain `site.language`, the language of pages outside the other languages' folders",
     );
     let mut build = read_build_options(r, folder);
+    let publish = r.get(
+        key("site.publish").with_example("[\"static/sample.sqlite\", \".nojekyll\"]"),
+        "[]",
+        "Files to publish although their names, modes or contents suggest that they are private, such as backups, \
+         databases and hidden files: paths relative to the build or to this folder, in which `*` stands for any \
+         characters of a name and `**` for any folders. `frontdesk check` lists what is not published \
+         (docs/pages/security.md#what-is-published).",
+        parse_publish,
+    );
+    let publish = (!publish.is_empty()).then(|| r.place("site.publish", publish));
     let search = r.get(
         "site.search",
         "auto",
@@ -645,6 +657,7 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
         allowed: pages::AllowedHosts::default(),
         reserved: resources::reserved_paths(),
         build,
+        publication: PublicationOptions { private: Vec::new(), publish },
         redirects,
         search,
         posts_per_page,
@@ -657,12 +670,10 @@ fn read_site(r: &mut Reader<'_>, folder: &Path) -> (pages::PagesOptions, String)
 
 /// Reads the options of `site.prebuilt`, or of a site folder that is itself a build; `None` for other sites.
 fn read_build_options(r: &mut Reader<'_>, folder: &Path) -> Option<pages::BuildOptions> {
-    let prebuilt = r.get(
+    let prebuilt = r.served_folder(
         key("site.prebuilt").with_example("\"dist\""),
-        "",
         "The folder with the output of a site generator, relative to this folder. Its pages are served \
          unchanged, and as Markdown to agents (docs/pages/any-site.md).",
-        value::file_in(folder),
     );
     let mount = r.get(
         key("site.prebuilt_path").with_example("\"/docs/\""),
@@ -708,6 +719,30 @@ fn default_data_dir(folder: &Path) -> String {
         Some(folder.with_file_name(format!("{name}-data")).to_str()?.to_owned())
     };
     Some(folder).filter(|folder| pages::is_build(folder)).and_then(|_| beside()).unwrap_or("data".to_owned())
+}
+
+/// The operator's files and folders: the configuration, the inbox at `database`, the data folder, and those
+/// that keys name.
+fn private_files(
+    folder: &Path,
+    data_dir: &Path,
+    database: Option<&Path>,
+    named: Vec<PrivatePath>,
+) -> Vec<PrivatePath> {
+    let private = |path: PathBuf, reason: &str, has_companions| PrivatePath {
+        path,
+        reason: reason.to_owned(),
+        has_companions,
+    };
+    let own = [
+        private(folder.join(FILE_NAME), "it is the configuration of this site", false),
+        // The site's folder may be inside its build, and the site inside its data folder, so the files in the
+        // data folder are listed too.
+        private(folder.to_owned(), "it is the folder of this site", false),
+        private(data_dir.join("acme"), "it has keys of certificates", false),
+    ];
+    let database = database.map(|file| private(file.to_owned(), "it belongs to the inbox", true));
+    own.into_iter().chain(database).chain(named).collect()
 }
 
 /// Reads the keys of `[store]` that control disk space, retention and encryption.
@@ -757,7 +792,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     }
 }
 
-fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions {
+fn read_agent_options(r: &mut Reader<'_>) -> agent::AgentOptions {
     let agents = agent::AgentOptions {
         directories: r.get(
             "agents.directories",
@@ -773,7 +808,7 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
             "Whether a directory may be in a private network, and a PEM file with your own certificate authority.",
             value::parse_bool,
         ),
-        extra_roots: channel::read_pem(r, "agents.ca_file", "", folder).map(|(_, roots)| roots),
+        extra_roots: channel::read_pem(r, "agents.ca_file", "").map(|(_, roots)| roots),
         origin: agent::SiteOrigin::from_url(""),
         key_timeout: agent::KEY_TIMEOUT,
     };
@@ -784,7 +819,7 @@ fn read_agent_options(r: &mut Reader<'_>, folder: &Path) -> agent::AgentOptions 
 }
 
 /// Reads `[screening]`, including the points for each signal that has default points.
-fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOptions {
+fn read_screening(r: &mut Reader<'_>) -> screening::ScreeningOptions {
     let mut options = screening::ScreeningOptions {
         enabled: r.get(
             "screening.enabled",
@@ -807,9 +842,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
             "Files with one domain per line, relative to this folder: providers of disposable addresses in \
              addition to the built-in list (`-example.com` removes a domain from it), and domains to block: a \
              submission with an address at one, or a link to one, is always held.",
-            folder,
         ),
-        blocked: read_domains(r, "screening.blocked_domains", "", folder),
+        blocked: read_domains(r, "screening.blocked_domains", ""),
     };
     let mut documentation = "The most points that each signal adds; 0 switches it off.";
     for signal in Signal::ALL {
@@ -825,13 +859,8 @@ fn read_screening(r: &mut Reader<'_>, folder: &Path) -> screening::ScreeningOpti
 
 /// Reads the domains from the file that the key `name` specifies. Returns no domains if the key is not set,
 /// or, after recording an error, if the file is unusable.
-fn read_domains(
-    r: &mut Reader<'_>,
-    name: &'static str,
-    documentation: &'static str,
-    folder: &Path,
-) -> screening::Domains {
-    let path = r.get(name, "", documentation, value::file_in(folder));
+fn read_domains(r: &mut Reader<'_>, name: &'static str, documentation: &'static str) -> screening::Domains {
+    let path = r.file(name, documentation);
     let Some(path) = path else { return screening::Domains::default() };
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
     let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
@@ -891,21 +920,14 @@ fn read_content_signals(r: &mut Reader<'_>) -> resources::ContentSignals {
     }
 }
 
-/// Makes a path absolute, without `..` and, as far as it exists, without symbolic links.
-fn resolve_path(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
-        match part {
-            std::path::Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    let known = plain
-        .ancestors()
-        .find_map(|ancestor| Some((ancestor.canonicalize().ok()?, plain.strip_prefix(ancestor).ok()?)));
-    known.map_or_else(|| plain.clone(), |(known, rest)| known.join(rest))
+/// Parses paths of files, with wildcards.
+fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
+    let expected =
+        "a list of paths relative to the build or to this folder, such as [\"static/sample.sqlite\"]";
+    value::parse_items(raw, expected, |item| {
+        let is_path = |part: &str| part != ".." && !part.contains('\0');
+        (!item.is_empty() && item.split('/').all(is_path)).then(|| item.to_owned())
+    })
 }
 
 /// Parses groups, each with a title and links. A link is a path, or a table with `title` and `href`.
@@ -1320,6 +1342,103 @@ mod tests {
             &["frontdesk.toml: `store.data_dir` must not be inside a folder that is published"],
         );
         refuse("[[site.footer]]\ntitle = \"x\"\n", &[], &["frontdesk.toml:1: `site.footer` must be groups"]);
+    }
+
+    /// The operator's files, as `path: reason`, without the part of the path that is the site's folder.
+    fn private_files_of(text: &str, environment: &[(&str, &str)], running: Option<&Config>) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(FILE_NAME), text).expect("it is written");
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let (config, _) = Config::load(folder.path(), environment, &[], running);
+        let shown = |own: &PrivatePath| {
+            let path = own.path.strip_prefix(folder.path()).unwrap_or(&own.path).display().to_string();
+            format!("{path}: {}", own.reason)
+        };
+        config.pages.publication.private.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn every_file_that_the_configuration_names_is_private() {
+        let check = |text: &str, environment: &[(&str, &str)], expected: &[&str]| {
+            let private = private_files_of(text, environment, None);
+            for expected in expected {
+                assert!(private.iter().any(|found| found == expected), "{expected} is not in {private:#?}");
+            }
+        };
+        let own = ["frontdesk.toml: it is the configuration of this site", ": it is the folder of this site"];
+        check("", &[], &own);
+        check("", &[], &["data: `store.data_dir` names it", "data/inbox.sqlite: it belongs to the inbox"]);
+        check("[store]\nurl = \"sqlite:/srv/inbox\"", &[], &["/srv/inbox: it belongs to the inbox"]);
+        check(
+            "[tls]\ncertificate = \"a.pem\"\nkey = \"/etc/b.pem\"\nacme_ca_file = \"c.pem\"\n\
+             [agents]\nca_file = \"d.pem\"\n[limits]\nshared_ca_file = \"e.pem\"\n\
+             [screening]\ndisposable_domains = \"f.txt\"\nblocked_domains = \"g.txt\"\n\
+             [forms.contact]\nacknowledge = \"h.md\"\n[forms.waitlist]\nconfirm = \"i.md\"\n\
+             [[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = \"j\"\n\
+             [[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nca_file = \"k.pem\"\n",
+            &[],
+            &[
+                "a.pem: `tls.certificate` names it",
+                "/etc/b.pem: `tls.key` names it",
+                "c.pem: `tls.acme_ca_file` names it",
+                "d.pem: `agents.ca_file` names it",
+                "e.pem: `limits.shared_ca_file` names it",
+                "f.txt: `screening.disposable_domains` names it",
+                "g.txt: `screening.blocked_domains` names it",
+                "h.md: `forms.contact.acknowledge` names it",
+                "i.md: `forms.waitlist.confirm` names it",
+                "j: `channel.box.path` names it",
+                "k.pem: `channel.mail.ca_file` names it",
+            ],
+        );
+        // Values that another one overrides count too.
+        check(
+            "[tls]\nkey = \"a.pem\"\n",
+            &[("FRONTDESK_TLS__KEY", "b.pem"), ("FRONTDESK_OPERATOR__EMAIL_FILE", "/run/email")],
+            &[
+                "a.pem: `tls.key` names it",
+                "b.pem: `tls.key` names it",
+                "/run/email: `FRONTDESK_OPERATOR__EMAIL_FILE` names it",
+            ],
+        );
+        // The build is published.
+        let private = private_files_of("[site]\nprebuilt = \"dist\"\n", &[], None);
+        assert!(!private.iter().any(|found| found.contains("dist")), "{private:#?}");
+    }
+
+    #[test]
+    fn a_file_is_private_before_the_restart_that_uses_it() {
+        let running =
+            accept("", &[("FRONTDESK_TLS__KEY", "a.pem"), ("FRONTDESK_TLS__CERTIFICATE", "c.pem")], &[]);
+        let private = private_files_of("[tls]\nkey = \"b.pem\"\n", &[], Some(&running));
+        for expected in ["a.pem: `tls.key` names it", "b.pem: `tls.key` names it"] {
+            assert!(private.iter().any(|found| found == expected), "{expected} is not in {private:#?}");
+        }
+    }
+
+    /// Sets each key to a path, one after the other. If the options then contain a path in the site's folder,
+    /// the key names a file, which must be known.
+    #[test]
+    fn no_key_with_a_path_is_forgotten() {
+        let channels = "[[channel]]\nname = \"box\"\nkind = \"maildir\"\npath = \"x\"\n\
+            [[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"a.example\"\nfrom = \"a@example.com\"\n";
+        let keys = load(channels, &[], &[]).0.settings;
+        assert!(keys.len() > 100);
+        let mut found = 0;
+        for Setting { key, .. } in keys {
+            let variable = format!("FRONTDESK_{}", key.name.replace('.', "__").to_ascii_uppercase());
+            let (config, _) = load(channels, &[(&variable, "named-by-key")], &[]);
+            let path = Path::new("/site/named-by-key");
+            let is_served = config.served_folders.iter().any(|folder| folder == path);
+            let is_private = config.pages.publication.private.iter().any(|own| own.path == path);
+            let pages =
+                pages::PagesOptions { publication: PublicationOptions::default(), ..config.pages.clone() };
+            let others = format!("{:?}", Config { pages, ..config });
+            let is_path = others.contains("\"/site/named-by-key");
+            assert!(!is_path || is_served || is_private, "{} names a file", key.name);
+            found += usize::from(is_path);
+        }
+        assert!(found >= 3, "{found} keys");
     }
 
     #[test]

@@ -59,6 +59,15 @@ impl Fault {
     }
 }
 
+/// A configured value and the place where it is set, which faults name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed<T> {
+    pub value: T,
+    /// The configuration file, or the environment variable that sets the value.
+    pub place: String,
+    pub line: Option<usize>,
+}
+
 /// Formats `place:line: message`, without the severity, and the hint on its own line.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ mod content;
 mod document;
 pub mod encodings;
 pub mod file;
+mod file_list;
 mod form_page;
 pub mod front_matter;
 #[cfg(fuzzing)]
@@ -39,6 +40,7 @@ mod placeholder;
 mod plain_page;
 mod png;
 mod prebuilt;
+mod publication;
 mod redirects;
 mod rule_index;
 mod rules;
@@ -57,10 +59,11 @@ mod variants;
 mod words;
 
 pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
-pub use brand::{BrandOptions, Color, Placed};
+pub use brand::{BrandOptions, Color};
 pub use confirm::{CONFIRM_PATH, ConfirmPage};
 pub use encodings::Encodings;
 pub use file::File;
+pub use file_list::SITE_FOLDERS;
 pub use form_page::{FormMessage, FormPage};
 pub use language::Language;
 pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
@@ -69,11 +72,14 @@ pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::in_parallel;
 pub use prebuilt::{decode_html, is_build};
+pub use publication::{
+    Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
+    resolve_path,
+};
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
 pub use schedule::{ScheduledPage, format_time};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
-pub use site_files::SITE_FOLDERS;
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use twin::escape_brackets;
 pub use words::{WordList, WordOverride};

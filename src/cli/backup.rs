@@ -12,11 +12,14 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 
 use super::output::{counted, with_hint};
+use super::site::refuse_served_folder;
+use crate::config::Config;
 use crate::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
-pub(super) fn back_up(place: &DatabaseUrl, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
-    let database = require_file(place)?;
+pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
+    let database = require_file(&config.store.url)?;
+    refuse_served_folder(config, to, "a backup")?;
     let began = Instant::now();
     let backup = store::backup(database, to, force).map_err(|error| {
         let hint = match &error {

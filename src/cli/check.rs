@@ -52,6 +52,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     let mut config = config.with_base_url(None);
     config.pages.shows_unpublished = drafts;
     let mut site = None;
+    let mut cache = SiteCache::default();
     if folder.join(FILE_NAME).exists() || config.pages.build.is_some() {
         if faults.iter().any(|fault| fault.severity == Severity::Error)
             && config.pages.operator.email.is_empty()
@@ -61,7 +62,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         }
         faults.append(&mut config.certificate_faults());
         faults.append(&mut config.exposed_secrets());
-        let (loaded, mut found) = site::load_site(folder, &config, &mut SiteCache::default());
+        let (loaded, mut found) = site::load_site(folder, &config, &mut cache);
         faults.append(&mut found);
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
         let encodings = Encodings::new(site::encodings_folder(&config));
@@ -69,6 +70,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         site = loaded;
     }
     let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();
+    notes.extend(site::describe_exclusions(&cache.publication));
     // Faults come first: an operator replaces texts once the site works.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);

@@ -56,7 +56,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
             "`base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
         ));
     }
-    let folder = ExportFolder::claim(&options.output, site_folder)?;
+    let folder = ExportFolder::claim(&options.output, site_folder, &config.served_folders)?;
     let (site, faults) = site::load_site(site_folder, &config, &mut SiteCache::default());
     let Some(site) = site else {
         print_faults(&faults);

@@ -28,7 +28,7 @@ use self::list::SubmissionExport;
 pub(super) use self::page_views::{StatsOptions, run as show_page_views};
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions};
-use super::site::SiteFolder;
+use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use crate::forms::FORMS;
 use crate::forms::text::visible;
@@ -232,6 +232,9 @@ impl InboxCommand {
 
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
+    if let InboxCommand::Export(SubmissionExport { output: Some(output), .. }) = command {
+        refuse_served_folder(config, output, "an export")?;
+    }
     Console::with_standard_streams(config, is_utc, |console| match command {
         InboxCommand::Open { address, print, folder: _ } => {
             console.inbox = crate::inbox::open(console.place)?.map(Rc::new);

@@ -1,14 +1,14 @@
 //! `frontdesk init`: writes a small, complete site, or the configuration of a site that a generator builds.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
 use crate::config::{Config, FILE_NAME};
-use crate::pages::is_build;
+use crate::pages::{find_containing_folder, is_build, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.
 const FILES: &[(&str, &str)] = &[
@@ -46,10 +46,27 @@ listen = "127.0.0.1:8082"
 # Submissions are stored. Channels also deliver them: docs/pages/deliveries.md.
 "#;
 
+/// The name of the folder beside a build that gets the site's configuration, unless another folder is named.
+const BESIDE_BUILD: &str = "desk";
+
 /// Writes the starter site into a new or empty folder. If `prebuilt` names a build, writes only a
-/// configuration for that build and a `.gitignore`.
-pub(super) fn run(folder: &Path, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
+/// configuration for that build and a `.gitignore`. The default folder is beside the build.
+pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
+    let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));
     let shown = folder.display();
+    if let Some(build) = prebuilt
+        && find_containing_folder(folder, &[build.to_owned()]).is_some()
+    {
+        let name = folder.file_name().map_or(Path::new(BESIDE_BUILD), Path::new);
+        let (beside, build) = (beside_build(build, name), build.display());
+        let message = format!("{shown} is inside the build {build}, whose files are published");
+        let hint = format!(
+            "name a folder beside the build: `frontdesk init {} --prebuilt {build}`",
+            beside.display()
+        );
+        return Err(with_hint(anyhow!(message), hint));
+    }
     if folder.join(FILE_NAME).exists() {
         let hint = format!("`frontdesk serve {shown}` serves it");
         return Err(with_hint(anyhow!("{shown} already holds a site"), hint));
@@ -109,13 +126,23 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
+/// The path of a folder beside the build.
+fn beside_build(build: &Path, name: &Path) -> PathBuf {
+    match (build.file_name(), build.parent()) {
+        (Some(_), Some(parent)) => parent.join(name),
+        // `.`, or a path that ends with `..`.
+        _ if build == Path::new(".") => Path::new("..").join(name),
+        _ => build.join("..").join(name),
+    }
+}
+
 /// Renders the configuration for a build. Fails if `build` is not the output of a site generator.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !is_build(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());
     }
     let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;
-    let folder = std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()))?;
+    let folder = resolve_path(folder);
     // The site and its build often move together, so a build beside or inside `folder` gets a relative path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
@@ -138,16 +165,16 @@ mod tests {
     #[test]
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
-        run(folder.path(), None).expect("it can be written");
+        run(Some(folder.path()), None).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
         let (site, mut found) =
             site::load_site(folder.path(), &config.with_base_url(None), &mut SiteCache::default());
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));
-        let error = run(folder.path(), None).expect_err("nothing is overwritten");
+        let error = run(Some(folder.path()), None).expect_err("nothing is overwritten");
         assert!(error.to_string().ends_with("already holds a site"), "{error}");
-        let error = run(&folder.path().join("pages-2"), None).expect_err("no site in a site");
+        let error = run(Some(&folder.path().join("pages-2")), None).expect_err("no site in a site");
         assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
     }
 
@@ -155,7 +182,7 @@ mod tests {
     fn unchanged_texts_of_the_starter_site_are_found() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(describe_starter_texts(folder.path()), None);
-        run(folder.path(), None).expect("it can be written");
+        run(Some(folder.path()), None).expect("it can be written");
         let replace = |name: &str, texts: &[(&str, &str)]| {
             let file = folder.path().join(name);
             let text = std::fs::read_to_string(&file).expect("it is there");
@@ -185,14 +212,48 @@ mod tests {
     }
 
     #[test]
+    fn the_site_of_a_build_is_beside_the_build() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("dist")).expect("a folder");
+        std::fs::write(at("dist/index.html"), "<!doctype html><title>Home</title>").expect("it is written");
+        std::os::unix::fs::symlink(at("dist"), at("link")).expect("a link");
+        for (site, build) in [
+            ("dist/desk", "dist"),
+            ("dist", "dist"),
+            ("dist/desk/deeper", "dist/."),
+            ("link/desk", "dist"),
+            ("dist/desk", "link"),
+            ("dist/../dist/desk", "dist"),
+        ] {
+            let error = run(Some(&at(site)), Some(&at(build))).expect_err("it would be published");
+            assert!(error.to_string().contains(" is inside the build "), "{site} {build}: {error}");
+            assert!(!at("dist/desk").exists());
+        }
+        let hint = |site: &str, build: &str| {
+            let error = run(Some(&at(site)), Some(&at(build))).expect_err("it would be published");
+            crate::cli::output::hint(&error).expect("it has a hint")
+        };
+        let (desk, help) = (at("desk"), at("help"));
+        let expected = format!("`frontdesk init {} --prebuilt {}`", help.display(), at("dist").display());
+        assert!(hint("dist/help", "dist").ends_with(&expected), "{}", hint("dist/help", "dist"));
+        run(None, Some(&at("dist"))).expect("it can be written");
+        let text = std::fs::read_to_string(desk.join(FILE_NAME)).expect("it is there");
+        assert!(text.contains("prebuilt = \"../dist\""), "{text}");
+        assert_eq!(beside_build(Path::new("."), Path::new("desk")), Path::new("../desk"));
+        assert_eq!(beside_build(Path::new("dist"), Path::new("desk")), Path::new("desk"));
+        assert_eq!(beside_build(Path::new("../a/dist/"), Path::new("desk")), Path::new("../a/desk"));
+    }
+
+    #[test]
     fn the_configuration_of_a_build_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         let (build, site) = (folder.path().join("dist"), folder.path().join("site"));
         std::fs::create_dir(&build).expect("a folder");
-        assert!(run(&site, Some(&build)).is_err(), "there is no home page");
+        assert!(run(Some(&site), Some(&build)).is_err(), "there is no home page");
         std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title><h1>Home</h1>")
             .expect("the file is written");
-        run(&site, Some(&build)).expect("it can be written");
+        run(Some(&site), Some(&build)).expect("it can be written");
         let (config, mut faults) = Config::load(&site, [], &[], None);
         let (loaded, mut found) =
             site::load_site(&site, &config.with_base_url(None), &mut SiteCache::default());

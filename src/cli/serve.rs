@@ -79,6 +79,7 @@ fn serve(
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
     let (site, warnings) = process::run_in_new_thread(load)
         .unwrap_or_else(|panic| Err(anyhow!("the site cannot be loaded: {}", panic.with_message())))?;
+    log.log_notes(&site::summarize_exclusions(&previous.publication, folder));
     log.log_faults(&config.memory_faults(site.size()));
     if options.watch && !options.drafts {
         log.log_notes(&site::describe_unpublished(&site));

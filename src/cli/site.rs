@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 
-use super::output::{count_faults, counted, print_faults, with_hint};
+use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, REPORT_DEFECT, Severity};
-use crate::pages::{LoadCache, Site, format_time};
+use crate::pages::{
+    ExclusionReason, LoadCache, PublicationResult, Site, find_containing_folder, format_time,
+};
 use crate::panics::{self, Part};
 use crate::resources::{self, ResourceCache};
 use crate::web::Address;
@@ -146,6 +148,8 @@ pub(super) fn environment() -> impl Iterator<Item = (String, String)> {
 /// The results of the last load of a site, which the next load reuses.
 #[derive(Debug, Default)]
 pub(super) struct SiteCache {
+    /// The files that the last load has not published.
+    pub(super) publication: PublicationResult,
     pages: LoadCache,
     resources: ResourceCache,
 }
@@ -170,6 +174,7 @@ pub(super) fn load_site(
             return (None, vec![Fault::error("pages/", None, message).hint(REPORT_DEFECT)]);
         }
     };
+    previous.publication = std::mem::take(&mut loaded.publication);
     let site = loaded.site.map(|mut site| {
         let options = &loaded.options;
         let added = panics::catch(Part::Content, || {
@@ -201,6 +206,55 @@ pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
         lines.push(format!("{} more after that", counted(others as u64, "page")));
     }
     lines
+}
+
+/// Maximum number of files that are listed as not published.
+const MAX_EXCLUSIONS: usize = 100;
+
+/// One line for each file that is not published, up to [`MAX_EXCLUSIONS`], and one for all hidden files.
+pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String> {
+    let (hidden, others): (Vec<_>, Vec<_>) =
+        publication.exclusions.iter().partition(|exclusion| exclusion.reason == ExclusionReason::Hidden);
+    let mut lines: Vec<String> = others.iter().take(MAX_EXCLUSIONS).map(ToString::to_string).collect();
+    let more = others.len().saturating_sub(MAX_EXCLUSIONS);
+    if more > 0 {
+        lines.push(format!(
+            "{} more that {} not published",
+            counted(more, "file"),
+            plural(more, "is", "are")
+        ));
+    }
+    if let Some(first) = hidden.first() {
+        let (count, are) = (hidden.len(), plural(hidden.len(), "file or folder is", "files or folders are"));
+        let example = &first.name;
+        lines.push(format!(
+            "{count} hidden {are} not published, such as {example}; `publish` in [site] lists exceptions"
+        ));
+    }
+    lines.extend(publication.notes.iter().cloned());
+    lines
+}
+
+/// One line with the number of files that are not published, except hidden ones, and the notes. `folder` is
+/// that of the site.
+pub(super) fn summarize_exclusions(publication: &PublicationResult, folder: &Path) -> Vec<String> {
+    let reasons = publication.exclusions.iter().map(|exclusion| &exclusion.reason);
+    let count = reasons.filter(|reason| **reason != ExclusionReason::Hidden).count();
+    let summary = (count > 0).then(|| {
+        let files = plural(count, "file or folder is", "files or folders are");
+        format!("{count} {files} not published: `frontdesk check {}` lists them", folder.display())
+    });
+    summary.into_iter().chain(publication.notes.iter().cloned()).collect()
+}
+
+/// Fails if a command would write the file or folder `target` into a folder whose files are published. `what`
+/// is what it would write, such as "a backup".
+pub(super) fn refuse_served_folder(config: &Config, target: &Path, what: &str) -> anyhow::Result<()> {
+    let Some(folder) = find_containing_folder(target, &config.served_folders) else { return Ok(()) };
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let (shown, folder) = (target.display(), folder.display());
+    let error = anyhow::anyhow!("{shown} is inside {folder}, whose files are published");
+    Err(with_hint(error, format!("name a place outside of that folder for {what}")))
 }
 
 /// The folder beside the inbox that caches the strongest compressed form of each file.

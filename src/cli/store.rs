@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
 use super::output::with_hint;
-use super::site::SiteFolder;
+use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use crate::store::{self, CopyError, StoreError};
 
@@ -46,6 +46,9 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
         StoreCommand::Move { to, folder: _ } => {
             let url = read_url(to)?;
             let to = config.database_url(&url).map_err(|expected| anyhow!("`--to` must be {expected}"))?;
+            if let Some(file) = to.file() {
+                refuse_served_folder(config, file, "an inbox")?;
+            }
             let began = Instant::now();
             let copied = store::copy_inbox(place, &to).map_err(add_hint)?;
             let (submissions, rows, took) = (copied.submissions, copied.rows, began.elapsed().as_millis());

@@ -1,7 +1,5 @@
 //! `[[channel]]`: the destinations of submissions.
 
-use std::path::Path;
-
 use secrecy::SecretString;
 
 use super::reader::{Reader, key};
@@ -17,8 +15,6 @@ use crate::forms::FORMS;
 
 /// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {
-    /// The folder against which relative paths are resolved.
-    pub(super) folder: &'a Path,
     pub(super) email: &'a str,
     pub(super) title: &'a str,
 }
@@ -49,7 +45,7 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
     let kind = match kind {
         Some(ChannelKind::Smtp) => read_smtp(r, defaults).map(TransportOptions::Smtp),
-        Some(ChannelKind::Webhook) => read_webhook(r, defaults).map(TransportOptions::Webhook),
+        Some(ChannelKind::Webhook) => read_webhook(r).map(TransportOptions::Webhook),
         Some(ChannelKind::Maildir) => read_maildir(r, defaults).map(TransportOptions::Maildir),
         None => None,
     };
@@ -85,8 +81,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better set in the environment", value::optional(any_text));
     let addresses = read_mail_addresses(r, defaults.email, defaults.title);
-    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
-        .map(|(_, roots)| roots);
+    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)").map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
     r.refuse_if(
         tls == SmtpTls::None && !host.is_empty() && !is_this_machine(&host),
@@ -106,7 +101,7 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
     Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
 }
 
-fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<WebhookOptions> {
+fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
     let url_key = key("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
     let url = r.get(url_key, "", "docs/pages/webhooks.md", value::optional(parse_webhook_url));
@@ -140,8 +135,7 @@ fn read_webhook(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<We
         "whether the receiver may be in a private network",
         value::parse_bool,
     );
-    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)", defaults.folder)
-        .map(|(_, roots)| roots);
+    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)").map(|(_, roots)| roots);
     let has_token = matches!(format, BodyFormat::Telegram | BodyFormat::Ntfy);
     r.refuse_if(token.is_some() && !has_token, "token", "is only for `body` \"telegram\" or \"ntfy\"");
     let is_telegram = matches!(format, BodyFormat::Telegram);
@@ -232,11 +226,9 @@ fn ntfy(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBod
 }
 
 fn read_maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
-    let path = r.get(
+    let path = r.file(
         key("path").with_example("\"/var/mail/frontdesk\""),
-        "",
         "relative to this folder, unless absolute",
-        value::file_in(defaults.folder),
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
     let email = if defaults.email.is_empty() { "frontdesk@localhost" } else { defaults.email };
@@ -275,9 +267,8 @@ pub(super) fn read_pem(
     r: &mut Reader<'_>,
     name: &'static str,
     documentation: &'static str,
-    folder: &Path,
 ) -> Option<(Vec<u8>, ExtraRoots)> {
-    let path = r.get(name, "", documentation, value::file_in(folder))?;
+    let path = r.file(name, documentation)?;
     let pem = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
     roots.map_err(|fault| r.refuse_if(true, name, &fault)).ok()

@@ -1,6 +1,5 @@
 //! `[limits]`: byte budgets of the forms, and quotas, which servers may share through Redis.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::reader::{Reader, key};
@@ -17,7 +16,7 @@ pub struct LimitValues {
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
-pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
+pub(super) fn read_limits(r: &mut Reader<'_>) -> LimitValues {
     let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
         "limits.enabled",
@@ -63,12 +62,12 @@ pub(super) fn read_limits(r: &mut Reader<'_>, folder: &Path) -> LimitValues {
         ),
         per_hour: r.get("limits.form_per_hour", "6000", "", quota()),
     };
-    let shared = read_shared(r, folder);
+    let shared = read_shared(r);
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
 }
 
 /// Reads the keys for the Redis server. `None` if no URL is set.
-fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisOptions> {
+fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
         "limits.shared_url",
         "",
@@ -78,7 +77,7 @@ fn read_shared(r: &mut Reader<'_>, folder: &Path) -> Option<rate_limiter::RedisO
          \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",
         value::optional(value::redis),
     );
-    let ca = channel::read_pem(r, "limits.shared_ca_file", "", folder).map(|(pem, _)| pem);
+    let ca = channel::read_pem(r, "limits.shared_ca_file", "").map(|(pem, _)| pem);
     let secret = r.get(
         key("limits.shared_secret").secret(),
         "",

@@ -11,9 +11,9 @@ use toml::de::{DeTable, DeValue};
 use super::secret_file::SecretFile;
 pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
-use super::value::{ParseResult, Raw, without_password};
-use crate::fault::{Fault, closest};
-use crate::pages::Placed;
+use super::value::{ParseResult, Raw, parse_line, without_password};
+use crate::fault::{Fault, Placed, closest};
+use crate::pages::PrivatePath;
 
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
@@ -22,6 +22,7 @@ const MAX_NAME: usize = 32;
 
 /// The declaration of a configuration key, written where the key is read.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate property")]
 pub struct ConfigKey {
     /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
@@ -34,6 +35,8 @@ pub struct ConfigKey {
     /// Whether a change takes effect only after a restart.
     pub(super) needs_restart: bool,
     pub(super) is_secret: bool,
+    /// Whether the value is the path of a file or folder of the operator, which is never published.
+    names_file: bool,
 }
 
 /// Declares a key that a reload can change. [`Reader::get`] adds its documentation.
@@ -45,6 +48,7 @@ pub(super) fn key(name: impl Into<Cow<'static, str>>) -> ConfigKey {
         is_preset: false,
         needs_restart: false,
         is_secret: false,
+        names_file: false,
     }
 }
 
@@ -165,6 +169,8 @@ impl fmt::Debug for Setting {
 }
 
 pub(super) struct Reader<'a> {
+    /// The site's folder, to which paths are relative.
+    folder: &'a Path,
     /// The file's values and tables by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
     environment: BTreeMap<String, String>,
@@ -172,6 +178,8 @@ pub(super) struct Reader<'a> {
     /// The settings of the running server. Keys that need a restart keep these values.
     running: &'a [Setting],
     settings: Vec<Setting>,
+    /// The files and folders that keys and variables name, also where another value takes precedence.
+    named: Vec<PrivatePath>,
     /// The table whose keys are being read, such as `channel.crm.`.
     table: String,
     /// The keys with secret values, by the file that holds the values: `None` for the configuration file, or
@@ -187,6 +195,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(
         text: &str,
+        folder: &'a Path,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &'a [Flag],
         running: &'a [Setting],
@@ -198,15 +207,20 @@ impl<'a> Reader<'a> {
         collect_values("", table.get_ref(), &mut |name, value, span| {
             entries.insert(name, (value, line(span)));
         });
-        let environment = environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let environment: BTreeMap<String, String> =
+            environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        let files = environment.iter().filter(|(name, _)| name.ends_with("_FILE"));
+        let named = files.map(|(name, path)| named_file(path.into(), name)).collect();
         let (settings, table, secrets, unusable) = Default::default();
         let (faults, missing) = Default::default();
         Self {
+            folder,
             entries,
             environment,
             flags,
             running,
             settings,
+            named,
             table,
             secrets,
             unusable,
@@ -240,6 +254,7 @@ impl<'a> Reader<'a> {
             Some(setting) => (setting.raw.clone(), setting.origin.clone()),
             None => found.unwrap_or_else(|| (default.clone(), ValueOrigin::Default)),
         };
+        self.record_named_file(&key, &raw);
         let value = if key.is_secret { raw.redacted() } else { raw.display() };
         let parsed = parse(&raw);
         let setting = Setting { key, value, effective: None, origin, raw };
@@ -253,6 +268,44 @@ impl<'a> Reader<'a> {
         });
         self.settings.push(setting);
         value
+    }
+
+    /// Reads the path of one of the operator's files or folders, relative to the site's folder. An empty path
+    /// is `None`. The file is never published.
+    pub(super) fn file(&mut self, key: impl Into<ConfigKey>, documentation: &'static str) -> Option<PathBuf> {
+        let key = ConfigKey { names_file: true, ..key.into() };
+        self.get(key, "", documentation, file_in(self.folder))
+    }
+
+    /// Like [`Reader::file`], with a default, and without a value for an empty path.
+    pub(super) fn folder(
+        &mut self,
+        key: impl Into<ConfigKey>,
+        default: &str,
+        documentation: &'static str,
+    ) -> PathBuf {
+        let key = ConfigKey { names_file: true, ..key.into() };
+        let folder = self.folder;
+        self.get(key, default, documentation, |raw| {
+            let path = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
+            path.map(|path| folder.join(path)).ok_or_else(|| "the path of a folder".to_owned())
+        })
+    }
+
+    /// Reads the path of a folder whose files are published. An empty path is `None`.
+    pub(super) fn served_folder(
+        &mut self,
+        key: impl Into<ConfigKey>,
+        documentation: &'static str,
+    ) -> Option<PathBuf> {
+        self.get(key, "", documentation, file_in(self.folder))
+    }
+
+    /// Records that the value of `key` is the path of a file or folder of the operator.
+    fn record_named_file(&mut self, key: &ConfigKey, raw: &Raw) {
+        if let Some(path) = raw.as_text().filter(|path| key.names_file && !path.is_empty()) {
+            self.named.push(named_file(self.folder.join(path), &key.name));
+        }
     }
 
     /// Finds the value of a key in the flags, the environment, a file that the environment names, or the
@@ -276,7 +329,11 @@ impl<'a> Reader<'a> {
         });
         let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
-        from_flag.or(from_environment).or(from_named_file).or(from_file)
+        let found = [from_flag, from_environment, from_named_file, from_file];
+        for (raw, _) in found.iter().flatten() {
+            self.record_named_file(key, raw);
+        }
+        found.into_iter().flatten().next()
     }
 
     /// Reads a table whose members the operator names. Returns each member with its line.
@@ -421,10 +478,10 @@ impl<'a> Reader<'a> {
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
-    /// Returns the settings, the files with secrets, and all faults. Reports entries that belong to no key.
+    /// Returns the settings, the named files, and all faults. Reports entries that belong to no key.
     /// Omits faults that follow from others: if a part of the file cannot be read, all other faults in the
     /// file; and missing keys that are misspelled or in a table that is.
-    pub(super) fn finish(mut self, folder: &Path) -> (Vec<Setting>, Vec<SecretFile>, Vec<Fault>) {
+    pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
             known.iter().flat_map(|key| key.match_indices('.').map(|(at, _)| &key[..at])).collect();
@@ -481,11 +538,36 @@ impl<'a> Reader<'a> {
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
         let secret_file = |(path, keys): (Option<PathBuf>, _)| SecretFile {
             place: path.as_ref().map_or_else(|| FILE_NAME.to_owned(), |path| path.display().to_string()),
-            path: path.unwrap_or_else(|| folder.join(FILE_NAME)),
+            path: path.unwrap_or_else(|| self.folder.join(FILE_NAME)),
             keys,
         };
-        (self.settings, self.secrets.into_iter().map(secret_file).collect(), self.faults)
+        ReadResult {
+            secret_files: self.secrets.into_iter().map(secret_file).collect(),
+            settings: self.settings,
+            named_files: self.named,
+            faults: self.faults,
+        }
     }
+}
+
+/// The results of reading all keys.
+pub(super) struct ReadResult {
+    pub settings: Vec<Setting>,
+    pub secret_files: Vec<SecretFile>,
+    /// The files and folders that keys and variables name, except served folders.
+    pub named_files: Vec<PrivatePath>,
+    pub faults: Vec<Fault>,
+}
+
+/// `name` is that of the key or the variable that names the file.
+fn named_file(path: PathBuf, name: &str) -> PrivatePath {
+    PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
+}
+
+/// Returns a parser for paths relative to `folder`. An empty path is `None`. Private to this module, so that
+/// the files of every key are known ([`Reader::file`]).
+fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
+    move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
 fn is_channel_name(name: &str) -> bool {

@@ -31,15 +31,13 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
     for address in &mut listen {
         server::resolve_socket_path(address, folder);
     }
-    let certificate = r.get(
+    let certificate = r.file(
         key("tls.certificate").needs_restart(),
-        "",
         "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
          folder. The server notices when these files are renewed, and uses the new certificate for new \
          connections.",
-        value::file_in(folder),
     );
-    let private_key = r.get(key("tls.key").needs_restart(), "", "", value::file_in(folder));
+    let private_key = r.file(key("tls.key").needs_restart(), "");
     let domains = r.get(
         key("tls.acme_domains").needs_restart(),
         "[]",
@@ -61,7 +59,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         "",
         parse_acme_directory,
     );
-    let ca_file = r.get(key("tls.acme_ca_file").needs_restart(), "", "", value::file_in(folder));
+    let ca_file = r.file(key("tls.acme_ca_file").needs_restart(), "");
     let redirect = r.get(
         "tls.redirect",
         "true",

@@ -1,7 +1,6 @@
 //! Parses the values of configuration keys. An error describes the values that are valid.
 
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Spanned;
@@ -198,11 +197,6 @@ pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Returns a parser for paths relative to `folder`. An empty path is `None`.
-pub(super) fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
-    move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
-}
-
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = parse_line(raw)?;
     let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
@@ -348,11 +342,6 @@ pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>>
 pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     let expected = "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]";
     parse_items(raw, expected, |item| item.parse().ok())
-}
-
-pub(super) fn parse_folder(raw: &Raw) -> ParseResult<PathBuf> {
-    let is_path = |text: &str| !text.is_empty() && !text.contains('\0');
-    parse_text(raw, "the path of a folder", |text| is_path(text).then(|| text.into()))
 }
 
 pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {

@@ -54,15 +54,13 @@ impl VisitorKeys {
         VisitorKeys { acknowledge: None, confirm: None, rule, limits: HourlyLimits { all, network, domain } }
     }
 
-    pub(super) fn read_form(&mut self, r: &mut Reader<'_>, folder: &Path, form: &str) {
+    pub(super) fn read_form(&mut self, r: &mut Reader<'_>, form: &str) {
         if form == WAITLIST.name {
-            self.confirm = r.get(
+            self.confirm = r.file(
                 CONFIRM,
-                "",
                 "A file with the text of a mail that asks visitors to confirm their addresses, such as \
                  \"mails/confirm.md\"; none if empty. Entries are delivered once they are confirmed \
                  (docs/pages/visitor-mail.md).",
-                value::file_in(folder),
             );
             self.rule.within = r.get(
                 "forms.waitlist.confirm_within",
@@ -79,12 +77,10 @@ impl VisitorKeys {
             );
         }
         if form == CONTACT.name {
-            self.acknowledge = r.get(
+            self.acknowledge = r.file(
                 ACKNOWLEDGE,
-                "",
                 "A file with the text of a mail that thanks the visitor, such as \"mails/thanks.md\"; none if empty. The \
                  first channel with `kind = \"smtp\"` that accepts this form sends it (docs/pages/visitor-mail.md).",
-                value::file_in(folder),
             );
         }
     }

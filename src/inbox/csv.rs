@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::json;
 use super::time::format_local;
-use crate::forms::FORMS;
 use crate::forms::text::visible_lines;
+use crate::forms::{EXPORT_COLUMNS, FORMS};
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
@@ -27,10 +27,9 @@ pub fn write<E: From<std::io::Error>>(
     out: &mut dyn Write,
 ) -> Result<usize, E> {
     // The names of members of the JSON object, except `_reasons`, which is a list there.
-    const USEFUL: [&str; 4] = ["id", "form", "received_at", "status"];
     const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
     let others = if all { &OTHERS[..] } else { &[] };
-    let columns = [&USEFUL[..], &all_field_names(), others].concat();
+    let columns = [&EXPORT_COLUMNS[..], &all_field_names(), others].concat();
     write_record(columns.iter().copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {

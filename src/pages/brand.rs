@@ -16,17 +16,8 @@ use self::font::FontFacts;
 use super::file::{Blob, media_type};
 use super::path;
 use super::site_files::Asset;
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, Placed, closest};
 use crate::panics::{self, Panic, Part};
-
-/// A configured value and the place where it is set, which faults name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed<T> {
-    pub value: T,
-    /// The configuration file, or the environment variable that sets the value.
-    pub place: String,
-    pub line: Option<usize>,
-}
 
 /// The keys of `[brand]`. Files are named relative to `assets/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

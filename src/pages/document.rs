@@ -227,8 +227,7 @@ pub(super) fn read_documents(
     for (SourceFile { file, .. }, ParsedSource { matter: parsed, .. }) in sources.iter().zip(read) {
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else {
-            let identity = identify(file, &languages, &mut FrontMatter::default());
-            pages.invalid.push((file.clone(), identity.path));
+            pages.invalid.push((file.clone(), served_path(file, &languages)));
             continue;
         };
         let matter = &document.front_matter;
@@ -321,6 +320,17 @@ struct PageIdentity {
     kind: PageKind,
     language: usize,
     source_key: Option<String>,
+}
+
+/// The decoded path at which a file or folder of the site's folder is served, by its name alone.
+pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
+    match file.split_once('/') {
+        Some(("static", rest)) => format!("/{rest}"),
+        Some(("pages" | "posts", name)) if name.ends_with(".md") || name.ends_with(".markdown") => {
+            identify(file, languages, &mut FrontMatter::default()).path
+        }
+        _ => path::public_path(file),
+    }
 }
 
 /// Derives a page's path, kind and language from its file name. Also sets a post's missing `date`

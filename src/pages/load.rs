@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::brand::BrandCache;
 use super::content::{Bodies, Body, Content};
-use super::document::{Document, PageKind, ParsedSource, Tag, read_documents};
+use super::document::{Document, PageKind, ParsedSource, Tag, read_documents, served_path};
 use super::file::{Blob, Cache, File, media_type};
 use super::form_page::{FormPage, FormPages};
 use super::highlight::Highlighter;
@@ -25,6 +25,7 @@ use super::path::{self, encode};
 use super::path_registry::{Anchors, CheckedLinks, LinkUse, PathRegistry, check_links};
 use super::plain_page::{insert_plain_pages, plain_form_page};
 use super::prebuilt::{self, BuildCache, Prebuilt};
+use super::publication::{Publication, PublicationResult};
 use super::redirects::{self, CompiledRedirects};
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
@@ -46,6 +47,8 @@ pub struct LoadResult {
     pub faults: Vec<Fault>,
     /// The options. A missing title or description is taken from the build's home page.
     pub options: PagesOptions,
+    /// The files that are not published.
+    pub publication: PublicationResult,
 }
 
 /// Loads the site in `folder`, and reports all faults at once.
@@ -105,9 +108,11 @@ fn load_build_alone(
     build: Prebuilt,
     options: &PagesOptions,
     forms: &[PageForm],
+    publication: PublicationResult,
     mut faults: Vec<Fault>,
 ) -> LoadResult {
     let mut names = PathRegistry::default();
+    names.exclusions.clone_from(&publication.exclusions);
     options.reserved.iter().for_each(|path| names.reserve(path));
     // Ignore faults in the build's paths: they do not matter on a site without other pages.
     build.register(&mut names, &mut Vec::new());
@@ -128,7 +133,7 @@ fn load_build_alone(
         insert_plain_pages(&mut site, Some(&language), options);
         site
     });
-    LoadResult { site, faults, options: options.clone() }
+    LoadResult { site, faults, options: options.clone(), publication }
 }
 
 impl LoadCache {
@@ -142,6 +147,7 @@ impl LoadCache {
                 site: None,
                 faults: vec![Fault::error("pages/", None, "files changed while the site was being loaded")],
                 options: options.clone(),
+                publication: PublicationResult::default(),
             })
         })
     }
@@ -154,19 +160,28 @@ impl LoadCache {
     ) -> Result<LoadResult, FileChanged> {
         panics::inject("site", "");
         let mut faults = Vec::new();
-        let mut build = options.build.as_ref().map(|build| self.build.load(build, options, &mut faults));
+        let publication_options = options.publication.clone();
+        let mut publication = Publication::new(&publication_options);
+        let mut build = options
+            .build
+            .as_ref()
+            .map(|build| self.build.load(build, options, &mut publication, &mut faults));
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
-            return Ok(load_build_alone(build, options, forms, faults));
+            let publication = publication.finish(&mut faults);
+            return Ok(load_build_alone(build, options, forms, publication, faults));
         }
-        let mut files = SiteFiles::read(folder, &mut self.files, &mut faults);
         let tags = options.language_tags();
+        let served_path = |file: &str| served_path(file, &tags);
+        let mut files = SiteFiles::read(folder, &served_path, &mut publication, &mut self.files, &mut faults);
+        let publication = publication.finish(&mut faults);
         let languages =
             Language::list(options, words::load(&tags, &files.theme, &options.words, &mut faults));
         let theme = Theme::new(files.theme.iter().cloned());
         self.discard_other_languages(&tags);
         let sources = read_documents(&files.sources, options, &mut self.parsed, &mut faults)?;
-        let inputs = StructureInputs::new(options, forms, languages, sources, &files);
+        let inputs =
+            StructureInputs::new(options, forms, languages, sources, &files, &publication.exclusions);
         let structure = self.update_structure(inputs, &files, &theme, build.as_ref());
         faults.extend(structure.faults.iter().cloned());
         self.render_bodies(&structure, &files.sources, &mut faults)?;
@@ -212,7 +227,7 @@ impl LoadCache {
             }
             site
         });
-        Ok(LoadResult { site, faults, options: options.clone() })
+        Ok(LoadResult { site, faults, options: options.clone(), publication })
     }
 
     /// Returns the structure of the last load if its inputs are equal and neither load has a build. Otherwise

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
+use super::publication::PublicationOptions;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
@@ -50,6 +51,7 @@ pub struct PagesOptions {
     pub reserved: Vec<&'static str>,
     /// The site generator's output to publish, if any.
     pub build: Option<BuildOptions>,
+    pub publication: PublicationOptions,
     pub redirects: Vec<RedirectOption>,
     /// Whether visitors can search the site. If it is `None`, that depends on the number of pages.
     pub search: Option<bool>,

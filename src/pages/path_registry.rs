@@ -8,6 +8,7 @@ use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
 use super::parallel::in_parallel;
 use super::path;
+use super::publication::Exclusion;
 use crate::fault::{Fault, closest, closest_path};
 
 #[derive(Debug, Default, PartialEq)]
@@ -19,6 +20,8 @@ pub(super) struct PathRegistry {
     secondary: HashSet<String>,
     /// Paths whose pages were removed for good. Links to them are broken.
     gone: HashSet<String>,
+    /// The files that are not published. Links to them are broken.
+    pub exclusions: Vec<Exclusion>,
 }
 
 impl PathRegistry {
@@ -58,6 +61,17 @@ impl PathRegistry {
     /// The owner of a path. `None` for generated resources, secondary paths and paths that are not in use.
     pub fn owner(&self, path: &str) -> Option<&str> {
         self.owners.get(path)?.as_deref()
+    }
+
+    /// The exclusion of the file to which a link on the page `place` leads.
+    fn find_exclusion(&self, place: &str, target: &LinkTarget) -> Option<&Exclusion> {
+        let written = target.written.as_deref().filter(|written| !written.starts_with(['/', '@']));
+        let beside = written.map(|written| {
+            let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
+            path::resolve_relative(&format!("/{place}"), &raw)
+        });
+        let name = beside.as_deref().map(|name| name.trim_start_matches('/'));
+        self.exclusions.iter().find(|known| known.covers(&target.path, name))
     }
 
     /// Whether a path has an owner or is a secondary path.
@@ -145,7 +159,13 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
                     None => ("", path),
                 };
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
-                let suggestion = suggested.entry((origin, written)).or_insert_with(|| {
+                let hint = suggested.entry((origin, written)).or_insert_with(|| {
+                    if enough {
+                        return None;
+                    }
+                    if let Some(exclusion) = names.find_exclusion(place, target) {
+                        return Some(exclusion.to_string());
+                    }
                     // The first of several equally similar paths is suggested, so sort them to make the
                     // suggestion deterministic.
                     let paths = paths.get_or_insert_with(|| {
@@ -156,7 +176,7 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
                     });
                     let beside = || suggest_beside(place, target.written.as_deref()?, paths, names);
                     let anywhere = || closest_path(path, paths.iter().copied()).map(str::to_owned);
-                    if enough { None } else { beside().or_else(anywhere) }
+                    beside().or_else(anywhere).map(|known| format!("did you mean `{known}`?"))
                 });
                 let message = if media_type(path).starts_with("image/") {
                     format!("the image `{written}` does not exist")
@@ -164,14 +184,15 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
                     format!("the link to `{written}` is broken")
                 };
                 let fault = Fault::warning(*place, *line, message);
-                faults.push(with_suggestion(fault, suggestion.as_deref(), ""));
+                faults.push(Fault { hint: hint.clone(), ..fault });
             }
             BrokenLink::MissingAnchor(fragment, anchors) => {
                 let message = format!("there is no anchor `#{fragment}` on `{path}`");
                 let mut anchors: Vec<&str> = anchors.iter().map(AsRef::as_ref).collect();
                 anchors.sort_unstable();
                 let fault = Fault::warning(*place, *line, message);
-                faults.push(with_suggestion(fault, closest(fragment, anchors), "#"));
+                let hint = closest(fragment, anchors).map(|known| format!("did you mean `#{known}`?"));
+                faults.push(Fault { hint, ..fault });
             }
         }
     }
@@ -226,13 +247,6 @@ fn check_link<'a>(
     let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
     let anchors: &HashSet<Box<str>> = there.or_else(with_slash)?;
     (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
-}
-
-fn with_suggestion(fault: Fault, suggestion: Option<&str>, prefix: &str) -> Fault {
-    match suggestion {
-        Some(known) => fault.hint(format!("did you mean `{prefix}{known}`?")),
-        None => fault,
-    }
 }
 
 #[cfg(test)]

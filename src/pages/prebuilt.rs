@@ -23,6 +23,7 @@ use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
+use super::publication::Publication;
 use super::rules::{
     HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects,
 };
@@ -107,17 +108,21 @@ struct HtmlPage<'a> {
 }
 
 impl BuildCache {
-    /// Reads the build and converts its pages. Reuses the results of the last load for unchanged pages.
+    /// Reads the published files of the build and converts its pages. Reuses the results of the last load for
+    /// unchanged pages.
     pub fn load(
         &mut self,
         build: &BuildOptions,
         options: &PagesOptions,
+        publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
     ) -> Prebuilt {
-        let mut files = read_build(&build.folder, &mut self.files, faults);
+        let served_path = |name: &str| format!("{}{name}", build.mount);
+        let mut files = read_build(&build.folder, &served_path, publication, &mut self.files, faults);
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
-            faults.push(fault.hint(format!("does the generator write to {}?", build.folder.display())));
+            let generator = || format!("does the generator write to {}?", build.folder.display());
+            faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(generator)));
         }
         let (redirects, headers) = take_rules(&mut files, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) =
@@ -271,7 +276,6 @@ fn take_rules(
                 let message = "is for Cloudflare Pages Functions; it is neither run nor published";
                 faults.push(Fault::warning(&file.name, None, message));
             }
-            "frontdesk.toml" => {}
             _ => return true,
         }
         false

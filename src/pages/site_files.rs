@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the age of a file is measured with the system clock")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,12 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, media_type};
+use super::file_list::{FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
-use super::theme::Theme;
+use super::publication::{Audience, ContentMark, Publication, examine};
+use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
 
 /// A Markdown file below `pages/` or `posts/`.
@@ -119,7 +121,10 @@ struct CachedFile {
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
-    Blob(Blob),
+    /// With the mark that excludes the file unless `site.publish` lists it.
+    Blob(Blob, Option<ContentMark>),
+    /// The file is not published, so its bytes are not kept.
+    Excluded(ContentMark),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,26 +132,26 @@ enum Purpose {
     Source,
     Asset,
     Verbatim,
-    Theme,
+    ThemeAsset,
+    /// A template or the words of a language. Not published as a file.
+    Template,
     /// The file is not published.
     None,
 }
 
 impl Purpose {
-    /// The purpose of the file `name` in the folder `part`, which is one of [`SITE_FOLDERS`].
-    fn of_file(part: &str, name: &str) -> Self {
+    /// The purpose of a file in the folder `part`, which is one of [`SITE_FOLDERS`].
+    fn of_file(part: &str, FoundFile { name, is_listed, .. }: &FoundFile) -> Self {
         match part {
             "pages" | "posts" if name.ends_with(".md") || name.ends_with(".markdown") => Self::Source,
-            "pages" | "posts" if !is_media_file(name) => Self::None,
+            "pages" | "posts" if !is_listed && !is_media_file(name) => Self::None,
             "pages" | "posts" | "assets" => Self::Asset,
             "static" => Self::Verbatim,
-            _ => Self::Theme,
+            _ if is_theme_asset(name) => Self::ThemeAsset,
+            _ => Self::Template,
         }
     }
 }
-
-/// The subfolders of the site's folder that are loaded.
-pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
@@ -160,16 +165,16 @@ pub(super) struct SiteFiles {
     pub theme: Vec<(String, Blob)>,
 }
 
-struct FoundFile {
-    /// The name relative to the folder that was listed.
-    name: String,
-    at: PathBuf,
-    metadata: Metadata,
-}
-
 impl SiteFiles {
-    /// Reads the changed files, updates the cache, and reports unreadable files.
-    pub fn read(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Self {
+    /// Reads the changed files that are published, updates the cache, and reports unreadable files.
+    /// `served_path` returns the path at which a file is served, by its name.
+    pub fn read(
+        folder: &Path,
+        served_path: &dyn Fn(&str) -> String,
+        publication: &mut Publication<'_>,
+        known: &mut FileCache,
+        faults: &mut Vec<Fault>,
+    ) -> Self {
         let now = SystemTime::now();
         let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
         if !tree.has_pages_folder {
@@ -177,36 +182,45 @@ impl SiteFiles {
             faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
         }
         let before = std::mem::take(known);
-        let published: Vec<PathBuf> =
-            SITE_FOLDERS.iter().filter_map(|part| folder.join(part).canonicalize().ok()).collect();
-        for part in SITE_FOLDERS {
-            let found = list_files(folder, part, &published, faults);
+        let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
+        let found: Vec<(&str, Vec<FoundFile>)> =
+            SITE_FOLDERS.iter().map(|part| (*part, served.list(part, publication, faults))).collect();
+        let sources = found.iter().flat_map(|(part, files)| {
+            files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
+        });
+        let audience = Audience::of_pages(sources.map(|file| (file.readers, file.place == "pages/index.md")));
+        publication.note_audience(audience, &folder.display().to_string());
+        for (part, mut found) in found {
+            found.retain(|file| {
+                // Templates are not published, but what they render is.
+                Purpose::of_file(part, file) == Purpose::Template
+                    || served.is_for(audience, file, publication)
+            });
             let read = in_parallel(&found, |file| {
-                let place = [part, "/", &file.name].concat();
-                let purpose = Purpose::of_file(part, &file.name);
-                let content = read_file(file, &place, purpose, before.0.get(&place));
-                (place, purpose, content)
+                let purpose = Purpose::of_file(part, file);
+                (purpose, read_file(file, purpose, before.0.get(&file.place)))
             });
             known.0.reserve(found.len());
-            for (file, (place, purpose, content)) in found.into_iter().zip(read) {
+            for (file, (purpose, content)) in found.into_iter().zip(read) {
                 let read = content.map_err(|fault| faults.push(fault));
                 let Ok((content, text)) = read else { continue };
-                known.insert(place.clone(), &file.metadata, now, content.clone());
+                known.insert(file.place.clone(), &file.metadata, now, content.clone());
                 match content {
+                    FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
                     FileContent::Source(hash) => {
                         let changed = modification_date(&file.metadata);
                         tree.sources.push(SourceFile {
-                            file: place,
+                            file: file.place,
                             hash,
                             changed,
                             at: file.at,
                             text: Mutex::new(text),
                         });
                     }
-                    FileContent::Blob(blob) => match purpose {
+                    FileContent::Blob(blob, _) => match purpose {
                         Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
-                        Purpose::Theme => tree.theme.push((file.name, blob)),
-                        _ => tree.assets.push((path::public_path(&place), blob)),
+                        Purpose::Template | Purpose::ThemeAsset => tree.theme.push((file.name, blob)),
+                        _ => tree.assets.push((path::public_path(&file.place), blob)),
                     },
                 }
             }
@@ -225,27 +239,38 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Reads the changed files in a build, updates the cache, and reports unreadable files.
-pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<Fault>) -> Vec<BuildFile> {
+/// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
+/// `served_path` returns the path at which a file is served, by its name.
+pub(super) fn read_build(
+    folder: &Path,
+    served_path: &dyn Fn(&str) -> String,
+    publication: &mut Publication<'_>,
+    known: &mut FileCache,
+    faults: &mut Vec<Fault>,
+) -> Vec<BuildFile> {
     let now = SystemTime::now();
     let before = std::mem::take(known);
-    let published: Vec<PathBuf> = folder.canonicalize().into_iter().collect();
     let mut unlisted = Vec::new();
-    let found = list_files(folder, "", &published, &mut unlisted);
+    let mut served = ServedFolders::new(folder, &[""], publication, served_path);
+    let mut found = served.list("", publication, &mut unlisted);
     // Warnings, because the build is served without the files that cannot be published, such as symbolic
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
-    let read =
-        in_parallel(&found, |file| read_file(file, &file.name, Purpose::Verbatim, before.0.get(&file.name)));
+    let pages = found.iter().filter(|file| media_type(&file.name).starts_with("text/html"));
+    let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
+    publication.note_audience(audience, &folder.display().to_string());
+    found.retain(|file| served.is_for(audience, file, publication));
+    let read = in_parallel(&found, |file| read_file(file, Purpose::Verbatim, before.0.get(&file.name)));
     let mut files = Vec::with_capacity(found.len());
     for (file, content) in found.into_iter().zip(read) {
+        let Ok((content, _)) = content.map_err(|fault| faults.push(fault)) else { continue };
+        known.insert(file.name.clone(), &file.metadata, now, content.clone());
         match content {
-            Ok((FileContent::Blob(blob), _)) => {
-                known.insert(file.name.clone(), &file.metadata, now, FileContent::Blob(blob.clone()));
+            FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
+            FileContent::Blob(blob, _) => {
                 files.push(BuildFile { name: file.name, blob, changed: modification_date(&file.metadata) });
             }
-            Ok((FileContent::Source(_), _)) => {}
-            Err(fault) => faults.push(fault),
+            FileContent::Source(_) => {}
         }
     }
     files
@@ -254,27 +279,38 @@ pub(super) fn read_build(folder: &Path, known: &mut FileCache, faults: &mut Vec<
 /// Returns a file's content, and the text if the file is a source and has changed.
 fn read_file(
     file: &FoundFile,
-    place: &str,
     purpose: Purpose,
     before: Option<&CachedFile>,
 ) -> Result<(FileContent, Option<String>), Fault> {
+    let place = &file.place;
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "is not published");
         return Err(fault.hint(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         ));
     }
+    let is_excluded = |mark: ContentMark| mark.is_final() || !file.is_listed;
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == signature(&file.metadata);
-    if let Some(seen) = before.filter(is_same) {
-        return Ok((seen.content.clone(), None));
+    match before.filter(is_same).map(|seen| &seen.content) {
+        // `site.publish` lists the file now, so its content is needed.
+        Some(FileContent::Excluded(mark)) if !is_excluded(*mark) => {}
+        Some(FileContent::Blob(_, Some(mark))) if is_excluded(*mark) => {
+            return Ok((FileContent::Excluded(*mark), None));
+        }
+        Some(content) => return Ok((content.clone(), None)),
+        None => {}
     }
     let bytes = std::fs::read(&file.at).map_err(|error| Fault::error(place, None, error.to_string()))?;
     if purpose != Purpose::Source {
+        let mark = if purpose == Purpose::Template { None } else { examine(&file.name, &bytes) };
+        if let Some(mark) = mark.filter(|mark| is_excluded(*mark)) {
+            return Ok((FileContent::Excluded(mark), None));
+        }
         let unchanged = before.and_then(|seen| match &seen.content {
-            FileContent::Blob(blob) if blob.bytes == bytes => Some(blob.clone()),
+            FileContent::Blob(blob, _) if blob.bytes == bytes => Some(blob.clone()),
             _ => None,
         });
-        return Ok((FileContent::Blob(unchanged.unwrap_or_else(|| Blob::new(bytes))), None));
+        return Ok((FileContent::Blob(unchanged.unwrap_or_else(|| Blob::new(bytes)), mark), None));
     }
     let hash = blake3::hash(&bytes);
     match String::from_utf8(bytes) {
@@ -292,92 +328,6 @@ fn read_file(
 fn is_media_file(name: &str) -> bool {
     let kind = media_type(name);
     ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
-}
-
-/// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
-const MAX_FILE_BYTES: u64 = 512 << 20;
-
-/// Lists the files below a folder, sorted by name. Skips backups and hidden files, except `.well-known`.
-///
-/// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links inside
-/// the folder must point into published folders, because the site's folder also contains the configuration,
-/// the inbox and perhaps the certificate's key.
-fn list_files(root: &Path, part: &str, published: &[PathBuf], faults: &mut Vec<Fault>) -> Vec<FoundFile> {
-    let top = root.join(part);
-    let boundary = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-    let mut found = Vec::new();
-    let error = |file: &Path, message: String| Fault::error(relative_name(root, file), None, message);
-    if top.exists() && !top.canonicalize().is_ok_and(|real| real.starts_with(&boundary)) {
-        faults.push(outside_link_fault(part, "the site's folder"));
-        return found;
-    }
-    // With their names relative to `top`, which end with a slash unless they are empty.
-    let mut folders = if top.exists() { vec![(top, String::new())] } else { Vec::new() };
-    let mut seen = BTreeSet::new();
-    while let Some((folder, relative)) = folders.pop() {
-        // Visit each folder only once, because a link may point to a folder that contains it.
-        if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
-            continue;
-        }
-        let entries = std::fs::read_dir(&folder);
-        let entries = entries.map_err(|why| faults.push(error(&folder, why.to_string())));
-        let Ok(entries) = entries else { continue };
-        for entry in entries.flatten() {
-            let file = entry.path();
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else {
-                faults.push(error(&file, "the file's name is not valid UTF-8".to_owned()));
-                continue;
-            };
-            if is_hidden_or_backup(name) {
-                continue;
-            }
-            let kind = entry.file_type().ok();
-            let is_link = kind.is_some_and(|kind| kind.is_symlink());
-            let leads_to = is_link.then(|| file.canonicalize());
-            let is_inside = |real: &Path| published.iter().any(|part| real.starts_with(part));
-            if let Some(Err(_)) = &leads_to {
-                faults.push(error(&file, "the symbolic link is broken".to_owned()));
-            } else if leads_to
-                .is_some_and(|real| !real.is_ok_and(|real| is_inside(&real) && !is_hidden(&real, published)))
-            {
-                let place = relative_name(root, &file);
-                faults.push(outside_link_fault(&place, "the published folders"));
-            } else if kind.is_some_and(|kind| kind.is_dir()) || (is_link && file.is_dir()) {
-                folders.push((file, [&relative, name, "/"].concat()));
-            } else if let Some(metadata) = if is_link { file.metadata() } else { entry.metadata() }
-                .ok()
-                .filter(|meta| meta.is_file() && meta.len() <= MAX_FILE_BYTES)
-            {
-                found.push(FoundFile { name: [&relative, name].concat(), at: file, metadata });
-            } else {
-                let mebibytes = MAX_FILE_BYTES >> 20;
-                faults
-                    .push(error(&file, format!("is not a regular file, or is larger than {mebibytes} MiB")));
-            }
-        }
-    }
-    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    found
-}
-
-fn is_hidden_or_backup(name: &str) -> bool {
-    (name.starts_with('.') && name != ".well-known") || name.ends_with('~')
-}
-
-/// Whether a file in the published folders has a hidden name or is in a hidden folder.
-fn is_hidden(real: &Path, published: &[PathBuf]) -> bool {
-    let below = published.iter().find_map(|part| real.strip_prefix(part).ok()).unwrap_or(real);
-    below.components().any(|part| is_hidden_or_backup(&part.as_os_str().to_string_lossy()))
-}
-
-fn outside_link_fault(place: &str, boundary: &str) -> Fault {
-    Fault::error(place, None, format!("the symbolic link points outside {boundary}"))
-        .hint("replace the link with a copy of its target")
-}
-
-fn relative_name(root: &Path, file: &Path) -> String {
-    file.strip_prefix(root).unwrap_or(file).display().to_string()
 }
 
 fn modification_date(file: &Metadata) -> Date {
@@ -425,74 +375,4 @@ pub(super) fn name_assets<'a>(
     let named = |asset: &Asset| asset.path.trim_start_matches("/assets/").trim_start_matches('/').to_owned();
     let urls = assets.iter().map(|asset| (named(asset), asset.fingerprinted.clone())).collect();
     (assets, urls)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    /// Makes `static/link` a symbolic link to `target`, and checks that the site then has the files `found`
-    /// in `static/` and reports `fault`.
-    fn check(target: &str, found: &[&str], fault: Option<&str>) {
-        let outside = tempfile::tempdir().expect("a folder");
-        std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path();
-        for part in ["pages", "static/.git", "assets", "data"] {
-            std::fs::create_dir_all(root.join(part)).expect("a folder");
-        }
-        for file in
-            ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
-        {
-            std::fs::write(root.join(file), "x").expect("the file is written");
-        }
-        let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
-        symlink(&target, root.join("static/link")).expect("a link");
-        let mut faults = Vec::new();
-        let tree = SiteFiles::read(root, &mut FileCache::default(), &mut faults);
-        let names: Vec<&str> = tree.verbatim.iter().map(|(name, _)| &**name).collect();
-        assert_eq!(names, found, "{target}");
-        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
-        assert!(fault.is_none_or(|fault| said[0].contains(fault)), "{target}: {said:?}");
-    }
-
-    #[test]
-    fn a_symbolic_link_out_of_the_published_folders_is_a_fault() {
-        check("a.txt", &["a.txt", "link"], None);
-        check("../assets/b.txt", &["a.txt", "link"], None);
-        check("../assets", &["a.txt", "link/b.txt"], None);
-        // A link to the folder that contains it.
-        check(".", &["a.txt"], None);
-        let out = Some("static/link: the symbolic link points outside the published folders");
-        for target in [
-            "OUTSIDE/secret",
-            "OUTSIDE",
-            "..",
-            "../frontdesk.toml",
-            "../data",
-            "../data/inbox.sqlite",
-            ".git",
-            ".git/config",
-        ] {
-            check(target, &["a.txt"], out);
-        }
-        check("../none", &["a.txt"], Some("static/link: the symbolic link is broken"));
-        check("link", &["a.txt"], Some("static/link: the symbolic link is broken"));
-    }
-
-    #[test]
-    fn a_folder_that_links_out_of_the_site_is_a_fault() {
-        let (outside, folder) =
-            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        std::fs::write(outside.path().join("a.txt"), "x").expect("the file is written");
-        std::fs::create_dir(folder.path().join("pages")).expect("a folder");
-        symlink(outside.path(), folder.path().join("static")).expect("a link");
-        let mut faults = Vec::new();
-        assert!(SiteFiles::read(folder.path(), &mut FileCache::default(), &mut faults).verbatim.is_empty());
-        assert_eq!(faults.len(), 1);
-        assert!(faults[0].to_string().contains("static: the symbolic link points outside the site's folder"));
-    }
 }

@@ -27,6 +27,7 @@ use super::path;
 use super::path_registry::PathRegistry;
 use super::plain_page::thanks_texts;
 use super::prebuilt::Prebuilt;
+use super::publication::Exclusion;
 use super::redirects::{self, CompiledRedirects};
 use super::search;
 use super::site_files::{Asset, SiteFiles, name_assets};
@@ -44,6 +45,7 @@ pub(super) struct StructureInputs {
     pub sources: SourcePages,
     /// The names and hashes of assets, files in `static/`, and files in the theme.
     files: [Vec<(String, Hash)>; 3],
+    exclusions: Vec<Exclusion>,
     has_pages_folder: bool,
 }
 
@@ -54,6 +56,7 @@ impl StructureInputs {
         languages: Vec<Language>,
         sources: SourcePages,
         files: &SiteFiles,
+        exclusions: &[Exclusion],
     ) -> Self {
         let hashes = |files: &[(String, Blob)]| {
             files.iter().map(|(name, blob)| (name.clone(), blob.hash)).collect::<Vec<_>>()
@@ -64,6 +67,7 @@ impl StructureInputs {
             languages,
             sources,
             files: [&files.assets, &files.verbatim, &files.theme].map(|files| hashes(files)),
+            exclusions: exclusions.to_vec(),
             has_pages_folder: files.has_pages_folder,
         }
     }
@@ -114,6 +118,7 @@ impl Structure {
         check_documents(&mut documents, theme, options, forms, &mut faults);
         let verbatim = &files.verbatim;
         let mut names = claim_paths(build, options, languages, &documents, verbatim, &assets, &mut faults);
+        names.exclusions.clone_from(&inputs.exclusions);
         report_missing_home_pages(&mut names, &sources.invalid, languages, *has_pages_folder, &mut faults);
         let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
         add_thanks_pages(options, &mut documents, languages, &mut names, &mut faults);
@@ -329,7 +334,9 @@ fn report_missing_home_pages(
         names.add_secondary(path.clone());
     }
     if !names.has_path("/") && has_pages_folder {
-        faults.push(Fault::error("pages/", None, "there is no home page").hint("create `pages/index.md`"));
+        let excluded = names.exclusions.iter().find(|known| known.covers("/", None));
+        let hint = excluded.map_or_else(|| "create `pages/index.md`".to_owned(), ToString::to_string);
+        faults.push(Fault::error("pages/", None, "there is no home page").hint(hint));
     }
     for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {
         let fault = Fault::warning("pages/", None, format!("there is no home page in `{}`", language.tag));

@@ -82,8 +82,7 @@ impl Theme {
     }
 
     pub fn asset_files(&self) -> impl Iterator<Item = (&str, &Blob)> {
-        let is_asset = |name: &str| !is_template(name) && !name.starts_with(WORDS_FOLDER);
-        self.files.iter().filter(move |(name, _)| is_asset(name)).map(|(name, blob)| (name.as_str(), blob))
+        self.files.iter().filter(|(name, _)| is_theme_asset(name)).map(|(name, blob)| (name.as_str(), blob))
     }
 
     fn template_files(&self) -> impl Iterator<Item = (&String, &Blob)> {
@@ -141,6 +140,11 @@ impl Theme {
         }
         Arc::new(CompiledTheme { files, assets, environment, faults })
     }
+}
+
+/// Whether a file of the theme is published. The others are templates and words.
+pub(super) fn is_theme_asset(name: &str) -> bool {
+    !is_template(name) && !name.starts_with(WORDS_FOLDER)
 }
 
 fn is_template(name: &str) -> bool {

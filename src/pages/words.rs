@@ -17,11 +17,10 @@ use jiff::civil::Date;
 use minijinja::value::{Serde, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::brand::Placed;
 use super::file::Blob;
 use super::placeholder::{fill, placeholders, plural_name};
 use super::theme::{BUILT_IN, WORDS_FOLDER};
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, Placed, closest};
 
 /// The fallback language for words that are missing in another language.
 const ENGLISH: &str = "en";

@@ -36,6 +36,7 @@ mod power;
 mod prebuilt;
 mod privacy;
 mod proxy_headers;
+mod publication;
 mod reload;
 mod replicas;
 mod resources;

@@ -393,6 +393,7 @@ fn stray_files_are_not_published() {
         std::fs::write(file, text).expect("it can be written");
     };
     write("pages/contact.md.bak", "old");
+    write("pages/notes.txt", "old");
     write("pages/team/index.md", "---\ntitle: Team\ndescription: Us.\n---\n![us](us.png)\n");
     // The header of an image of one pixel.
     let image = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
@@ -410,6 +411,7 @@ fn stray_files_are_not_published() {
     let server = TestServer::with(&site, &[]);
     for (path, status) in [
         ("/contact.md.bak", 404),
+        ("/notes.txt", 404),
         ("/team/us.png", 200),
         ("/guide/", 404),
         ("/guide/p.png", 200),
@@ -431,7 +433,9 @@ fn stray_files_are_not_published() {
     let output = crate::support::frontdesk().arg("check").arg(&site).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("pages/contact.md.bak: is not published") && said.ends_with("1 warning\n"),
+        said.contains("pages/notes.txt: is not published")
+            && said.contains("pages/contact.md.bak is not published")
+            && said.ends_with("1 warning\n"),
         "{said}"
     );
 }

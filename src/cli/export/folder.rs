@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::cli::output::with_hint;
-use crate::pages::SITE_FOLDERS;
 use crate::pages::file::fingerprint;
+use crate::pages::find_containing_folder;
 
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Marks a manifest as written by this command.
@@ -42,14 +42,15 @@ enum ExistingContent {
 }
 
 impl ExportFolder {
-    /// Checks that an export of `site` may be written to `output`, and resolves the path of `output`.
-    pub fn claim(output: &Path, site: &Path) -> anyhow::Result<Self> {
+    /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
+    /// and resolves the path of `output`.
+    pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
-        let is_within =
-            |name: &&&str| site.join(name).canonicalize().is_ok_and(|part| path.starts_with(part));
-        if let Some(name) = SITE_FOLDERS.iter().find(is_within) {
-            let shown = output.display();
-            bail!("{shown} is within the site's own {name}/, so it would be part of the next export");
+        if let Some(folder) = find_containing_folder(output, served) {
+            let (shown, folder) = (output.display(), folder.display());
+            bail!(
+                "{shown} is inside {folder}, whose files are published, so it would be part of the next export"
+            );
         }
         if site.canonicalize().is_ok_and(|site| site.starts_with(&path)) {
             bail!("{} is the site's own folder, or contains it", output.display());
@@ -250,7 +251,8 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let output = place.path().join("new/site");
         let put = |text| {
-            let folder = ExportFolder::claim(&output, Path::new("/nowhere")).expect("the folder is accepted");
+            let folder =
+                ExportFolder::claim(&output, Path::new("/nowhere"), &[]).expect("the folder is accepted");
             folder.fill(&export(text)).expect("the export is written")
         };
         assert!(!put("one"));
@@ -261,7 +263,7 @@ mod tests {
         assert_eq!(beside.len(), 1, "{beside:?}");
         let empty = place.path().join("empty");
         fs::create_dir(&empty).expect("it can be created");
-        let folder = ExportFolder::claim(&empty, Path::new("/nowhere")).expect("the folder is accepted");
+        let folder = ExportFolder::claim(&empty, Path::new("/nowhere"), &[]).expect("the folder is accepted");
         assert!(!folder.fill(&export("one")).expect("the export is written"));
     }
 
@@ -269,7 +271,7 @@ mod tests {
     fn other_files_are_never_replaced() {
         let place = tempfile::tempdir().expect("a folder");
         let output = place.path().join("site");
-        let claim = || ExportFolder::claim(&output, Path::new("/nowhere"));
+        let claim = || ExportFolder::claim(&output, Path::new("/nowhere"), &[]);
         let refused = |words: &str| {
             let said = claim().expect_err("the folder is refused").to_string();
             assert!(said.contains(words), "{said}");
@@ -296,11 +298,9 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         fs::create_dir(place.path().join("static")).expect("it can be created");
         let check = |output: &str, expected: bool| {
-            assert_eq!(
-                ExportFolder::claim(&place.path().join(output), place.path()).is_ok(),
-                expected,
-                "{output}"
-            );
+            let (output, served) = (place.path().join(output), [place.path().join("static")]);
+            let claimed = ExportFolder::claim(&output, place.path(), &served);
+            assert_eq!(claimed.is_ok(), expected, "{}", output.display());
         };
         check("static", false);
         check("static/x", false);

@@ -32,7 +32,7 @@ pub struct SubmissionExport {
     jsonl: bool,
     /// Write to this file, readable only by you, instead of standard output
     #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long, requires = "output")]
     force: bool,

@@ -273,6 +273,9 @@ impl Reloader {
             self.worker.reconfigure(worker_options(&config));
         }
         self.desk.snapshot.store(live.clone());
+        for note in site::summarize_exclusions(&self.previous.publication, &self.folder) {
+            tracing::info!("{note}");
+        }
         if let Some(tls) = &self.desk.tls {
             tls.reload();
         }

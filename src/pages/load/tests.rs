@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
+use crate::fault::Placed;
 use crate::pages::{
-    AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, Placed, RedirectOption, WordOverride,
+    AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, RedirectOption, WordOverride,
 };
 use crate::resources::{ResourceCache, ResourceOptions};
 

@@ -1,0 +1,427 @@
+//! Lists the files below the served folders, and leaves out what is not published.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{DirEntry, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::publication::{
+    Audience, ContentMark, ExclusionReason, PrivateFiles, Publication, Siblings, exclusion_by_name, is_inbox,
+    restrict_readers,
+};
+use crate::fault::Fault;
+
+/// The subfolders of the site's folder that are loaded.
+pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+
+/// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
+const MAX_FILE_BYTES: u64 = 512 << 20;
+
+pub(super) struct FoundFile {
+    /// The name relative to the folder that was listed.
+    pub name: String,
+    /// The name relative to the site's folder or the build.
+    pub place: String,
+    pub at: PathBuf,
+    pub metadata: Metadata,
+    /// The users who may read the file through the folders above it, as the read bits of a mode.
+    pub readers: u32,
+    /// Whether `site.publish` lists the file.
+    pub is_listed: bool,
+}
+
+/// The served folders of one load: those of a site, or a build.
+pub(super) struct ServedFolders<'a> {
+    /// The site's folder or the build.
+    root: &'a Path,
+    /// The canonical paths of the served folders.
+    folders: Vec<PathBuf>,
+    private: PrivateFiles<'a>,
+    /// The decoded path at which a file or folder is served, by its name relative to `root`.
+    served_path: &'a dyn Fn(&str) -> String,
+    /// The modes of folders, by their names relative to `root`.
+    modes: BTreeMap<String, u32>,
+}
+
+impl<'a> ServedFolders<'a> {
+    /// The folders `parts` of `root`.
+    pub fn new(
+        root: &'a Path,
+        parts: &[&str],
+        publication: &Publication<'a>,
+        served_path: &'a dyn Fn(&str) -> String,
+    ) -> Self {
+        let folders: Vec<PathBuf> =
+            parts.iter().filter_map(|part| root.join(part).canonicalize().ok()).collect();
+        let private = publication.private_files(&folders);
+        Self { root, folders, private, served_path, modes: BTreeMap::new() }
+    }
+
+    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files, and those
+    /// whose names exclude them, unless `site.publish` lists them.
+    ///
+    /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
+    /// inside the folder must point into served folders, because the site's folder also contains the
+    /// configuration, the inbox and perhaps the certificate's key.
+    pub fn list(
+        &mut self,
+        part: &str,
+        publication: &mut Publication<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Vec<FoundFile> {
+        let top = self.root.join(part);
+        let Ok(metadata) = top.metadata() else { return Vec::new() };
+        let boundary = self.root.canonicalize().unwrap_or_else(|_| self.root.to_owned());
+        let Some(real) = top.canonicalize().ok().filter(|real| real.starts_with(&boundary)) else {
+            faults.push(outside_link_fault(part, "the site's folder"));
+            return Vec::new();
+        };
+        // The mode of a build says nothing about its files: a temporary folder, for example, has the mode
+        // 0700.
+        let mode = if part.is_empty() { 0o777 } else { metadata.mode() };
+        let place = if part.is_empty() { String::new() } else { [part, "/"].concat() };
+        if let Some(why) = self.private.find(&real, &metadata) {
+            let path = (self.served_path)(&place);
+            publication.exclude(place, path, ExclusionReason::Private(why.to_owned()));
+            return Vec::new();
+        }
+        self.modes.insert(place.clone(), mode);
+        let mut listing = FolderListing {
+            served: self,
+            publication,
+            faults,
+            place,
+            folders: Vec::new(),
+            files: Vec::new(),
+        };
+        let readers = restrict_readers(0o444, mode);
+        listing.folders.push(Folder { at: top, name: String::new(), readers, is_excluded: false });
+        let mut seen = BTreeSet::new();
+        while let Some(folder) = listing.folders.pop() {
+            // Visit each folder only once, because a link may point to a folder that contains it.
+            if let Some(real) = folder.at.canonicalize().ok().filter(|real| seen.insert(real.clone())) {
+                listing.read_folder(&folder, &real);
+            }
+        }
+        let mut files = listing.files;
+        files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        files
+    }
+
+    /// Whether the file can be read by the same users as the pages are. Records an exclusion if not.
+    pub fn is_for(&self, audience: Audience, file: &FoundFile, publication: &mut Publication<'_>) -> bool {
+        if file.is_listed || audience.includes(file.readers) {
+            return true;
+        }
+        let folders = file.place.match_indices('/').map(|(at, _)| &file.place[..=at]);
+        let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
+        let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
+        // All files in a closed folder have the same reason.
+        let closed = folders.filter_map(mode_of).find(is_closed);
+        let (name, mode) = closed.unwrap_or_else(|| (file.place.clone(), file.metadata.mode()));
+        let path = (self.served_path)(&name);
+        publication.exclude(name, path, ExclusionReason::Mode(mode));
+        false
+    }
+
+    /// Records that the content of a file excludes it.
+    pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
+        let path = (self.served_path)(&file.place);
+        publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
+    }
+
+    /// The users whom all folders above the target of a symbolic link let through, up to a served folder.
+    fn readers_above(&self, target: &Path) -> u32 {
+        let is_below = |folder: &&Path| !self.folders.iter().any(|served| served == folder);
+        let folders = target.ancestors().skip(1).take_while(is_below);
+        let modes = folders.filter_map(|folder| Some(folder.metadata().ok()?.mode()));
+        modes.fold(0o444, restrict_readers)
+    }
+}
+
+/// A folder to list.
+struct Folder {
+    at: PathBuf,
+    /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
+    name: String,
+    /// The users whom this folder and those above let through, as the read bits of a mode.
+    readers: u32,
+    /// Whether the folder is listed only because it may have files that `site.publish` lists.
+    is_excluded: bool,
+}
+
+/// The files and folders found so far.
+struct FolderListing<'l, 'a, 'p> {
+    served: &'l mut ServedFolders<'a>,
+    publication: &'l mut Publication<'p>,
+    faults: &'l mut Vec<Fault>,
+    /// The name of the folder that is listed relative to the site's folder. Ends with a slash unless empty.
+    place: String,
+    folders: Vec<Folder>,
+    files: Vec<FoundFile>,
+}
+
+impl FolderListing<'_, '_, '_> {
+    /// Adds the published files in a folder, and the folders in it that are still to be listed. `real` is the
+    /// folder's canonical path.
+    fn read_folder(&mut self, folder: &Folder, real: &Path) {
+        let entries = match std::fs::read_dir(&folder.at) {
+            Ok(entries) => entries.flatten().collect::<Vec<_>>(),
+            Err(why) => {
+                let place = [&self.place, folder.name.trim_end_matches('/')].concat();
+                self.faults.push(Fault::error(place.trim_end_matches('/'), None, why.to_string()));
+                return;
+            }
+        };
+        let names: Vec<_> = entries.iter().map(DirEntry::file_name).collect();
+        let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
+        for (entry, name) in entries.iter().zip(&names) {
+            let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
+            match name.to_str() {
+                Some(name) => {
+                    let result = self.read_entry(folder, real, entry, name, &place, siblings);
+                    self.faults.extend(result.err());
+                }
+                None => self.faults.push(Fault::error(place, None, "the file's name is not valid UTF-8")),
+            }
+        }
+    }
+
+    /// Adds the file or folder, unless it is not published. `place` is its name relative to the site's folder
+    /// or the build.
+    fn read_entry(
+        &mut self,
+        folder: &Folder,
+        real: &Path,
+        entry: &DirEntry,
+        name: &str,
+        place: &str,
+        siblings: Siblings,
+    ) -> Result<(), Fault> {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let at = entry.path();
+        let metadata = if is_link { at.metadata() } else { entry.metadata() };
+        let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
+        let place = if is_folder { [place, "/"].concat() } else { place.to_owned() };
+        let is_listed = self.publication.lists(&place);
+        let not_regular = |place: &str| {
+            let mebibytes = MAX_FILE_BYTES >> 20;
+            let message = format!("is not a regular file, or is larger than {mebibytes} MiB");
+            Fault::error(place, None, message)
+        };
+        if let Ok(file) = &metadata
+            && let Some(why) = self.served.private.find(&real.join(name), file).filter(|_| !is_link)
+        {
+            self.exclude(place, ExclusionReason::Private(why.to_owned()));
+            return Ok(());
+        }
+        let by_name = exclusion_by_name(name, is_folder, siblings);
+        if let Some(reason) = by_name.clone().filter(|_| !is_listed) {
+            // `site.publish` cannot list an inbox.
+            let is_final = reason == ExclusionReason::Database
+                && metadata.is_ok_and(|file| file.is_file())
+                && is_inbox(&at);
+            self.exclude(place, if is_final { ExclusionReason::Content(ContentMark::Inbox) } else { reason });
+            return Ok(());
+        }
+        if folder.is_excluded && !is_listed {
+            // The folder's exclusion covers its files.
+            return Ok(());
+        }
+        let metadata = match metadata {
+            Ok(metadata) => metadata,
+            Err(_) if is_link => return Err(Fault::error(place, None, "the symbolic link is broken")),
+            Err(_) => return Err(not_regular(&place)),
+        };
+        let mut readers = folder.readers;
+        if is_link {
+            let target = self.find_target(&at, place.trim_end_matches('/'), is_listed)?;
+            let name = target.file_name().unwrap_or_default().to_string_lossy();
+            let by_name = exclusion_by_name(&name, is_folder, Siblings::default()).filter(|_| !is_listed);
+            let private = self.served.private.find(&target, &metadata);
+            if let Some(reason) = private.map(|why| ExclusionReason::Private(why.to_owned())).or(by_name) {
+                self.exclude(place, reason);
+                return Ok(());
+            }
+            readers = self.served.readers_above(&target);
+        }
+        let mode = metadata.mode();
+        if is_folder {
+            self.served.modes.insert(place, mode);
+            let is_excluded = folder.is_excluded || by_name.is_some();
+            let name = [&folder.name, name, "/"].concat();
+            self.folders.push(Folder { at, name, readers: restrict_readers(readers, mode), is_excluded });
+        } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
+            let name = [&folder.name, name].concat();
+            self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
+        } else {
+            return Err(not_regular(&place));
+        }
+        Ok(())
+    }
+
+    /// The canonical path of a symbolic link's target, which must be in a served folder and, unless
+    /// `site.publish` lists the link, not hidden. `place` is the name of the link.
+    fn find_target(&self, link: &Path, place: &str, is_listed: bool) -> Result<PathBuf, Fault> {
+        let broken = |_| Fault::error(place, None, "the symbolic link is broken");
+        let target = link.canonicalize().map_err(broken)?;
+        let is_hidden = |name: &OsStr| {
+            let reason = exclusion_by_name(&name.to_string_lossy(), true, Siblings::default());
+            reason == Some(ExclusionReason::Hidden)
+        };
+        let mut below = self.served.folders.iter().filter_map(|served| target.strip_prefix(served).ok());
+        if below.next().is_some_and(|below| is_listed || !below.iter().any(is_hidden)) {
+            return Ok(target);
+        }
+        Err(outside_link_fault(place, "the published folders"))
+    }
+
+    fn exclude(&mut self, place: String, reason: ExclusionReason) {
+        let path = (self.served.served_path)(&place);
+        self.publication.exclude(place, path, reason);
+    }
+}
+
+fn outside_link_fault(place: &str, boundary: &str) -> Fault {
+    Fault::error(place, None, format!("the symbolic link points outside {boundary}"))
+        .hint("replace the link with a copy of its target")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::pages::PublicationOptions;
+
+    fn list(root: &Path, faults: &mut Vec<Fault>) -> Vec<FoundFile> {
+        let options = PublicationOptions::default();
+        let mut publication = Publication::new(&options);
+        let mut served = ServedFolders::new(root, &SITE_FOLDERS, &publication, &str::to_owned);
+        served.list("static", &mut publication, faults)
+    }
+
+    /// Makes `static/link` a symbolic link to `target`, and checks that the site then has the files `found`
+    /// in `static/` and reports `fault`.
+    fn check(target: &str, found: &[&str], fault: Option<&str>) {
+        let outside = tempfile::tempdir().expect("a folder");
+        std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for part in ["pages", "static/.git", "assets", "data"] {
+            std::fs::create_dir_all(root.join(part)).expect("a folder");
+        }
+        for file in
+            ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
+        {
+            std::fs::write(root.join(file), "x").expect("the file is written");
+        }
+        let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
+        symlink(&target, root.join("static/link")).expect("a link");
+        let mut faults = Vec::new();
+        let listed = list(root, &mut faults);
+        let names: Vec<&str> = listed.iter().map(|file| &*file.name).collect();
+        assert_eq!(names, found, "{target}");
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
+        assert!(fault.is_none_or(|fault| said[0].contains(fault)), "{target}: {said:?}");
+    }
+
+    #[test]
+    fn a_symbolic_link_out_of_the_published_folders_is_a_fault() {
+        check("a.txt", &["a.txt", "link"], None);
+        check("../assets/b.txt", &["a.txt", "link"], None);
+        check("../assets", &["a.txt", "link/b.txt"], None);
+        // A link to the folder that contains it.
+        check(".", &["a.txt"], None);
+        let out = Some("static/link: the symbolic link points outside the published folders");
+        for target in [
+            "OUTSIDE/secret",
+            "OUTSIDE",
+            "..",
+            "../frontdesk.toml",
+            "../data",
+            "../data/inbox.sqlite",
+            ".git",
+            ".git/config",
+        ] {
+            check(target, &["a.txt"], out);
+        }
+        check("../none", &["a.txt"], Some("static/link: the symbolic link is broken"));
+        check("link", &["a.txt"], Some("static/link: the symbolic link is broken"));
+    }
+
+    #[test]
+    fn a_folder_that_links_out_of_the_site_is_a_fault() {
+        let (outside, folder) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::fs::write(outside.path().join("a.txt"), "x").expect("the file is written");
+        std::fs::create_dir(folder.path().join("pages")).expect("a folder");
+        symlink(outside.path(), folder.path().join("static")).expect("a link");
+        let mut faults = Vec::new();
+        assert!(list(folder.path(), &mut faults).is_empty());
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().contains("static: the symbolic link points outside the site's folder"));
+    }
+
+    #[test]
+    fn a_file_that_fewer_users_may_read_than_the_pages_is_excluded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let write = |name: &str, mode| {
+            std::fs::create_dir_all(root.join(name).parent().expect("a folder")).expect("a folder");
+            std::fs::write(root.join(name), "x").expect("it is written");
+            std::fs::set_permissions(root.join(name), Permissions::from_mode(mode)).expect("ours");
+        };
+        let close = |name: &str, mode| {
+            std::fs::set_permissions(root.join(name), Permissions::from_mode(mode)).expect("ours");
+        };
+        for (name, mode) in [
+            ("static/all", 0o644),
+            ("static/group", 0o640),
+            ("static/own", 0o600),
+            ("static/open/all", 0o644),
+            ("static/closed/all", 0o644),
+            ("static/closed/in/all", 0o644),
+            ("static/hidden/all", 0o644),
+        ] {
+            write(name, mode);
+        }
+        for (name, mode) in [("static", 0o755), ("static/open", 0o755), ("static/closed/in", 0o755)] {
+            close(name, mode);
+        }
+        close("static/closed", 0o750);
+        close("static/hidden", 0o700);
+        symlink("closed/in/all", root.join("static/link")).expect("a link");
+        let check = |audience, expected: &[&str]| {
+            let options = PublicationOptions::default();
+            let mut publication = Publication::new(&options);
+            let mut served = ServedFolders::new(root, &SITE_FOLDERS, &publication, &str::to_owned);
+            let files = served.list("static", &mut publication, &mut Vec::new());
+            for file in files {
+                served.is_for(audience, &file, &mut publication);
+            }
+            let excluded = publication.finish(&mut Vec::new()).exclusions;
+            let excluded: Vec<String> = excluded
+                .iter()
+                .map(|exclusion| match exclusion.reason {
+                    ExclusionReason::Mode(mode) => format!("{} {:o}", exclusion.name, mode & 0o777),
+                    _ => exclusion.to_string(),
+                })
+                .collect();
+            assert_eq!(excluded, expected, "{audience:?}");
+        };
+        let closed = [
+            "static/closed/ 750",
+            "static/group 640",
+            "static/hidden/ 700",
+            "static/link 644",
+            "static/own 600",
+        ];
+        check(Audience::Others, &closed);
+        check(Audience::Group, &["static/hidden/ 700", "static/own 600"]);
+        check(Audience::Owner, &[]);
+    }
+}
