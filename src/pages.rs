@@ -15,7 +15,7 @@ pub mod file;
 mod file_list;
 mod form_page;
 pub mod front_matter;
-#[cfg(fuzzing)]
+#[cfg(debug_assertions)]
 pub mod fuzzing;
 pub mod highlight;
 pub mod html;

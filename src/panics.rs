@@ -199,14 +199,13 @@ pub fn resume(panic: Panic) -> ! {
 }
 
 /// Like [`catch`], for a future: catches a panic of any poll, and drops the future then.
-pub async fn catch_async<F: Future>(part: Part, future: F) -> Result<F::Output, Panic> {
+pub fn catch_async<F: Future>(part: Part, future: F) -> impl Future<Output = Result<F::Output, Panic>> {
     let mut future = Box::pin(future);
-    std::future::poll_fn(|context| match catch(part, || future.as_mut().poll(context)) {
+    std::future::poll_fn(move |context| match catch(part, || future.as_mut().poll(context)) {
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Ok(Poll::Pending) => Poll::Pending,
         Err(panic) => Poll::Ready(Err(panic)),
     })
-    .await
 }
 
 /// Runs a background task until it returns. After a panic, logs it and runs the task again.
@@ -221,23 +220,25 @@ pub fn restart_after_panic(task: &'static str, mut work: impl FnMut()) {
 /// Panics if a test asks for it: if the file that the environment variable `INJECT_PANICS` names has a
 /// line that consists of `point` and, after a space, a part of `item`. Does nothing in release builds.
 #[inline]
-pub fn inject(point: &str, item: &str) {
+pub fn inject(point: &str, item: impl fmt::Display) {
     #[cfg(debug_assertions)]
-    injection::panic_if_asked(point, item);
+    injection::panic_if_asked(point, &item);
     #[cfg(not(debug_assertions))]
     let _ = (point, item);
 }
 
 #[cfg(debug_assertions)]
 mod injection {
+    use std::fmt::Display;
     use std::path::PathBuf;
     use std::sync::OnceLock;
 
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-    pub(super) fn panic_if_asked(point: &str, item: &str) {
+    pub(super) fn panic_if_asked(point: &str, item: &dyn Display) {
         let file = FILE.get_or_init(|| std::env::var_os("INJECT_PANICS").map(PathBuf::from));
         let Some(file) = file else { return };
+        let item = item.to_string();
         let lines = std::fs::read_to_string(file).unwrap_or_default();
         let is_asked = |line: &str| match line.split_once(' ') {
             Some((name, part)) => name == point && item.contains(part),

@@ -87,7 +87,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
-        let mut nodes = vec![note];
+        let mut blocks = vec![note];
         let previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
         let mut next = dom.next_element(note);
         let is_section = match previous {
@@ -106,16 +106,16 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             {
                 next = dom.next_element(block);
                 dom.detach(block);
-                nodes.push(block);
+                blocks.push(block);
             }
         }
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
-            nodes = dom.children(note).collect();
+            blocks = dom.children(note).collect();
         }
         // Sphinx puts the label of a note into a `<dt>`, and the text into the `<dd>` that follows.
         if let Some(detail) = next.filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd) {
             next = dom.next_element(detail);
-            nodes = dom.children(detail).collect();
+            blocks = dom.children(detail).collect();
             dom.detach(detail);
         }
         dom.detach(note);
@@ -124,7 +124,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             None => previous.filter(|&p| dom.tag(p) == Tag::Hr).into_iter().for_each(|rule| dom.detach(rule)),
         }
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
-        footnotes.definitions.push(Definition { label, nodes });
+        footnotes.definitions.push(Definition { label, nodes: blocks });
     }
     remove_empty_containers(dom, containers);
     footnotes

@@ -67,13 +67,7 @@ fn serve(
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
     let mut config = options.apply_to(config).with_base_url(addresses.first);
     process::raise_descriptor_limit(&mut config);
-    let mut faults = config.certificate_faults();
-    faults.retain(|fault| fault.severity == Severity::Error);
-    if !faults.is_empty() {
-        print_faults(&faults);
-        bail!("cannot serve over TLS ({})", count_faults(&faults));
-    }
-
+    require_usable_certificate(&config)?;
     let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
     let mut previous = SiteCache::default();
     let load = || load_and_compress(folder, &config, &mut previous, &encodings, log, options.watch);
@@ -169,6 +163,17 @@ fn serve(
     desk.intake.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the errors of the certificate and its key, and fails if there are any.
+fn require_usable_certificate(config: &Config) -> anyhow::Result<()> {
+    let mut faults = config.certificate_faults();
+    faults.retain(|fault| fault.severity == Severity::Error);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    print_faults(&faults);
+    bail!("cannot serve over TLS ({})", count_faults(&faults));
 }
 
 /// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.

@@ -399,18 +399,20 @@ pub(super) async fn seal_submission(
 }
 
 /// Runs a task of maintenance. A panic ends only this task, which the next run repeats.
-async fn contain<T: Default>(
+fn contain<T: Default>(
     task: &'static str,
     work: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let work = async {
+) -> impl Future<Output = Result<T, StoreError>> {
+    let work = panics::catch_async(Part::Maintenance, async move {
         panics::inject("maintenance", task);
         work.await
-    };
-    panics::catch_async(Part::Maintenance, work).await.unwrap_or_else(|panic| {
-        tracing::error!(task, "{panic} ended a task of the inbox's maintenance; the next run repeats it");
-        Ok(T::default())
-    })
+    });
+    async move {
+        work.await.unwrap_or_else(|panic| {
+            tracing::error!(task, "{panic} ended a task of the inbox's maintenance; the next run repeats it");
+            Ok(T::default())
+        })
+    }
 }
 
 /// Sends a notification through the first channel that accepts it. Returns that channel's name.

@@ -69,7 +69,9 @@ pub(crate) fn process(
         return Ok(Some(Processed::default()));
     }
     let BatchConfig { options, channels } = &config();
-    rows.iter().for_each(|row| panics::inject("row", &row.id.to_string()));
+    for row in &rows {
+        panics::inject("row", row.id);
+    }
     let read = |row| Screened::parse_and_screen(row, options, channels, screener);
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
@@ -154,7 +156,7 @@ impl Screener {
         }
         // A panic in screening must not end the thread that processes all submissions.
         let verdict = panics::catch(Part::Submission, || {
-            panics::inject("screening", &id.to_string());
+            panics::inject("screening", id);
             judge()
         });
         let verdict =

@@ -233,7 +233,7 @@ fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
 }
 
 /// Reads a font as [`BrandCache::apply`] does.
-#[cfg(fuzzing)]
+#[cfg(debug_assertions)]
 pub(super) fn check_font(bytes: &[u8]) {
     if let Ok(facts) = FontFacts::read(bytes) {
         font_css("/assets/font.woff2", &facts);

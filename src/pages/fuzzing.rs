@@ -1,8 +1,11 @@
-//! Entry points for the fuzz targets of parsers that are private. They panic if a result is wrong.
+//! Entry points for the fuzz targets of parsers that are private. They panic if a result is wrong. Release
+//! builds do not contain them.
+
+#![expect(clippy::missing_panics_doc, reason = "each function panics if a result is wrong")]
 
 use super::brand::check_font;
 use super::image_size;
-use super::rules::{RulesDialect, headers_for, parse_headers, parse_redirects};
+use super::rules::{RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects};
 use super::scale::{ScaleError, scale_down};
 
 /// Reads a WOFF2 font as for `brand.font`.
@@ -37,12 +40,16 @@ pub fn read_image(bytes: &[u8]) {
 pub fn read_rules(text: &str) {
     let path = text.lines().next().unwrap_or_default();
     for dialect in [RulesDialect::Netlify, RulesDialect::Cloudflare] {
-        for rule in parse_redirects(text, dialect, "_redirects", &mut Vec::new()) {
-            if let Some(target) = rule.target(path) {
-                assert!(!target.starts_with("//"), "a path leads to another host: {target}");
-            }
+        let rules = RuleList::new(parse_redirects(text, dialect, "_redirects", &mut Vec::new()));
+        let applying = |rule: &&RedirectRule| rule.target(path).is_some();
+        let all: Vec<&RedirectRule> = rules.all().iter().filter(applying).collect();
+        let found: Vec<&RedirectRule> = rules.candidates(path).filter(applying).collect();
+        assert_eq!(found, all, "the index finds the rules that apply to {path:?}");
+        for rule in all {
+            let target = rule.target(path).unwrap_or_default();
+            assert!(!target.starts_with("//"), "a path leads to another host: {target}");
             rule.to_line();
         }
-        headers_for(&parse_headers(text, dialect, "_headers", &mut Vec::new()), path);
+        headers_for(&RuleList::new(parse_headers(text, dialect, "_headers", &mut Vec::new())), path);
     }
 }

@@ -266,11 +266,11 @@ fn take_rules(
             "_redirects" => {
                 redirects = contain(&file.name, faults, |faults| {
                     parse_redirects(&text(), dialect, &file.name, faults)
-                })
+                });
             }
             "_headers" => {
                 headers =
-                    contain(&file.name, faults, |faults| parse_headers(&text(), dialect, &file.name, faults))
+                    contain(&file.name, faults, |faults| parse_headers(&text(), dialect, &file.name, faults));
             }
             "_worker.js" | "_routes.json" => {
                 let message = "is for Cloudflare Pages Functions; it is neither run nor published";

@@ -373,8 +373,8 @@ pub(super) mod tests {
         let (colours, pixel) =
             if is_grey { (ColorType::Luma, &[200][..]) } else { (ColorType::Rgb, &[220, 180, 90][..]) };
         let pixels = pixel.repeat(to_usize(size.width * size.height));
-        let side = |side| u16::try_from(side).expect("a short side");
-        encoder.encode(&pixels, side(size.width), side(size.height), colours).expect("pixels");
+        let short = |side| u16::try_from(side).expect("a short side");
+        encoder.encode(&pixels, short(size.width), short(size.height), colours).expect("pixels");
         bytes
     }
 

@@ -30,13 +30,12 @@ pub(super) fn open(
     stay: bool,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let base = match address {
-        Some(address) => address.trim_end_matches('/').to_owned(),
-        None => {
-            let base = base_url(config)?;
-            require_server(config, &base, console)?;
-            base
-        }
+    let base = if let Some(address) = address {
+        address.trim_end_matches('/').to_owned()
+    } else {
+        let base = base_url(config)?;
+        require_server(config, &base, console)?;
+        base
     };
     let base = if base.contains("://") { base } else { format!("http://{base}") };
     if console.inbox.is_none() {

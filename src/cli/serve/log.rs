@@ -139,14 +139,12 @@ impl Drop for ServerLog {
 /// Describes an uncaught panic. Quotes its message only if it is constant: a formatted message could
 /// contain a visitor's data.
 fn describe_panic(payload: &(dyn Any + Send)) -> String {
-    match payload.downcast_ref::<Panic>() {
+    if let Some(panic) = payload.downcast_ref::<Panic>() {
         // Passed on from another thread.
-        Some(panic) => format!("{panic} ended a request or a task"),
-        None => {
-            let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
-            format!("a defect in frontdesk ended a request or a task{}", reason.unwrap_or_default())
-        }
+        return format!("{panic} ended a request or a task");
     }
+    let reason = payload.downcast_ref::<&'static str>().map(|text| format!(": {text}"));
+    format!("a defect in frontdesk ended a request or a task{}", reason.unwrap_or_default())
 }
 
 enum LogMessage {
