@@ -63,7 +63,8 @@ pub fn log_in(
     Ok(user.map(|_| session))
 }
 
-/// The session with this token, unless it has expired. Extends it.
+/// The session with this token, unless it has expired. Extends it. Ends a session that was last used in the
+/// future.
 pub fn resume(
     place: &DatabaseUrl,
     reader: &InboxReader,
@@ -71,7 +72,12 @@ pub fn resume(
     now: Timestamp,
 ) -> Result<Option<Session>, StoreError> {
     let hash = token.hash();
-    let Some(session) = reader.session(&hash, now)? else { return Ok(None) };
+    let Some(session) = reader.session(&hash, now)? else {
+        if reader.is_session_from_future(&hash, now)? {
+            Editor::open(place)?.revoke(Some(&[hash]))?;
+        }
+        return Ok(None);
+    };
     if now.duration_since(session.used_at) >= SESSION_TOUCH_INTERVAL {
         // If this fails, for example on a full disk, the session is valid but not extended.
         let _ = Editor::open(place).and_then(|mut editor| editor.touch_session(&hash, now));

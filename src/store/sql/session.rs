@@ -17,6 +17,9 @@ pub type TokenHash = [u8; 32];
 pub const LOGIN_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 /// A session ends after this time without a request.
 pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// A session or login link from the future is not valid: it was created while a clock was ahead, and would
+/// be valid for longer than others. The clocks of replicas may differ by this much.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The use of a session is recorded at most this often.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 /// Maximum number of unused login links, and of sessions. A new one replaces the oldest.
@@ -64,7 +67,8 @@ impl Editor {
         self.commit_and_notify(|tx| {
             let take = "DELETE FROM login_token WHERE hash = ?1 RETURNING actor, expires_at";
             let Some(row) = tx.row(take, values![login])? else { return Ok(None) };
-            if row.get::<i64>(1)? <= now.as_millisecond() {
+            let [earliest, latest] = valid_expiries(now);
+            if !(earliest..=latest).contains(&row.get::<i64>(1)?) {
                 return Ok(None);
             }
             let user: String = row.get(0)?;
@@ -105,11 +109,22 @@ impl Editor {
     }
 }
 
-/// Removes login links and sessions that have expired.
+/// Removes login links and sessions that have expired, or are from the future.
 fn remove_expired(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
-    let unused_since = (now - SESSION_LIFETIME).as_millisecond();
-    tx.execute("DELETE FROM login_token WHERE expires_at <= ?1", values![now.as_millisecond()])?;
-    tx.execute("DELETE FROM session WHERE used_at <= ?1", values![unused_since]).map(drop)
+    let [earliest, latest] = valid_expiries(now);
+    tx.execute("DELETE FROM login_token WHERE expires_at NOT BETWEEN ?1 AND ?2", values![earliest, latest])?;
+    let [earliest, latest] = valid_uses(now);
+    tx.execute("DELETE FROM session WHERE used_at NOT BETWEEN ?1 AND ?2", values![earliest, latest]).map(drop)
+}
+
+/// The earliest and the latest expiry of a login link that is valid, as Unix times in milliseconds.
+fn valid_expiries(now: Timestamp) -> [i64; 2] {
+    [now.as_millisecond() + 1, (now + LOGIN_LIFETIME + CLOCK_TOLERANCE).as_millisecond()]
+}
+
+/// The earliest and the latest use of a session that is valid, as Unix times in milliseconds.
+fn valid_uses(now: Timestamp) -> [i64; 2] {
+    [(now - SESSION_LIFETIME).as_millisecond() + 1, (now + CLOCK_TOLERANCE).as_millisecond()]
 }
 
 /// Removes the oldest rows, so that one more row is within the limit.
@@ -123,23 +138,31 @@ fn make_room(tx: &dyn Sql, table: &str, age: &str, most: usize) -> Result<(), St
 impl InboxReader {
     /// Whether a login link can be used now.
     pub fn has_login(&self, login: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
-        let find = "SELECT 1 FROM login_token WHERE hash = ?1 AND expires_at > ?2";
-        self.sql.exists(find, values![login, now.as_millisecond()])
+        let [earliest, latest] = valid_expiries(now);
+        let find = "SELECT 1 FROM login_token WHERE hash = ?1 AND expires_at BETWEEN ?2 AND ?3";
+        self.sql.exists(find, values![login, earliest, latest])
     }
 
     /// The session with this hash, unless it has expired.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
-        let find = "SELECT hash, actor, created_at, used_at FROM session WHERE hash = ?1 AND used_at > ?2";
-        let unused_since = (now - SESSION_LIFETIME).as_millisecond();
-        self.sql.row(find, values![hash, unused_since])?.as_ref().map(read_session).transpose()
+        let find = "SELECT hash, actor, created_at, used_at FROM session
+             WHERE hash = ?1 AND used_at BETWEEN ?2 AND ?3";
+        let [earliest, latest] = valid_uses(now);
+        self.sql.row(find, values![hash, earliest, latest])?.as_ref().map(read_session).transpose()
+    }
+
+    /// Whether a session was last used in the future. It must be ended, because time would make it valid.
+    pub fn is_session_from_future(&self, hash: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
+        let [_, latest] = valid_uses(now);
+        self.sql.exists("SELECT 1 FROM session WHERE hash = ?1 AND used_at > ?2", values![hash, latest])
     }
 
     /// All sessions that have not expired, the most recently used first.
     pub fn sessions(&self, now: Timestamp) -> Result<Vec<Session>, StoreError> {
-        let list = "SELECT hash, actor, created_at, used_at FROM session WHERE used_at > ?1
-             ORDER BY used_at DESC, created_at DESC, hash";
-        let unused_since = (now - SESSION_LIFETIME).as_millisecond();
-        self.sql.query(list, values![unused_since])?.iter().map(read_session).collect()
+        let list = "SELECT hash, actor, created_at, used_at FROM session
+             WHERE used_at BETWEEN ?1 AND ?2 ORDER BY used_at DESC, created_at DESC, hash";
+        let [earliest, latest] = valid_uses(now);
+        self.sql.query(list, values![earliest, latest])?.iter().map(read_session).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Annotations, the operator log, login links, sessions, and pages of the list.
 
 use super::*;
+use crate::inbox::session::{SecretToken, resume};
 use crate::store::test_recorder as recorder;
 use crate::submission::verdict::Signal;
 
@@ -137,16 +138,45 @@ fn a_session_ends_after_a_day_without_use_or_when_it_is_revoked() {
     assert!(is_valid(11, DAY.saturating_sub(MILLISECOND)) && !is_valid(11, DAY));
     editor.touch_session(&[11; 32], now() + DAY / 2).unwrap();
     assert!(is_valid(11, DAY) && !is_valid(12, DAY));
-    let sessions = reader.sessions(now()).unwrap();
+    let sessions = reader.sessions(now() + DAY / 2).unwrap();
     assert_eq!(
         sessions.iter().map(Session::short_id).collect::<Vec<_>>(),
         ["0b0b0b0b", "0c0c0c0c", "0d0d0d0d"]
     );
     assert_eq!(editor.revoke(Some(&[[12; 32], [99; 32]])).unwrap(), 1);
-    assert!(is_valid(11, Duration::ZERO) && !is_valid(12, Duration::ZERO));
-    editor.create_login(&[7; 32], now()).unwrap();
+    assert!(is_valid(11, DAY / 2) && !is_valid(12, DAY / 2));
+    editor.create_login(&[7; 32], now() + DAY / 2).unwrap();
     assert_eq!(editor.revoke(None).unwrap(), 2);
-    assert!(!is_valid(11, Duration::ZERO) && !reader.has_login(&[7; 32], now()).unwrap());
+    assert!(!is_valid(11, DAY / 2) && !reader.has_login(&[7; 32], now() + DAY / 2).unwrap());
+}
+
+#[test]
+fn login_links_and_sessions_from_the_future_are_not_valid() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let later = now() + Duration::from_mins(6);
+    for n in 1..=2 {
+        editor.create_login(&[n; 32], later).unwrap();
+    }
+    let reader = fixture.reader();
+    assert!(!reader.has_login(&[1; 32], now()).unwrap() && reader.has_login(&[1; 32], later).unwrap());
+    assert_eq!(editor.log_in(&[1; 32], &[11; 32], now()).unwrap(), None);
+    assert!(editor.log_in(&[2; 32], &[12; 32], later).unwrap().is_some());
+    let is_valid = |at| reader.session(&[12; 32], at).unwrap().is_some();
+    assert!(!is_valid(now()) && is_valid(now() + Duration::from_mins(1)), "clocks may differ a little");
+    assert_eq!(reader.sessions(now()).unwrap(), []);
+    assert!(reader.is_session_from_future(&[12; 32], now()).unwrap());
+    assert!(!reader.is_session_from_future(&[12; 32], later).unwrap());
+    // A request with its cookie ends it, so it does not become valid when the time has come.
+    let token = SecretToken::generate().unwrap();
+    editor.create_login(&[4; 32], later).unwrap();
+    assert!(editor.log_in(&[4; 32], &token.hash(), later).unwrap().is_some());
+    let resume = |at| resume(&fixture.options.url, &reader, &token, at).unwrap().is_some();
+    assert!(resume(later) && !resume(now()) && !resume(later));
+    assert!(is_valid(later), "another session stays");
+    // The next login removes them too.
+    editor.create_login(&[3; 32], now()).unwrap();
+    assert_eq!((fixture.count("login_token"), fixture.count("session")), (1, 0));
 }
 
 #[test]
