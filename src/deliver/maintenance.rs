@@ -17,7 +17,7 @@ use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use crate::panics::{self, Part};
 use crate::store::disk::MinFree;
-use crate::store::{self, DatabaseUrl, InboxReader, Store, StoreError};
+use crate::store::{self, DatabaseUrl, InboxReader, Outage, Store, StoreError};
 use crate::submission::Submission;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
@@ -90,6 +90,7 @@ impl Maintenance {
         let mut flood_at = Some(Instant::now());
         let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
         let mut clock = ClockCheck::default();
+        let (mut outage, mut flood_outage) = (Outage::default(), Outage::default());
         loop {
             let now = Timestamp::now();
             let is_time = Instant::now() >= run_at;
@@ -114,15 +115,25 @@ impl Maintenance {
                 }
                 Ok::<(), StoreError>(())
             };
-            if let Err(error) = done.await {
-                tracing::warn!(%error, "inbox maintenance failed; will retry");
+            match done.await {
+                Ok(()) if outage.end() => tracing::info!("inbox maintenance succeeds again"),
+                Err(error) if outage.begin() => {
+                    tracing::warn!(%error, "inbox maintenance failed; will retry");
+                }
+                _ => {}
             }
             if flood_at.is_some_and(|at| Instant::now() >= at) {
-                let sent = contain("flood notification", self.send_flood_notification(now)).await;
-                let retry = sent.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "sending the flood notification failed; will retry");
-                    Some(NOTIFICATION_RETRY)
-                });
+                let sent =
+                    contain("flood notification", self.send_flood_notification(now, &mut flood_outage));
+                let retry = match sent.await {
+                    Ok(retry) => retry,
+                    Err(error) => {
+                        if flood_outage.begin() {
+                            tracing::warn!(%error, "sending the flood notification failed; will retry every minute");
+                        }
+                        Some(NOTIFICATION_RETRY)
+                    }
+                };
                 flood_at = retry.map(|wait| Instant::now() + wait);
             }
             let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
@@ -295,9 +306,14 @@ impl Maintenance {
 
     /// Notifies the team, at most once an hour, that submissions are being held because of a flood. Returns
     /// the time until the next check; `None` if there is no flood.
-    async fn send_flood_notification(&self, now: Timestamp) -> Result<Option<Duration>, StoreError> {
+    async fn send_flood_notification(
+        &self,
+        now: Timestamp,
+        outage: &mut Outage,
+    ) -> Result<Option<Duration>, StoreError> {
         let floods = self.query_inbox(InboxReader::floods).await?;
         if floods.is_empty() {
+            outage.end();
             return Ok(None);
         }
         // Ignore a time in the future: the clock has been set back since then.
@@ -310,11 +326,13 @@ impl Maintenance {
         }
         let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
         let held: usize = floods.iter().map(|flood| flood.held).sum();
-        tracing::warn!(
-            forms = forms.join(", "),
-            held,
-            "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
-        );
+        if !outage.is_ongoing() {
+            tracing::warn!(
+                forms = forms.join(", "),
+                held,
+                "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
+            );
+        }
         let notice = digest::flood_notification(&floods, now);
         let channel = send_through_first_working(&self.channels, &notice).await;
         if let Some(channel) = channel {
@@ -322,9 +340,12 @@ impl Maintenance {
         }
         if channel.is_some() || self.channels.is_empty() {
             self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
+            outage.end();
             return Ok(Some(FLOOD_INTERVAL));
         }
-        tracing::warn!("flood notification not accepted by any channel; will retry");
+        if outage.begin() {
+            tracing::warn!("flood notification not accepted by any channel; will retry every minute");
+        }
         Ok(Some(NOTIFICATION_RETRY))
     }
 

@@ -19,7 +19,7 @@ use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use crate::panics::{self, Part};
 use crate::screening::Repeats;
-use crate::store::{Store, StoreError};
+use crate::store::{Outage, Store, StoreError};
 use crate::submission::visitor::{LimitCounts, MailLimit};
 
 /// The maximum number of rows in one transaction. Visitors may be waiting for it.
@@ -88,8 +88,8 @@ impl Processor {
             screener: Arc::new(Screener::new(messages)),
             counts: counts.clone(),
             announced_at: None,
-            failure: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
+            outage: Outage::default(),
         };
         let thread =
             thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
@@ -120,10 +120,9 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
-    /// The last failure, which is logged once.
-    failure: Option<String>,
     /// When it was last logged that each limit of mails to visitors is used up.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
+    outage: Outage,
 }
 
 impl ProcessorThread {
@@ -144,18 +143,12 @@ impl ProcessorThread {
             });
             match done.unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string()))) {
                 _ if is_last => return,
-                Ok(()) => {
-                    if self.failure.take().is_some() {
-                        tracing::info!("the intake is processed again");
-                    }
-                }
+                Ok(()) if self.outage.end() => tracing::info!("the intake is being processed again"),
+                Ok(()) => {}
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    // A read-only disk may stay so for days.
-                    let failure = Some(error.to_string());
-                    if self.failure != failure {
+                    if self.outage.begin() {
                         tracing::warn!(%error, "could not process the intake; will retry every second");
-                        self.failure = failure;
                     }
                     thread::sleep(RETRY_DELAY);
                     self.store.events().accepted.notify_one();
