@@ -27,7 +27,7 @@ pub fn mailbox_key(email: &str) -> String {
 /// `None` for the domains of large mailbox providers, which do not belong to the recipient.
 ///
 /// This is an approximation: the last two labels, or three if the second-last one is a common name below a
-/// country's domain ([`REGISTRY_LABELS`]). The exact answer is in the Public Suffix List, which adds 0.8 MB
+/// country's domain (`REGISTRY_LABELS`). The exact answer is in the Public Suffix List, which adds 0.8 MB
 /// to a binary (the crate `psl`) and changes every week. Registrants below a less common suffix, such as
 /// `k12.ca.us`, share one limit, and the owner of a name such as `com.zz` in a country without that
 /// suffix gets around it, but not around the limits of networks and of all visitors. Below the private
