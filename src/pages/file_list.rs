@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::publication::{
-    Audience, ContentMark, ExclusionReason, PrivateFiles, Publication, Siblings, exclusion_by_name, is_inbox,
-    restrict_readers,
+    Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
+    exclusion_by_name, has_programs, is_inbox, restrict_readers,
 };
 use crate::fault::Fault;
 
@@ -16,7 +16,7 @@ use crate::fault::Fault;
 pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
-const MAX_FILE_BYTES: u64 = 512 << 20;
+pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
 
 pub(super) struct FoundFile {
     /// The name relative to the folder that was listed.
@@ -131,6 +131,15 @@ impl<'a> ServedFolders<'a> {
         publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
     }
 
+    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host.
+    fn is_hosting(&self, target: &Path) -> bool {
+        let mut below = self.folders.iter().filter_map(|served| target.strip_prefix(served).ok());
+        let parts = below.next().map(|below| (below.iter().next(), below.iter().count()));
+        let Some((Some(first), count)) = parts else { return false };
+        let found = HostingFile::from_name(&first.to_string_lossy(), count > 1 || target.is_dir());
+        found.is_some_and(|found| found != HostingFile::Configuration)
+    }
+
     /// The users whom all folders above the target of a symbolic link let through, up to a served folder.
     fn readers_above(&self, target: &Path) -> u32 {
         let is_below = |folder: &&Path| !self.folders.iter().any(|served| served == folder);
@@ -216,6 +225,9 @@ impl FolderListing<'_, '_, '_> {
             self.exclude(place, ExclusionReason::Private(why.to_owned()));
             return Ok(());
         }
+        if folder.name.is_empty() && self.leave_out_hosting(name, &place, &at, is_folder, is_listed) {
+            return Ok(());
+        }
         let by_name = exclusion_by_name(name, is_folder, siblings);
         if let Some(reason) = by_name.clone().filter(|_| !is_listed) {
             // `site.publish` cannot list an inbox.
@@ -240,7 +252,9 @@ impl FolderListing<'_, '_, '_> {
             let name = target.file_name().unwrap_or_default().to_string_lossy();
             let by_name = exclusion_by_name(&name, is_folder, Siblings::default()).filter(|_| !is_listed);
             let private = self.served.private.find(&target, &metadata);
-            if let Some(reason) = private.map(|why| ExclusionReason::Private(why.to_owned())).or(by_name) {
+            let private = private.map(|why| ExclusionReason::Private(why.to_owned()));
+            let hosting = self.served.is_hosting(&target).then_some(ExclusionReason::Hosting);
+            if let Some(reason) = private.or(hosting).or(by_name) {
                 self.exclude(place, reason);
                 return Ok(());
             }
@@ -259,6 +273,58 @@ impl FolderListing<'_, '_, '_> {
             return Err(not_regular(&place));
         }
         Ok(())
+    }
+
+    /// Whether an entry at the root of a build, or of `static/`, is for the server of a host. Reports what
+    /// does not apply.
+    fn leave_out_hosting(
+        &mut self,
+        name: &str,
+        place: &str,
+        at: &Path,
+        is_folder: bool,
+        is_listed: bool,
+    ) -> bool {
+        let is_build = self.place.is_empty();
+        if !is_build && self.place != "static/" {
+            return false;
+        }
+        let warn = |message: &str| Fault::warning(place, None, message);
+        match HostingFile::from_name(name, is_folder) {
+            Some(HostingFile::Rules) if is_build => {
+                // The rules are read in any case.
+                self.publication.refuse(place, &ExclusionReason::Hosting);
+                return true;
+            }
+            Some(HostingFile::Rules) => {
+                let hint = if name == "_redirects" {
+                    "`[redirects]` in frontdesk.toml redirects paths"
+                } else {
+                    "a proxy in front of this server can add headers"
+                };
+                let message = "its rules apply only in a build; it is not published";
+                self.faults.push(warn(message).hint(hint));
+            }
+            Some(HostingFile::Program) if !name.to_ascii_lowercase().starts_with("_worker.js.") => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+            }
+            Some(HostingFile::Program | HostingFile::RulesCopy) => {}
+            Some(HostingFile::Configuration) if !is_listed => {
+                self.faults.push(warn("is the configuration of a host; it is neither applied nor published"));
+                self.exclude(place.to_owned(), ExclusionReason::Configuration);
+                return true;
+            }
+            _ if is_build && is_folder && name == "functions" && !is_listed && has_programs(at) => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+                self.exclude(place.to_owned(), ExclusionReason::ServerCode);
+                return true;
+            }
+            _ => return false,
+        }
+        self.exclude(place.to_owned(), ExclusionReason::Hosting);
+        true
     }
 
     /// The canonical path of a symbolic link's target, which must be in a served folder and, unless
