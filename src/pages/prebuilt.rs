@@ -19,7 +19,7 @@ use jiff::civil::Date;
 use self::policy::content_security_policy;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, media_type};
-use super::file_list::MAX_FILE_BYTES;
+use super::file_list::{FileChanged, MAX_FILE_BYTES};
 use super::live_reload::add_reload_script;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
@@ -118,9 +118,9 @@ impl BuildCache {
         options: &PagesOptions,
         publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
-    ) -> Prebuilt {
+    ) -> Result<Prebuilt, FileChanged> {
         let served_path = |name: &str| format!("{}{name}", build.mount);
-        let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults);
+        let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults)?;
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let generator = || format!("does the generator write to {}?", build.folder.display());
@@ -186,7 +186,7 @@ impl BuildCache {
         prebuilt
             .pages
             .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
-        prebuilt
+        Ok(prebuilt)
     }
 
     /// Converts the pages in parallel: first each on its own, then again without the blocks that many pages

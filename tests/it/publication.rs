@@ -692,3 +692,26 @@ fn rules_of_a_build_apply_under_any_mode() {
     let (code, said) = desk.check();
     assert!(code == Some(1) && said.contains("`Basic-Auth` restricts access"), "{said}");
 }
+
+#[test]
+fn a_folder_is_served_under_each_of_its_names() {
+    for desk in Desk::all() {
+        desk.plant("v1/index.html", HTML);
+        desk.plant("v2/index.html", HTML);
+        desk.plant("v2/style.css", "p {}");
+        for (target, link) in [("v1", "old"), ("v2", "latest"), ("v2", "stable"), ("..", "v2/above")] {
+            symlink(target, desk.served.join(link)).expect("a link");
+        }
+        let server = desk.start();
+        let names =
+            ["old/index.html", "v1/index.html", "v2/style.css", "latest/style.css", "stable/style.css"];
+        for name in names {
+            let status = server.get(&url(name), &[]).status;
+            assert!([200, 308].contains(&status), "{name}: {status}");
+        }
+        assert_not_published(&server, &["v2/above/v1/index.html", "stable/above/v2/style.css"]);
+        let (_, said) = desk.check();
+        let expected = "v2/above/: the symbolic link points to a folder that contains it; it is not followed";
+        assert!(said.contains(expected), "{said}");
+    }
+}
