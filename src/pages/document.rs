@@ -7,6 +7,7 @@ use blake3::Hash;
 use jiff::civil::Date;
 use serde::Serialize;
 
+use super::file_list::FileChanged;
 use super::front_matter::{self, FrontMatter};
 use super::image_size::ImageSize;
 use super::language::Language;
@@ -16,7 +17,7 @@ use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
-use super::site_files::{FileChanged, SourceFile};
+use super::site_files::SourceFile;
 use crate::fault::{Fault, closest};
 use crate::panics::{self, Panic, Part};
 

@@ -1,14 +1,18 @@
 //! Lists the files below the served folders, and leaves out what is not published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{DirEntry, Metadata};
+use std::fs::{DirEntry, File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
 use super::publication::{
-    Audience, ContentMark, ExclusionReason, PrivateFiles, Publication, Siblings, exclusion_by_name, is_inbox,
-    restrict_readers,
+    Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
+    exclusion_by_name, has_programs, is_inbox, restrict_readers,
 };
 use crate::fault::Fault;
 
@@ -16,13 +20,25 @@ use crate::fault::Fault;
 pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
-const MAX_FILE_BYTES: u64 = 512 << 20;
+pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// Maximum number of files and folders that are listed below symbolic links to folders. Folders that link to
+/// each other have very many paths.
+const MAX_LINKED: usize = 100_000;
+
+/// Maximum number of folders in the path of a file, counted from a served folder.
+const MAX_DEPTH: usize = 100;
+
+/// The error for a file or folder that has changed since its metadata was checked.
+#[derive(Debug)]
+pub(super) struct FileChanged;
 
 pub(super) struct FoundFile {
     /// The name relative to the folder that was listed.
     pub name: String,
     /// The name relative to the site's folder or the build.
     pub place: String,
+    /// The canonical path.
     pub at: PathBuf,
     pub metadata: Metadata,
     /// The users who may read the file through the folders above it, as the read bits of a mode.
@@ -31,17 +47,60 @@ pub(super) struct FoundFile {
     pub is_listed: bool,
 }
 
+impl FoundFile {
+    /// Reads the file, if it is still the one whose metadata decided that it is published.
+    pub fn read(&self) -> Result<io::Result<Vec<u8>>, FileChanged> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
+        let opened = open_unchanged(&self.at, &self.metadata, OFlags::NONBLOCK)?;
+        let read = opened.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+        Ok(read.map(|_| bytes))
+    }
+}
+
+/// Opens the file or folder at a canonical path, if it has the identity and the mode that it had when it was
+/// listed. Follows no symbolic link, because one may have replaced a folder of the path. The size may differ:
+/// files such as logs grow.
+fn open_unchanged(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
+    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let opened = match openat2(CWD, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // The kernel is older than Linux 5.6, or a sandbox does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(at, flags, Mode::empty()),
+        opened => opened,
+    };
+    let file = match opened {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Err(FileChanged),
+        Err(why) => return Ok(Err(why.into())),
+    };
+    let found = match file.metadata() {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let identity = |file: &Metadata| (file.dev(), file.ino(), file.mode());
+    if identity(&found) == identity(listed) { Ok(Ok(file)) } else { Err(FileChanged) }
+}
+
 /// The served folders of one load: those of a site, or a build.
 pub(super) struct ServedFolders<'a> {
     /// The site's folder or the build.
     root: &'a Path,
-    /// The canonical paths of the served folders.
-    folders: Vec<PathBuf>,
+    /// The canonical paths of the served folders, with their modes.
+    folders: Vec<(PathBuf, u32)>,
     private: PrivateFiles<'a>,
     /// The decoded path at which a file or folder is served, by its name relative to `root`.
     served_path: &'a dyn Fn(&str) -> String,
     /// The modes of folders, by their names relative to `root`.
     modes: BTreeMap<String, u32>,
+    /// Whether a file or folder changed while it was listed.
+    pub has_changed: bool,
+    /// The error if symbolic links lead to too many files.
+    pub limit_fault: Option<Fault>,
+}
+
+/// The mode of a served folder as far as it restricts who may read the files in it. That of a build says
+/// nothing about its files: a temporary folder, for example, has the mode 0700.
+fn restricting_mode(part: &str, folder: &Metadata) -> u32 {
+    if part.is_empty() { 0o777 } else { folder.mode() }
 }
 
 impl<'a> ServedFolders<'a> {
@@ -52,10 +111,16 @@ impl<'a> ServedFolders<'a> {
         publication: &Publication<'a>,
         served_path: &'a dyn Fn(&str) -> String,
     ) -> Self {
-        let folders: Vec<PathBuf> =
-            parts.iter().filter_map(|part| root.join(part).canonicalize().ok()).collect();
-        let private = publication.private_files(&folders);
-        Self { root, folders, private, served_path, modes: BTreeMap::new() }
+        let folder = |part: &&str| {
+            let real = root.join(part).canonicalize().ok()?;
+            let mode = restricting_mode(part, &real.metadata().ok()?);
+            Some((real, mode))
+        };
+        let folders: Vec<(PathBuf, u32)> = parts.iter().filter_map(folder).collect();
+        let paths: Vec<PathBuf> = folders.iter().map(|(real, _)| real.clone()).collect();
+        let private = publication.private_files(&paths);
+        let modes = BTreeMap::new();
+        Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
     }
 
     /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files, and those
@@ -77,9 +142,7 @@ impl<'a> ServedFolders<'a> {
             faults.push(outside_link_fault(part, "the site's folder"));
             return Vec::new();
         };
-        // The mode of a build says nothing about its files: a temporary folder, for example, has the mode
-        // 0700.
-        let mode = if part.is_empty() { 0o777 } else { metadata.mode() };
+        let mode = restricting_mode(part, &metadata);
         let place = if part.is_empty() { String::new() } else { [part, "/"].concat() };
         if let Some(why) = self.private.find(&real, &metadata) {
             let path = (self.served_path)(&place);
@@ -94,14 +157,20 @@ impl<'a> ServedFolders<'a> {
             place,
             folders: Vec::new(),
             files: Vec::new(),
+            linked: 0,
         };
         let readers = restrict_readers(0o444, mode);
-        listing.folders.push(Folder { at: top, name: String::new(), readers, is_excluded: false });
-        let mut seen = BTreeSet::new();
+        listing.folders.push(Folder {
+            path: vec![real],
+            metadata,
+            name: String::new(),
+            readers,
+            is_excluded: false,
+            is_linked: false,
+        });
         while let Some(folder) = listing.folders.pop() {
-            // Visit each folder only once, because a link may point to a folder that contains it.
-            if let Some(real) = folder.at.canonicalize().ok().filter(|real| seen.insert(real.clone())) {
-                listing.read_folder(&folder, &real);
+            if listing.read_folder(&folder).is_err() {
+                listing.served.has_changed = true;
             }
         }
         let mut files = listing.files;
@@ -131,24 +200,42 @@ impl<'a> ServedFolders<'a> {
         publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
     }
 
+    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host.
+    fn is_hosting(&self, target: &Path) -> bool {
+        let mut below = self.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
+        let parts = below.next().map(|below| (below.iter().next(), below.iter().count()));
+        let Some((Some(first), count)) = parts else { return false };
+        let found = HostingFile::from_name(&first.to_string_lossy(), count > 1 || target.is_dir());
+        found.is_some_and(|found| found != HostingFile::Configuration)
+    }
+
     /// The users whom all folders above the target of a symbolic link let through, up to a served folder.
     fn readers_above(&self, target: &Path) -> u32 {
-        let is_below = |folder: &&Path| !self.folders.iter().any(|served| served == folder);
-        let folders = target.ancestors().skip(1).take_while(is_below);
-        let modes = folders.filter_map(|folder| Some(folder.metadata().ok()?.mode()));
-        modes.fold(0o444, restrict_readers)
+        let mut readers = 0o444;
+        for folder in target.ancestors().skip(1) {
+            if let Some((_, mode)) = self.folders.iter().find(|(served, _)| served == folder) {
+                return restrict_readers(readers, *mode);
+            }
+            readers = folder.metadata().map_or(0, |folder| restrict_readers(readers, folder.mode()));
+        }
+        readers
     }
 }
 
 /// A folder to list.
 struct Folder {
-    at: PathBuf,
+    /// The canonical paths of the folders on the way to this one, which is the last. With a symbolic link on
+    /// the way, they do not contain each other.
+    path: Vec<PathBuf>,
+    metadata: Metadata,
     /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
     name: String,
     /// The users whom this folder and those above let through, as the read bits of a mode.
     readers: u32,
     /// Whether the folder is listed only because it may have files that `site.publish` lists.
     is_excluded: bool,
+    /// Whether a symbolic link is on the way.
+    is_linked: bool,
 }
 
 /// The files and folders found so far.
@@ -160,20 +247,33 @@ struct FolderListing<'l, 'a, 'p> {
     place: String,
     folders: Vec<Folder>,
     files: Vec<FoundFile>,
+    /// The number of files and folders below symbolic links.
+    linked: usize,
 }
 
 impl FolderListing<'_, '_, '_> {
-    /// Adds the published files in a folder, and the folders in it that are still to be listed. `real` is the
-    /// folder's canonical path.
-    fn read_folder(&mut self, folder: &Folder, real: &Path) {
-        let entries = match std::fs::read_dir(&folder.at) {
+    /// Adds the published files in a folder, and the folders in it that are still to be listed.
+    fn read_folder(&mut self, folder: &Folder) -> Result<(), FileChanged> {
+        let Some(real) = folder.path.last() else { return Ok(()) };
+        let place = [&self.place, folder.name.trim_end_matches('/')].concat();
+        let place = place.trim_end_matches('/');
+        let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
+        let entries = match opened.and_then(|_| std::fs::read_dir(real)) {
             Ok(entries) => entries.flatten().collect::<Vec<_>>(),
             Err(why) => {
-                let place = [&self.place, folder.name.trim_end_matches('/')].concat();
-                self.faults.push(Fault::error(place.trim_end_matches('/'), None, why.to_string()));
-                return;
+                self.faults.push(Fault::error(place, None, why.to_string()));
+                return Ok(());
             }
         };
+        self.linked += if folder.is_linked { entries.len() } else { 0 };
+        if self.linked > MAX_LINKED {
+            let message =
+                format!("symbolic links to folders lead to more than {MAX_LINKED} files and folders");
+            let hint = "remove links between folders that contain each other's links";
+            self.served.limit_fault = Some(Fault::error(place, None, message).hint(hint));
+            self.folders.clear();
+            return Ok(());
+        }
         let names: Vec<_> = entries.iter().map(DirEntry::file_name).collect();
         let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
         for (entry, name) in entries.iter().zip(&names) {
@@ -186,6 +286,7 @@ impl FolderListing<'_, '_, '_> {
                 None => self.faults.push(Fault::error(place, None, "the file's name is not valid UTF-8")),
             }
         }
+        Ok(())
     }
 
     /// Adds the file or folder, unless it is not published. `place` is its name relative to the site's folder
@@ -216,6 +317,9 @@ impl FolderListing<'_, '_, '_> {
             self.exclude(place, ExclusionReason::Private(why.to_owned()));
             return Ok(());
         }
+        if folder.name.is_empty() && self.leave_out_hosting(name, &place, &at, is_folder, is_listed) {
+            return Ok(());
+        }
         let by_name = exclusion_by_name(name, is_folder, siblings);
         if let Some(reason) = by_name.clone().filter(|_| !is_listed) {
             // `site.publish` cannot list an inbox.
@@ -232,26 +336,49 @@ impl FolderListing<'_, '_, '_> {
         let metadata = match metadata {
             Ok(metadata) => metadata,
             Err(_) if is_link => return Err(Fault::error(place, None, "the symbolic link is broken")),
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                self.served.has_changed = true;
+                return Ok(());
+            }
             Err(_) => return Err(not_regular(&place)),
         };
         let mut readers = folder.readers;
+        let mut at = at;
         if is_link {
             let target = self.find_target(&at, place.trim_end_matches('/'), is_listed)?;
             let name = target.file_name().unwrap_or_default().to_string_lossy();
             let by_name = exclusion_by_name(&name, is_folder, Siblings::default()).filter(|_| !is_listed);
             let private = self.served.private.find(&target, &metadata);
-            if let Some(reason) = private.map(|why| ExclusionReason::Private(why.to_owned())).or(by_name) {
+            let private = private.map(|why| ExclusionReason::Private(why.to_owned()));
+            let hosting = self.served.is_hosting(&target).then_some(ExclusionReason::Hosting);
+            if let Some(reason) = private.or(hosting).or(by_name) {
                 self.exclude(place, reason);
                 return Ok(());
             }
+            if is_folder && folder.path.contains(&target) {
+                let message = "the symbolic link points to a folder that contains it; it is not followed";
+                return Err(Fault::warning(place, None, message));
+            }
             readers = self.served.readers_above(&target);
+            at = target;
         }
         let mode = metadata.mode();
         if is_folder {
             self.served.modes.insert(place, mode);
             let is_excluded = folder.is_excluded || by_name.is_some();
             let name = [&folder.name, name, "/"].concat();
-            self.folders.push(Folder { at, name, readers: restrict_readers(readers, mode), is_excluded });
+            if folder.path.len() > MAX_DEPTH {
+                let message = format!("is in more than {MAX_DEPTH} folders, and is not published");
+                return Err(Fault::error([&self.place, &*name].concat(), None, message));
+            }
+            self.folders.push(Folder {
+                path: folder.path.iter().cloned().chain([at]).collect(),
+                metadata,
+                name,
+                readers: restrict_readers(readers, mode),
+                is_excluded,
+                is_linked: folder.is_linked || is_link,
+            });
         } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
             let name = [&folder.name, name].concat();
             self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
@@ -259,6 +386,58 @@ impl FolderListing<'_, '_, '_> {
             return Err(not_regular(&place));
         }
         Ok(())
+    }
+
+    /// Whether an entry at the root of a build, or of `static/`, is for the server of a host. Reports what
+    /// does not apply.
+    fn leave_out_hosting(
+        &mut self,
+        name: &str,
+        place: &str,
+        at: &Path,
+        is_folder: bool,
+        is_listed: bool,
+    ) -> bool {
+        let is_build = self.place.is_empty();
+        if !is_build && self.place != "static/" {
+            return false;
+        }
+        let warn = |message: &str| Fault::warning(place, None, message);
+        match HostingFile::from_name(name, is_folder) {
+            Some(HostingFile::Rules) if is_build => {
+                // The rules are read in any case.
+                self.publication.refuse(place, &ExclusionReason::Hosting);
+                return true;
+            }
+            Some(HostingFile::Rules) => {
+                let hint = if name == "_redirects" {
+                    "`[redirects]` in frontdesk.toml redirects paths"
+                } else {
+                    "a proxy in front of this server can add headers"
+                };
+                let message = "its rules apply only in a build; it is not published";
+                self.faults.push(warn(message).hint(hint));
+            }
+            Some(HostingFile::Program) if !name.to_ascii_lowercase().starts_with("_worker.js.") => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+            }
+            Some(HostingFile::Program | HostingFile::RulesCopy) => {}
+            Some(HostingFile::Configuration) if !is_listed => {
+                self.faults.push(warn("is the configuration of a host; it is neither applied nor published"));
+                self.exclude(place.to_owned(), ExclusionReason::Configuration);
+                return true;
+            }
+            _ if is_build && is_folder && name == "functions" && !is_listed && has_programs(at) => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+                self.exclude(place.to_owned(), ExclusionReason::ServerCode);
+                return true;
+            }
+            _ => return false,
+        }
+        self.exclude(place.to_owned(), ExclusionReason::Hosting);
+        true
     }
 
     /// The canonical path of a symbolic link's target, which must be in a served folder and, unless
@@ -270,7 +449,7 @@ impl FolderListing<'_, '_, '_> {
             let reason = exclusion_by_name(&name.to_string_lossy(), true, Siblings::default());
             reason == Some(ExclusionReason::Hidden)
         };
-        let mut below = self.served.folders.iter().filter_map(|served| target.strip_prefix(served).ok());
+        let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
         if below.next().is_some_and(|below| is_listed || !below.iter().any(is_hidden)) {
             return Ok(target);
         }
@@ -335,7 +514,7 @@ mod tests {
         check("../assets/b.txt", &["a.txt", "link"], None);
         check("../assets", &["a.txt", "link/b.txt"], None);
         // A link to the folder that contains it.
-        check(".", &["a.txt"], None);
+        check(".", &["a.txt"], Some("static/link/: the symbolic link points to a folder that contains it"));
         let out = Some("static/link: the symbolic link points outside the published folders");
         for target in [
             "OUTSIDE/secret",
@@ -423,5 +602,121 @@ mod tests {
         check(Audience::Others, &closed);
         check(Audience::Group, &["static/hidden/ 700", "static/own 600"]);
         check(Audience::Owner, &[]);
+    }
+
+    #[test]
+    fn a_folder_has_as_many_names_as_links_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["static/v1", "static/v2/deep"] {
+            std::fs::create_dir_all(at(name)).expect("a folder");
+        }
+        for name in ["static/v1/a", "static/v2/deep/b"] {
+            std::fs::write(at(name), "x").expect("it is written");
+        }
+        for (target, link) in [
+            ("v1", "static/old"),
+            ("v2", "static/latest"),
+            ("v2", "static/stable"),
+            ("../../v1", "static/v2/deep/before"),
+            ("../v2", "static/v1/after"),
+        ] {
+            symlink(target, at(link)).expect("a link");
+        }
+        let mut faults = Vec::new();
+        let files = list(folder.path(), &mut faults);
+        let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+        let expected = [
+            "latest/deep/b",
+            "latest/deep/before/a",
+            "old/a",
+            "old/after/deep/b",
+            "stable/deep/b",
+            "stable/deep/before/a",
+            "v1/a",
+            "v1/after/deep/b",
+            "v2/deep/b",
+            "v2/deep/before/a",
+        ];
+        assert_eq!(names, expected);
+        let mut said: Vec<String> = faults.iter().map(|fault| fault.place.clone()).collect();
+        said.sort();
+        let skipped = [
+            "static/latest/deep/before/after/",
+            "static/old/after/deep/before/",
+            "static/stable/deep/before/after/",
+            "static/v1/after/deep/before/",
+            "static/v2/deep/before/after/",
+        ];
+        assert_eq!(said, skipped);
+    }
+
+    #[test]
+    fn folders_that_link_to_each_other_are_listed_up_to_a_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: String| folder.path().join("static").join(name);
+        for name in 0..12 {
+            std::fs::create_dir_all(at(format!("{name}"))).expect("a folder");
+            for other in (0..12).filter(|other| *other != name) {
+                symlink(format!("../{other}"), at(format!("{name}/{other}"))).expect("a link");
+            }
+        }
+        let options = PublicationOptions::default();
+        let mut publication = Publication::new(&options);
+        let mut served = ServedFolders::new(folder.path(), &SITE_FOLDERS, &publication, &str::to_owned);
+        served.list("static", &mut publication, &mut Vec::new());
+        let fault = served.limit_fault.expect("a fault").to_string();
+        assert!(fault.contains("symbolic links to folders lead to more than 100000 files"), "{fault}");
+    }
+
+    #[test]
+    fn only_the_listed_file_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str| std::fs::write(at(name), name).expect("it is written");
+        let reset = || {
+            for name in ["static", "outside"] {
+                let _ = std::fs::remove_dir_all(at(name));
+                let _ = std::fs::remove_file(at(name));
+            }
+            for name in ["static/sub", "outside"] {
+                std::fs::create_dir_all(at(name)).expect("a folder");
+            }
+            write("static/sub/a.txt");
+            write("static/sub/private");
+            write("outside/a.txt");
+            list(folder.path(), &mut Vec::new()).swap_remove(0)
+        };
+        let remove = |name: &str| std::fs::remove_file(at(name)).expect("ours");
+        let rename = |from: &str, to: &str| std::fs::rename(at(from), at(to)).expect("ours");
+        let read = |file: &FoundFile| file.read().map(|read| read.expect("it is read"));
+        let file = reset();
+        assert_eq!(read(&file).expect("unchanged"), b"static/sub/a.txt");
+        std::fs::write(at("static/sub/a.txt"), "a longer text than before").expect("it is written");
+        assert_eq!(read(&file).expect("the same file"), b"a longer text than before");
+        std::fs::set_permissions(at("static/sub/a.txt"), Permissions::from_mode(0o600)).expect("ours");
+        assert!(read(&file).is_err(), "the mode is another one");
+        let changes: [(&str, &dyn Fn()); 5] = [
+            ("removed", &|| remove("static/sub/a.txt")),
+            ("replaced with another file", &|| rename("static/sub/private", "static/sub/a.txt")),
+            ("replaced with a link", &|| {
+                remove("static/sub/a.txt");
+                symlink(at("outside/a.txt"), at("static/sub/a.txt")).expect("a link");
+            }),
+            ("in a folder that was replaced with a link", &|| {
+                rename("static/sub", "outside/sub");
+                symlink(at("outside"), at("static/sub")).expect("a link");
+            }),
+            // Even to the same file.
+            ("in a folder that was moved", &|| {
+                rename("static/sub", "outside/sub");
+                symlink(at("outside/sub"), at("static/sub")).expect("a link");
+            }),
+        ];
+        for (change, make) in changes {
+            let file = reset();
+            make();
+            assert!(read(&file).is_err(), "{change}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::brand::BrandCache;
 use super::content::{Bodies, Body, Content};
 use super::document::{Document, PageKind, ParsedSource, Tag, read_documents, served_path};
 use super::file::{Blob, Cache, File, media_type};
+use super::file_list::FileChanged;
 use super::form_page::{FormPage, FormPages};
 use super::highlight::Highlighter;
 use super::html::{id_attributes, rewrite_links};
@@ -29,7 +30,7 @@ use super::publication::{Publication, PublicationResult};
 use super::redirects::{self, CompiledRedirects};
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
-use super::site_files::{Asset, FileCache, FileChanged, SiteFiles, SourceFile};
+use super::site_files::{Asset, FileCache, SiteFiles, SourceFile};
 use super::structure::{Structure, StructureInputs};
 use super::theme::{CompiledTheme, Theme};
 use super::translations::LanguageLink;
@@ -165,7 +166,8 @@ impl LoadCache {
         let mut build = options
             .build
             .as_ref()
-            .map(|build| self.build.load(build, options, &mut publication, &mut faults));
+            .map(|build| self.build.load(build, options, &mut publication, &mut faults))
+            .transpose()?;
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
             let publication = publication.finish(&mut faults);
@@ -173,7 +175,8 @@ impl LoadCache {
         }
         let tags = options.language_tags();
         let served_path = |file: &str| served_path(file, &tags);
-        let mut files = SiteFiles::read(folder, &served_path, &mut publication, &mut self.files, &mut faults);
+        let mut files =
+            SiteFiles::read(folder, &served_path, &mut publication, &mut self.files, &mut faults)?;
         let publication = publication.finish(&mut faults);
         let languages =
             Language::list(options, words::load(&tags, &files.theme, &options.words, &mut faults));

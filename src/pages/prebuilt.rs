@@ -6,6 +6,7 @@ mod urls;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use jiff::civil::Date;
 use self::policy::content_security_policy;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
 use super::file::{Blob, Cache, File, media_type};
+use super::file_list::{FileChanged, MAX_FILE_BYTES};
 use super::live_reload::add_reload_script;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
@@ -116,15 +118,15 @@ impl BuildCache {
         options: &PagesOptions,
         publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
-    ) -> Prebuilt {
+    ) -> Result<Prebuilt, FileChanged> {
         let served_path = |name: &str| format!("{}{name}", build.mount);
-        let mut files = read_build(&build.folder, &served_path, publication, &mut self.files, faults);
+        let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults)?;
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
             let generator = || format!("does the generator write to {}?", build.folder.display());
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(generator)));
         }
-        let (redirects, headers) = take_rules(&mut files, build.rules, faults);
+        let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) =
             files.into_iter().partition(|file| urls::is_html(&file.name));
         let (pages, fragments) = sort_html(&html, build, options);
@@ -184,7 +186,7 @@ impl BuildCache {
         prebuilt
             .pages
             .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
-        prebuilt
+        Ok(prebuilt)
     }
 
     /// Converts the pages in parallel: first each on its own, then again without the blocks that many pages
@@ -252,35 +254,53 @@ impl BuildCache {
     }
 }
 
-/// Reads the rules in `_redirects` and `_headers`, and removes all hosting configuration from `files`,
-/// because it is not published.
-fn take_rules(
-    files: &mut Vec<BuildFile>,
+/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under any
+/// mode, because they may protect pages.
+fn read_rules(
+    folder: &Path,
     dialect: RulesDialect,
     faults: &mut Vec<Fault>,
 ) -> (Vec<RedirectRule>, RuleList<HeaderRule>) {
-    let (mut redirects, mut headers) = (Vec::new(), Vec::new());
-    files.retain(|file| {
-        let text = || String::from_utf8_lossy(&file.blob.bytes);
-        match file.name.as_str() {
-            "_redirects" => {
-                redirects = contain(&file.name, faults, |faults| {
-                    parse_redirects(&text(), dialect, &file.name, faults)
-                });
-            }
-            "_headers" => {
-                headers =
-                    contain(&file.name, faults, |faults| parse_headers(&text(), dialect, &file.name, faults));
-            }
-            "_worker.js" | "_routes.json" => {
-                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
-                faults.push(Fault::warning(&file.name, None, message));
-            }
-            _ => return true,
-        }
-        false
-    });
+    let mut read = |name| {
+        let text = read_rules_file(folder, name);
+        text.unwrap_or_else(|fault| {
+            faults.push(fault);
+            String::new()
+        })
+    };
+    let [redirects, headers] = ["_redirects", "_headers"].map(|name| (name, read(name)));
+    let (name, text) = redirects;
+    let redirects = contain(name, faults, |faults| parse_redirects(&text, dialect, name, faults));
+    let (name, text) = headers;
+    let headers = contain(name, faults, |faults| parse_headers(&text, dialect, name, faults));
     (redirects, RuleList::new(headers))
+}
+
+/// The text of a file with rules, or an empty text if there is none. A folder with this name has pages.
+fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
+    let error = |message: &str| {
+        let hint = "the rules may protect pages, so the build is not served without them";
+        Fault::error(name, None, message).hint(hint)
+    };
+    let at = folder.join(name);
+    match at.symlink_metadata() {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(String::new()),
+        Err(why) => return Err(error(&why.to_string())),
+        Ok(_) => {}
+    }
+    let real = at.canonicalize().map_err(|_| error("the symbolic link is broken"))?;
+    if !folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
+        return Err(error("the symbolic link points outside the build"));
+    }
+    let metadata = real.metadata().map_err(|why| error(&why.to_string()))?;
+    if metadata.is_dir() {
+        return Ok(String::new());
+    }
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        return Err(error("is not a regular file, or is too large"));
+    }
+    let bytes = std::fs::read(real).map_err(|why| error(&why.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Reads the rules in `file`. A panic costs the rules of this file.

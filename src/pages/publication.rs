@@ -5,6 +5,7 @@
 //! editor backups and private keys, are published only if `site.publish` lists them.
 
 mod content;
+mod hosting;
 mod pattern;
 mod private;
 
@@ -12,6 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(super) use self::content::{ContentMark, examine, is_inbox};
+pub(super) use self::hosting::{HostingFile, has_programs};
 use self::pattern::PathPattern;
 pub(super) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
@@ -69,6 +71,8 @@ pub enum ExclusionReason {
     Database,
     /// A program that other servers run.
     ServerCode,
+    /// The rules or programs of a host at the root of a build.
+    Hosting,
     /// The packages that a project has installed.
     Packages,
     /// The content shows what the file is.
@@ -79,7 +83,7 @@ impl ExclusionReason {
     /// Whether `site.publish` has no effect on the file.
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Private(_) => true,
+            Self::Private(_) | Self::Hosting => true,
             Self::Content(mark) => mark.is_final(),
             _ => false,
         }
@@ -103,6 +107,7 @@ impl fmt::Display for ExclusionReason {
             Self::KeyFile => f.write_str("its name is that of a file with private keys"),
             Self::Database => f.write_str("its name is that of a database"),
             Self::ServerCode => f.write_str("it is a program, which this server does not run"),
+            Self::Hosting => f.write_str("it is for the server of a host, not for visitors"),
             Self::Packages => f.write_str("it holds the packages of the project in this folder"),
             Self::Content(mark) => mark.fmt(f),
         }
@@ -294,12 +299,19 @@ impl<'a> Publication<'a> {
 
     /// Records that a file or folder is not published. `path` is where it would be served.
     pub fn exclude(&mut self, name: String, path: String, reason: ExclusionReason) {
+        if reason.is_final() {
+            self.refuse(&name, &reason);
+        }
+        self.result.exclusions.push(Exclusion { name, path, reason });
+    }
+
+    /// Records that `site.publish` cannot publish a file or folder.
+    pub fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
-            if reason.is_final() && pattern.is_exactly(&name) {
+            if pattern.is_exactly(name) {
                 *refused = Some(format!("`{name}` cannot be published: {reason}"));
             }
         }
-        self.result.exclusions.push(Exclusion { name, path, reason });
     }
 
     /// Why a file or a folder above it is not published. `name` is relative to the site's folder or the

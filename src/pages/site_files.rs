@@ -13,7 +13,7 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::{Blob, media_type};
-use super::file_list::{FoundFile, SITE_FOLDERS, ServedFolders};
+use super::file_list::{FileChanged, FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
@@ -33,10 +33,6 @@ pub(super) struct SourceFile {
     /// `None` if the file is unchanged and has not been read, or if the text was taken.
     text: Mutex<Option<String>>,
 }
-
-/// The error for a file that has changed since its metadata was checked.
-#[derive(Debug)]
-pub(super) struct FileChanged;
 
 impl SourceFile {
     /// Calls `read` with the text.
@@ -174,7 +170,7 @@ impl SiteFiles {
         publication: &mut Publication<'_>,
         known: &mut FileCache,
         faults: &mut Vec<Fault>,
-    ) -> Self {
+    ) -> Result<Self, FileChanged> {
         let now = SystemTime::now();
         let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
         if !tree.has_pages_folder {
@@ -185,6 +181,11 @@ impl SiteFiles {
         let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
         let found: Vec<(&str, Vec<FoundFile>)> =
             SITE_FOLDERS.iter().map(|part| (*part, served.list(part, publication, faults))).collect();
+        if served.has_changed {
+            return Err(FileChanged);
+        }
+        faults.extend(served.limit_fault.take());
+        let mut shared = SharedBlobs::default();
         let sources = found.iter().flat_map(|(part, files)| {
             files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
         });
@@ -202,8 +203,9 @@ impl SiteFiles {
             });
             known.0.reserve(found.len());
             for (file, (purpose, content)) in found.into_iter().zip(read) {
-                let read = content.map_err(|fault| faults.push(fault));
+                let read = content?.map_err(|fault| faults.push(fault));
                 let Ok((content, text)) = read else { continue };
+                let content = shared.share(content);
                 known.insert(file.place.clone(), &file.metadata, now, content.clone());
                 match content {
                     FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
@@ -225,7 +227,23 @@ impl SiteFiles {
                 }
             }
         }
-        tree
+        Ok(tree)
+    }
+}
+
+/// The contents of the files of one load. Files with the same content, such as those with several names, share
+/// memory.
+#[derive(Debug, Default)]
+struct SharedBlobs(HashMap<Hash, Blob>);
+
+impl SharedBlobs {
+    fn share(&mut self, content: FileContent) -> FileContent {
+        match content {
+            FileContent::Blob(blob, mark) => {
+                FileContent::Blob(self.0.entry(blob.hash).or_insert(blob).clone(), mark)
+            }
+            other => other,
+        }
     }
 }
 
@@ -247,12 +265,16 @@ pub(super) fn read_build(
     publication: &mut Publication<'_>,
     known: &mut FileCache,
     faults: &mut Vec<Fault>,
-) -> Vec<BuildFile> {
+) -> Result<Vec<BuildFile>, FileChanged> {
     let now = SystemTime::now();
     let before = std::mem::take(known);
     let mut unlisted = Vec::new();
     let mut served = ServedFolders::new(folder, &[""], publication, served_path);
     let mut found = served.list("", publication, &mut unlisted);
+    if served.has_changed {
+        return Err(FileChanged);
+    }
+    faults.extend(served.limit_fault.take());
     // Warnings, because the build is served without the files that cannot be published, such as symbolic
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));
@@ -262,8 +284,10 @@ pub(super) fn read_build(
     found.retain(|file| served.is_for(audience, file, publication));
     let read = in_parallel(&found, |file| read_file(file, Purpose::Verbatim, before.0.get(&file.name)));
     let mut files = Vec::with_capacity(found.len());
+    let mut shared = SharedBlobs::default();
     for (file, content) in found.into_iter().zip(read) {
-        let Ok((content, _)) = content.map_err(|fault| faults.push(fault)) else { continue };
+        let Ok((content, _)) = content?.map_err(|fault| faults.push(fault)) else { continue };
+        let content = shared.share(content);
         known.insert(file.name.clone(), &file.metadata, now, content.clone());
         match content {
             FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
@@ -273,21 +297,23 @@ pub(super) fn read_build(
             FileContent::Source(_) => {}
         }
     }
-    files
+    Ok(files)
 }
 
-/// Returns a file's content, and the text if the file is a source and has changed.
+/// A file's content, and the text if the file is a source and has changed.
+type ReadContent = (FileContent, Option<String>);
+
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,
     before: Option<&CachedFile>,
-) -> Result<(FileContent, Option<String>), Fault> {
+) -> Result<Result<ReadContent, Fault>, FileChanged> {
     let place = &file.place;
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "is not published");
-        return Err(fault.hint(
+        return Ok(Err(fault.hint(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
-        ));
+        )));
     }
     let is_excluded = |mark: ContentMark| mark.is_final() || !file.is_listed;
     let is_same = |seen: &&CachedFile| seen.settled && seen.signature == signature(&file.metadata);
@@ -295,32 +321,36 @@ fn read_file(
         // `site.publish` lists the file now, so its content is needed.
         Some(FileContent::Excluded(mark)) if !is_excluded(*mark) => {}
         Some(FileContent::Blob(_, Some(mark))) if is_excluded(*mark) => {
-            return Ok((FileContent::Excluded(*mark), None));
+            return Ok(Ok((FileContent::Excluded(*mark), None)));
         }
-        Some(content) => return Ok((content.clone(), None)),
+        Some(content) => return Ok(Ok((content.clone(), None))),
         None => {}
     }
-    let bytes = std::fs::read(&file.at).map_err(|error| Fault::error(place, None, error.to_string()))?;
+    let bytes = match file.read()? {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(Fault::error(place, None, error.to_string()))),
+    };
     if purpose != Purpose::Source {
         let mark = if purpose == Purpose::Template { None } else { examine(&file.name, &bytes) };
         if let Some(mark) = mark.filter(|mark| is_excluded(*mark)) {
-            return Ok((FileContent::Excluded(mark), None));
+            return Ok(Ok((FileContent::Excluded(mark), None)));
         }
         let unchanged = before.and_then(|seen| match &seen.content {
             FileContent::Blob(blob, _) if blob.bytes == bytes => Some(blob.clone()),
             _ => None,
         });
-        return Ok((FileContent::Blob(unchanged.unwrap_or_else(|| Blob::new(bytes)), mark), None));
+        let blob = unchanged.unwrap_or_else(|| Blob::new(bytes));
+        return Ok(Ok((FileContent::Blob(blob, mark), None)));
     }
     let hash = blake3::hash(&bytes);
-    match String::from_utf8(bytes) {
+    Ok(match String::from_utf8(bytes) {
         Ok(text) => Ok((FileContent::Source(hash), Some(normalize_line_ends(text)))),
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.split(|byte| *byte == b'\n').count();
             Err(Fault::error(place, Some(line), "the file is not valid UTF-8"))
         }
-    }
+    })
 }
 
 /// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not

@@ -595,3 +595,123 @@ fn init_puts_the_site_beside_a_build() {
     assert!(text.contains("prebuilt = \"../dist\""), "{text}");
     assert_eq!(run(&build, &[]).0, Some(2), "a site without a build needs a name");
 }
+
+#[test]
+fn files_for_the_server_of_a_host_are_not_published() {
+    for desk in Desk::all() {
+        let is_build = !desk.served.ends_with("static");
+        let never = [
+            "_worker.js/index.js",
+            "_worker.js/chunks/a_1b2c3d4e.mjs",
+            "_worker.js.map",
+            "_worker.bundle",
+            "_routes.json",
+            "_headers.br",
+            "_redirects.gz",
+        ];
+        let configurations = ["netlify.toml", "vercel.json", "wrangler.toml", "wrangler.jsonc"];
+        for name in never.iter().chain(&configurations) {
+            desk.plant(name, "SECRET");
+        }
+        desk.plant("_headers", "/*\n  X-Robots-Tag: noarchive\n");
+        desk.plant("_redirects", "/from /a.txt 301\n");
+        desk.plant("functions/api/x.js", "export const onRequest = () => SECRET");
+        desk.plant("guide/functions/x.js", "x");
+        desk.plant("a.txt", "x");
+        symlink("_worker.js/index.js", desk.served.join("link")).expect("a link");
+        let server = desk.start();
+        assert_not_published(&server, &never);
+        assert_not_published(&server, &configurations);
+        assert_not_published(&server, &["_headers", "_redirects", "link"]);
+        assert_published(&server, &["a.txt", "guide/functions/x.js"]);
+        let status = |path: &str| server.get(path, &[]).status;
+        assert_eq!(status("/from"), if is_build { 301 } else { 404 });
+        // Only builds have functions.
+        assert_eq!(status("/functions/api/x.js"), if is_build { 404 } else { 200 });
+        let (code, said) = desk.check();
+        assert_eq!(code, Some(1), "{said}");
+        let prefix = if is_build { "" } else { "static/" };
+        for (name, message) in [
+            ("_worker.js/", "is for Cloudflare Pages Functions; it is neither run nor published"),
+            ("vercel.json", "is the configuration of a host; it is neither applied nor published"),
+        ] {
+            let expected = format!("{prefix}{name}: {message}");
+            assert!(said.contains(&expected), "{expected} is not in {said}");
+        }
+        let rules = "_headers: its rules apply only in a build; it is not published";
+        assert_eq!(said.contains(rules), !is_build, "{said}");
+        assert_eq!(said.contains("functions/: is for Cloudflare Pages Functions"), is_build, "{said}");
+
+        desk.configure("publish = [\"vercel.json\", \"functions/**\", \"_worker.js.map\", \"_headers\"]\n");
+        reload(&server);
+        assert_published(&server, &["vercel.json", "functions/api/x.js"]);
+        assert_not_published(&server, &["_headers", "_worker.js.map"]);
+        let (_, said) = desk.check();
+        for name in ["_headers", "_worker.js.map"] {
+            let expected = format!("{name}` cannot be published: it is for the server of a host");
+            assert!(said.contains(&expected), "{expected} is not in {said}");
+        }
+    }
+}
+
+#[test]
+fn rules_of_a_build_apply_under_any_mode() {
+    let desk = Desk::build();
+    desk.plant("_headers", "/*\n  X-Robots-Tag: noarchive\n");
+    desk.plant("_redirects", "/from /a.txt 301\n");
+    desk.plant("a.txt", "x");
+    for mode in [0o600, 0o640, 0o644] {
+        desk.set_mode("_headers", mode);
+        desk.set_mode("_redirects", mode);
+        let server = desk.start();
+        assert_eq!(server.get("/from", &[]).status, 301, "{mode:o}");
+        assert_eq!(server.get("/a.txt", &[]).header("x-robots-tag"), Some("noarchive"), "{mode:o}");
+        assert_not_published(&server, &["_headers", "_redirects"]);
+    }
+    // Rules that cannot be read may protect pages.
+    let headers = desk.served.join("_headers");
+    fs::remove_file(&headers).expect("ours");
+    write(&desk.place.path().join("outside"), "/*\n  X-Robots-Tag: noarchive\n");
+    for (target, message) in [
+        ("../outside", "_headers: the symbolic link points outside the build"),
+        ("none", "_headers: the symbolic link is broken"),
+    ] {
+        symlink(target, &headers).expect("a link");
+        let (code, said) = desk.check();
+        assert!(code == Some(1) && said.contains(message), "{said}");
+        assert!(said.contains("the build is not served without them"), "{said}");
+        fs::remove_file(&headers).expect("ours");
+    }
+    desk.plant("rules", "/*\n  X-Robots-Tag: none\n");
+    symlink("rules", &headers).expect("a link");
+    let server = desk.start();
+    assert_eq!(server.get("/a.txt", &[]).header("x-robots-tag"), Some("none"));
+    // A page that the rules protect is not served without them.
+    desk.plant("rules", "/a.txt\n  Basic-Auth: ada:secret\n");
+    desk.set_mode("rules", 0o600);
+    let (code, said) = desk.check();
+    assert!(code == Some(1) && said.contains("`Basic-Auth` restricts access"), "{said}");
+}
+
+#[test]
+fn a_folder_is_served_under_each_of_its_names() {
+    for desk in Desk::all() {
+        desk.plant("v1/index.html", HTML);
+        desk.plant("v2/index.html", HTML);
+        desk.plant("v2/style.css", "p {}");
+        for (target, link) in [("v1", "old"), ("v2", "latest"), ("v2", "stable"), ("..", "v2/above")] {
+            symlink(target, desk.served.join(link)).expect("a link");
+        }
+        let server = desk.start();
+        let names =
+            ["old/index.html", "v1/index.html", "v2/style.css", "latest/style.css", "stable/style.css"];
+        for name in names {
+            let status = server.get(&url(name), &[]).status;
+            assert!([200, 308].contains(&status), "{name}: {status}");
+        }
+        assert_not_published(&server, &["v2/above/v1/index.html", "stable/above/v2/style.css"]);
+        let (_, said) = desk.check();
+        let expected = "v2/above/: the symbolic link points to a folder that contains it; it is not followed";
+        assert!(said.contains(expected), "{said}");
+    }
+}
