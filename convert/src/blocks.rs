@@ -7,10 +7,9 @@ use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
 use super::media;
-use super::notices;
+use super::notices::{self, Tabs};
 use super::table;
 use super::writer::longest_run;
-use std::collections::HashMap;
 use url::Url;
 
 /// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
@@ -21,13 +20,19 @@ pub(super) struct Converter<'a> {
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
     footnotes: Footnotes,
-    /// The labels of tab panels.
-    tab_labels: HashMap<NodeId, String>,
+    tabs: Tabs,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Mode {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
-    is_exact: bool,
+    pub(super) is_exact: bool,
+    /// Whether to leave out the buttons of a page.
+    pub(super) is_article: bool,
     /// Whether a script on the page renders TeX in text as formulas.
-    has_math: bool,
+    pub(super) has_math: bool,
 }
 
 impl<'a> Converter<'a> {
@@ -36,8 +41,7 @@ impl<'a> Converter<'a> {
         root: NodeId,
         base: Option<Url>,
         footnotes: Footnotes,
-        is_exact: bool,
-        has_math: bool,
+        mode: Mode,
     ) -> Self {
         let mut has_blocks = vec![false; dom.nodes.len()];
         let roots =
@@ -53,8 +57,8 @@ impl<'a> Converter<'a> {
                 }
             }
         }
-        let tab_labels = notices::tab_labels(dom, root);
-        Self { dom, base, has_blocks, footnotes, tab_labels, is_exact, has_math }
+        let tabs = notices::find_labelled_panels(dom, root);
+        Self { dom, base, has_blocks, footnotes, tabs, mode }
     }
 
     /// Converts `root` and the footnotes of the page to blocks.
@@ -118,7 +122,7 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
             let text = code::code_text(dom, id);
-            if !text.is_empty() || self.is_exact {
+            if !text.is_empty() || self.mode.is_exact {
                 out.push(Block::Code { language: code::language(dom, id), text });
             }
             return;
@@ -143,10 +147,10 @@ impl<'a> Converter<'a> {
             out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
             return;
         }
-        if notices::is_tab_list(dom, id) {
+        if self.tabs.tabs.contains(&id) {
             return;
         }
-        if let Some(label) = self.tab_labels.get(&id) {
+        if let Some(label) = self.tabs.labels.get(&id) {
             out.push(Block::Paragraph(format!("**{label}**")));
         }
         match dom.tag(id) {
@@ -154,7 +158,7 @@ impl<'a> Converter<'a> {
             Tag::Blockquote => {
                 let mut blocks = Vec::new();
                 self.append_children(id, &mut blocks);
-                if !blocks.is_empty() || self.is_exact {
+                if !blocks.is_empty() || self.mode.is_exact {
                     out.push(Block::Quote(blocks));
                 }
             }
@@ -164,7 +168,6 @@ impl<'a> Converter<'a> {
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
-            Tag::Button if dom.attribute(id, "role") == Some("tab") => {}
             tag if is_without_text(tag) => {}
             _ => self.append_children(id, out),
         }
@@ -178,12 +181,12 @@ impl<'a> Converter<'a> {
         let whole = self.dom.collapsed_text(id);
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, &whole));
         for child in self.dom.children(own.unwrap_or(id)) {
-            if !notices::is_permalink(self.dom, child, &whole) {
+            if !notices::is_permalink(self.dom, child) {
                 self.write_inline(child, &mut inline);
             }
         }
         let text = inline.finish_line();
-        if !text.is_empty() || self.is_exact {
+        if !text.is_empty() || self.mode.is_exact {
             out.push(Block::Heading { level, text });
         }
     }
@@ -193,7 +196,7 @@ impl<'a> Converter<'a> {
         let start = (dom.tag(id) == Tag::Ol)
             .then(|| dom.attribute(id, "start").and_then(|s| s.trim().parse().ok()).unwrap_or(1));
         let (mut items, mut is_loose): (Vec<Item>, bool) = (Vec::new(), false);
-        for child in dom.children(id) {
+        for child in dom.children(id).filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
@@ -201,7 +204,7 @@ impl<'a> Converter<'a> {
                     || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
                 let checked = self.checkbox_state(child);
                 if !blocks.is_empty()
-                    || self.is_exact
+                    || self.mode.is_exact
                     || checked.is_some()
                     || dom.is_blank(child) && dom.next_element(child).is_some()
                 {
@@ -216,7 +219,7 @@ impl<'a> Converter<'a> {
                 None => out.append(&mut blocks),
             }
         }
-        if items.iter().any(|i| self.is_exact || !i.blocks.is_empty()) {
+        if items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()) {
             out.push(Block::List(List { start, is_loose, items }));
         }
     }
@@ -314,7 +317,14 @@ impl<'a> Converter<'a> {
         let tag = dom.tag(id);
         if tag == Tag::Text {
             let text = dom.text(id).unwrap_or_default();
-            return if self.has_math { math::add_text_with_formulas(text, out) } else { out.add_text(text) };
+            return if self.mode.has_math {
+                math::add_text_with_formulas(text, out)
+            } else {
+                out.add_text(text)
+            };
+        }
+        if self.tabs.tabs.contains(&id) {
+            return;
         }
         if let Some(label) = self.footnotes.references.get(&id) {
             return out.add_markdown(&format!("[^{label}]"));
@@ -350,10 +360,12 @@ impl<'a> Converter<'a> {
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
-                // The text of a button inside a paragraph is part of a sentence: a term whose explanation
-                // appears on demand.
-                if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
+                // The text of a button inside a heading or paragraph is part of it, as in an accordion.
+                let is_text = |p| dom.tag(p) == Tag::P || dom.tag(p).heading_level().is_some();
+                if !self.mode.is_article || dom.ancestors(id).skip(1).take(3).any(is_text) {
+                    out.add_space();
                     self.write_inline_children(id, out);
+                    out.add_space();
                 }
             }
             _ if is_without_text(tag) => {}
@@ -372,7 +384,7 @@ impl<'a> Converter<'a> {
     }
 
     fn write_emphasis(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
-        out.open_emphasis(emphasis, self.is_exact);
+        out.open_emphasis(emphasis, self.mode.is_exact);
         self.write_inline_children(id, out);
         out.close();
     }
@@ -385,7 +397,7 @@ impl<'a> Converter<'a> {
 
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        let empty = || (self.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
+        let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
         let destination = dom.attribute(id, "href").and_then(|href| self.resolve(href)).or_else(empty);
         let Some(destination) = destination else {
             return self.write_inline_children(id, out);

@@ -77,7 +77,8 @@ impl Tag {
 pub(super) enum Data {
     Text(StrTendril),
     Element(Box<Element>),
-    /// The document, a comment or a processing instruction.
+    Comment(StrTendril),
+    /// The document or a processing instruction.
     Empty,
 }
 
@@ -307,6 +308,13 @@ impl Dom {
             self.node_mut(last).next = id;
         }
         self.node_mut(parent).last = id;
+    }
+
+    /// Moves the children of `parent` to the position before `sibling`.
+    pub(super) fn move_children_before(&mut self, sibling: NodeId, parent: NodeId) {
+        while let Some(child) = valid(self.node(parent).first) {
+            self.insert_before(sibling, child);
+        }
     }
 
     /// Moves a node to the position before `sibling`.

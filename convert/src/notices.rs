@@ -1,7 +1,7 @@
 //! Recognizes admonitions, tab panels and permalinks in the markup of documentation generators.
 
 use super::dom::{Dom, NodeId, Tag, clip};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
@@ -68,24 +68,26 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(Notice { kind, title, title_node })
 }
 
-/// Whether the element is a list of tabs. It is dropped, because each panel gets the label of its tab.
-pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
-    dom.attribute(id, "role") == Some("tablist")
-        || dom.has_class(id, "tabbed-labels")
-        || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
+/// The tabs of a page and the panels that they open.
+#[derive(Default)]
+pub(super) struct Tabs {
+    /// The label of each panel whose tab has text.
+    pub(super) labels: HashMap<NodeId, String>,
+    /// The tabs whose text is the label of a panel, and so is not repeated.
+    pub(super) tabs: HashSet<NodeId>,
 }
 
 /// Maximum length in bytes of a panel's label. A longer one is truncated, because any number of panels may
 /// have the same tab.
 const MAX_LABEL: usize = 200;
 
-/// The label of each tab panel below `root` whose tab has text.
-pub(super) fn tab_labels(dom: &Dom, root: NodeId) -> HashMap<NodeId, String> {
+/// Finds the tabs of the panels below `root`.
+pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     let mut positions: HashMap<NodeId, usize> = HashMap::new();
     let mut texts: HashMap<NodeId, String> = HashMap::new();
-    let mut labels = HashMap::new();
+    let mut found = Tabs::default();
     for id in dom.descendants(root) {
         let Some(parent) = dom.parent(id).filter(|&parent| is_tab_panel(dom, id, parent)) else { continue };
         let position = positions.entry(parent).or_default();
@@ -97,14 +99,24 @@ pub(super) fn tab_labels(dom: &Dom, root: NodeId) -> HashMap<NodeId, String> {
             .find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
         let Some(tabs) = container.and_then(|container| tabs.get(&container)) else { continue };
         let name = dom.attribute(id, "aria-labelledby").filter(|name| !name.is_empty());
-        let named = name.and_then(|name| tabs.iter().find(|&&tab| dom.attribute(tab, "id") == Some(name)));
+        let own = dom.attribute(id, "id").filter(|own| !own.is_empty());
+        let opens = |tab: NodeId| {
+            let targets = ["aria-controls", "data-bs-target", "data-target", "href"];
+            own.is_some()
+                && targets
+                    .iter()
+                    .any(|name| dom.attribute(tab, name).map(|t| t.trim_start_matches('#')) == own)
+        };
+        let named =
+            tabs.iter().find(|&&tab| name.is_some() && dom.attribute(tab, "id") == name || opens(tab));
         let Some(&tab) = named.or_else(|| tabs.get(before)) else { continue };
         let text = texts.entry(tab).or_insert_with(|| clip(&dom.collapsed_text(tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
-            labels.insert(id, text.clone());
+            found.labels.insert(id, text.clone());
+            found.tabs.insert(tab);
         }
     }
-    labels
+    found
 }
 
 /// The tabs among the first 2000 nodes below `container`.
@@ -125,40 +137,74 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
 
-/// Whether a child of a heading is its permalink, such as a `#` that links to the heading. `heading` is the
-/// collapsed text of the heading.
-pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: &str) -> bool {
-    if dom.element(id).is_none() {
+/// Whether an element is a link to its own place on the page, whose text is a symbol or says so.
+pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
+    if dom.tag(link) != Tag::A || !dom.attribute(link, "href").is_some_and(|h| h.contains('#')) {
         return false;
     }
-    let text = dom.collapsed_text(id);
+    let text = dom.collapsed_text(link);
     let is_symbol = text.chars().all(|c| {
-        matches!(c, '#' | '¶' | '§' | '🔗' | '\u{fe0f}' | '\u{200b}' | '∞' | '↩' | ' ' | '\u{f0c1}')
-    });
-    let is_named = |c: &str| {
         matches!(
             c,
-            "anchor"
-                | "headerlink"
-                | "header-anchor"
-                | "hash-link"
-                | "permalink"
-                | "heading-anchor"
-                | "anchorjs-link"
-                | "heading-link"
+            '#' | '¶'
+                | '§'
+                | '🔗'
+                | '\u{fe0f}'
+                | '\u{200b}'
+                | '\u{feff}'
+                | '∞'
+                | '⚓'
+                | '↩'
+                | ' '
+                | '\u{e000}'..='\u{f8ff}'
         )
+    });
+    let is_named = || {
+        dom.classes(link).any(|c| {
+            matches!(
+                c,
+                "anchor"
+                    | "headerlink"
+                    | "header-anchor"
+                    | "hash-link"
+                    | "permalink"
+                    | "heading-anchor"
+                    | "anchorjs-link"
+                    | "heading-link"
+            )
+        })
     };
-    let link = if dom.tag(id) == Tag::A { Some(id) } else { dom.find(id, Tag::A) };
-    let Some(link) = link else {
-        return is_symbol && !text.is_empty() || dom.classes(id).any(|c| c.contains("permalink"));
+    let starts =
+        ["link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link"];
+    let says_so = || {
+        let text = text.to_lowercase();
+        starts.iter().any(|start| text.starts_with(start))
     };
-    let leads_here = dom.attribute(link, "href").is_some_and(|h| h.contains('#'));
-    let is_all = text == heading;
-    leads_here
-        && !is_all
-        && (is_symbol || dom.classes(link).any(is_named) || text.to_lowercase().contains("link to"))
-        || is_symbol && !text.is_empty()
-        || is_symbol && leads_here && !dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
+    match text.as_str() {
+        "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
+        _ => is_symbol || says_so() && (is_named() || text.len() < 200),
+    }
+}
+
+/// The texts of buttons that copy something, and what they say afterwards.
+const COPY_LABELS: &[&str] = &[
+    "copy",
+    "copied",
+    "copied!",
+    "copy code",
+    "copy to clipboard",
+    "copy text",
+    "copy snippet",
+    "copy command",
+    "copy link",
+    "copy page",
+    "copy copied!",
+];
+
+/// Whether an element is a button that copies code or a link.
+pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
+    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button"))
+        && COPY_LABELS.contains(&dom.collapsed_text(id).to_lowercase().as_str())
 }
 
 /// Whether a child of a heading is a link to a fragment and contains the heading's whole text, `heading`.
