@@ -2,7 +2,7 @@
 
 use super::block::{Block, Item, List};
 use super::code;
-use super::dom::{Dom, NodeId, Tag, valid};
+use super::dom::{Dom, NodeId, Tag, collapse, valid};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
@@ -10,6 +10,7 @@ use super::media;
 use super::notices::{self, Tabs};
 use super::table;
 use super::writer::longest_run;
+use std::cell::Cell;
 use url::Url;
 
 /// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
@@ -21,6 +22,8 @@ pub(super) struct Converter<'a> {
     has_blocks: Vec<bool>,
     footnotes: Footnotes,
     tabs: Tabs,
+    /// The title of the admonition that is being converted; it has been written already.
+    skipped: Cell<Option<NodeId>>,
     mode: Mode,
 }
 
@@ -58,7 +61,7 @@ impl<'a> Converter<'a> {
             }
         }
         let tabs = notices::find_labelled_panels(dom, root);
-        Self { dom, base, has_blocks, footnotes, tabs, mode }
+        Self { dom, base, has_blocks, footnotes, tabs, skipped: Cell::new(None), mode }
     }
 
     /// Converts `root` and the footnotes of the page to blocks.
@@ -99,7 +102,7 @@ impl<'a> Converter<'a> {
     /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs.
     fn append_blocks_of(&self, children: impl Iterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
-        for child in children {
+        for child in children.filter(|&child| self.skipped.get() != Some(child)) {
             let is_block = is_block_element(self.dom, child) || self.has_blocks[child as usize];
             let display =
                 if is_block { None } else { math::read_formula(self.dom, child).filter(|f| f.is_display) };
@@ -129,15 +132,16 @@ impl<'a> Converter<'a> {
         }
         if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
-            self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
-            // Also remove a title that is not a direct child.
-            let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
-            if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
-                blocks.remove(0);
+            if let Some(title) = notice.title_node.filter(|_| notice.has_own_title) {
+                let mut inline = Inline::default();
+                self.write_emphasis(title, Emphasis::Strong, &mut inline);
+                blocks.push(Block::Paragraph(inline.finish_line()));
             }
-            if let Some(title) = notice.title {
-                blocks.insert(0, Block::Paragraph(format!("**{title}**")));
+            let outer = self.skipped.replace(notice.title_node);
+            for &body in &notice.bodies {
+                self.append_children(body, &mut blocks);
             }
+            self.skipped.set(outer);
             if !blocks.is_empty() {
                 out.push(Block::Alert { kind: notice.kind, blocks });
             }
@@ -151,7 +155,7 @@ impl<'a> Converter<'a> {
             return;
         }
         if let Some(label) = self.tabs.labels.get(&id) {
-            out.push(Block::Paragraph(format!("**{label}**")));
+            out.push(Block::Paragraph(Inline::strong(label)));
         }
         match dom.tag(id) {
             tag if tag.heading_level().is_some() => self.append_heading(id, out),
@@ -193,14 +197,24 @@ impl<'a> Converter<'a> {
 
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
-        let start = (dom.tag(id) == Tag::Ol)
-            .then(|| dom.attribute(id, "start").and_then(|s| s.trim().parse().ok()).unwrap_or(1));
-        let (mut items, mut is_loose): (Vec<Item>, bool) = (Vec::new(), false);
+        let number = |id, name| dom.attribute(id, name).and_then(|value| value.trim().parse::<u32>().ok());
+        let start = (dom.tag(id) == Tag::Ol).then(|| number(id, "start").unwrap_or(1));
+        let mut list = List { start, is_loose: false, items: Vec::new() };
+        // The items before one whose number does not follow are a list of their own.
+        let mut lists: Vec<List> = Vec::new();
         for child in dom.children(id).filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
-                is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
+                let next =
+                    list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
+                let value = number(child, "value").filter(|&value| next.is_some_and(|next| next != value));
+                if value.is_some() {
+                    let following = List { start: value, is_loose: list.is_loose, items: Vec::new() };
+                    let before = std::mem::replace(&mut list, following);
+                    lists.extend((!before.items.is_empty()).then_some(before));
+                }
+                list.is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
                     || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
                 let checked = self.checkbox_state(child);
                 if !blocks.is_empty()
@@ -208,19 +222,25 @@ impl<'a> Converter<'a> {
                     || checked.is_some()
                     || dom.is_blank(child) && dom.next_element(child).is_some()
                 {
-                    items.push(Item { checked, blocks });
+                    list.items.push(Item { checked, blocks });
                 }
                 continue;
             }
             let mut blocks = Vec::new();
             self.append_node(child, &mut blocks);
-            match items.last_mut() {
+            match list.items.last_mut() {
                 Some(item) => item.blocks.append(&mut blocks),
                 None => out.append(&mut blocks),
             }
         }
-        if items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()) {
-            out.push(Block::List(List { start, is_loose, items }));
+        lists.push(list);
+        lists.retain(|list| list.items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()));
+        for (at, list) in lists.into_iter().enumerate() {
+            if at > 0 {
+                // Markdown would continue the list before.
+                out.push(Block::Html("<!-- -->".to_owned()));
+            }
+            out.push(Block::List(list));
         }
     }
 
@@ -233,6 +253,9 @@ impl<'a> Converter<'a> {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
                     return Some(dom.has_attribute(id, "checked"));
                 }
+                // The icons of Asciidoctor.
+                Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
+                Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
                 Tag::Text if dom.text(id).is_some_and(|t| !t.trim().is_empty()) => return None,
                 Tag::Ul | Tag::Ol => return None,
                 _ => next = dom.following(id, item, false),
@@ -265,11 +288,8 @@ impl<'a> Converter<'a> {
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
         let mut blocks = Vec::new();
         self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != summary), &mut blocks);
-        let mut inline = Inline::default();
-        if let Some(summary) = summary {
-            self.write_inline_children(summary, &mut inline);
-        }
-        let title = inline.finish_line();
+        // Markdown inside a block of HTML is not parsed.
+        let title = summary.map(|summary| collapse(&self.inline_html(summary))).unwrap_or_default();
         if blocks.is_empty() && title.is_empty() {
             return;
         }
@@ -277,6 +297,68 @@ impl<'a> Converter<'a> {
         out.push(Block::Html(format!("<details>\n<summary>{title}</summary>")));
         out.append(&mut blocks);
         out.push(Block::Html("</details>".to_owned()));
+    }
+
+    /// The inline content of an element as HTML.
+    fn inline_html(&self, id: NodeId) -> String {
+        let dom = self.dom;
+        let mut out = String::new();
+        for child in dom.children(id) {
+            if let Some(text) = dom.text(child) {
+                out.push_str(&escape_html(text));
+                continue;
+            }
+            if let Some(formula) = math::read_formula(dom, child) {
+                out.push_str(&escape_html(&format!("${}$", formula.tex)));
+                continue;
+            }
+            let inner = self.inline_html(child);
+            let name = match dom.tag(child) {
+                Tag::Strong | Tag::B => "strong",
+                Tag::Em | Tag::I => "em",
+                Tag::Del | Tag::S | Tag::Strike => "del",
+                Tag::Code | Tag::Samp | Tag::Tt => "code",
+                Tag::Kbd => "kbd",
+                Tag::Sub => "sub",
+                Tag::Sup => "sup",
+                Tag::Mark => "mark",
+                Tag::Br => {
+                    out.push_str("<br>");
+                    continue;
+                }
+                Tag::A => {
+                    match dom.attribute(child, "href").and_then(|href| self.resolve(href)) {
+                        Some(to) if !inner.trim().is_empty() => {
+                            out.push_str(&format!("<a href=\"{}\">{inner}</a>", escape_html(&to)));
+                        }
+                        _ => out.push_str(&inner),
+                    }
+                    continue;
+                }
+                Tag::Img => {
+                    let alt = dom.attribute(child, "alt").unwrap_or_default();
+                    if let Some(source) = dom.attribute(child, "src").and_then(|source| self.resolve(source))
+                    {
+                        out.push_str(&format!(
+                            "<img src=\"{}\" alt=\"{}\">",
+                            escape_html(&source),
+                            escape_html(alt)
+                        ));
+                    }
+                    continue;
+                }
+                tag if is_without_text(tag) => continue,
+                tag => {
+                    let gap = if tag.is_block() { " " } else { "" };
+                    out.push_str(&format!("{gap}{inner}{gap}"));
+                    continue;
+                }
+            };
+            if !inner.trim().is_empty() {
+                out.push_str(&format!("<{name}>{inner}</{name}>"));
+            }
+        }
+        out
     }
 
     /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link.
@@ -323,7 +405,7 @@ impl<'a> Converter<'a> {
                 out.add_text(text)
             };
         }
-        if self.tabs.tabs.contains(&id) {
+        if self.tabs.tabs.contains(&id) || self.skipped.get() == Some(id) {
             return;
         }
         if let Some(label) = self.footnotes.references.get(&id) {
@@ -368,7 +450,23 @@ impl<'a> Converter<'a> {
                     out.add_space();
                 }
             }
+            Tag::Rp => {}
+            Tag::Rt => {
+                out.add_text("(");
+                self.write_inline_children(id, out);
+                out.add_text(")");
+            }
             _ if is_without_text(tag) => {}
+            _ if out.is_cell && code::is_code_block(dom, id) => {
+                out.add_block_boundary();
+                for (at, line) in code::code_text(dom, id).lines().enumerate() {
+                    if at > 0 {
+                        out.add_line_break();
+                    }
+                    self.write_code_line(line, None, out);
+                }
+                out.add_block_boundary();
+            }
             _ if tag.is_block() => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
@@ -422,11 +520,31 @@ impl<'a> Converter<'a> {
         let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
         let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
         let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
-        let text = dom.text_content(id).replace(['\n', '\r', '\t'], " ");
+        // A code span cannot contain line breaks either.
+        let mut lines = vec![String::new()];
+        for child in dom.descendants(id) {
+            match (dom.tag(child), dom.text(child), lines.last_mut()) {
+                (Tag::Br, ..) => lines.push(String::new()),
+                (_, Some(text), Some(line)) => line.push_str(&text.replace(['\n', '\r', '\t'], " ")),
+                _ => {}
+            }
+        }
+        if let [line] = &*lines {
+            return self.write_code_line(line, destination, out);
+        }
+        for (at, line) in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).enumerate() {
+            if at > 0 {
+                out.add_line_break();
+            }
+            self.write_code_line(line, destination.clone(), out);
+        }
+    }
+
+    fn write_code_line(&self, text: &str, destination: Option<String>, out: &mut Inline) {
         if text.is_empty() {
             return;
         }
-        let text = if out.is_cell { text.replace('|', "\\|") } else { text };
+        let text = if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() };
         let fence = "`".repeat(longest_run(&text, '`') + 1);
         let is_padded = text.starts_with('`')
             || text.ends_with('`')
@@ -443,9 +561,16 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// Escapes text for HTML, in content and in quoted attributes.
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 /// Whether an element is converted to blocks instead of inline Markdown.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
+    dom.tag(id).is_block()
+        || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
+        || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
 }
 
 /// Whether elements with this tag are dropped with their content: form controls, drawings and scripts.

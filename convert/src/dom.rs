@@ -52,7 +52,7 @@ tags! {
     A "a" Abbr "abbr" Audio "audio" B "b" Br "br" Button "button" Canvas "canvas" Cite "cite" Code "code"
     Col "col" Colgroup "colgroup" Del "del" Dfn "dfn" Em "em" Embed "embed" Frame "frame" Frameset "frameset"
     Head "head" I "i" Iframe "iframe" Img "img" Input "input" Ins "ins" Kbd "kbd" Label "label" Link "link"
-    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" S "s"
+    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" Rp "rp" Rt "rt" S "s"
     Samp "samp" Script "script" Select "select" Slot "slot" Small "small" Source "source" Span "span"
     Strike "strike" Strong "strong" Style "style" Sub "sub" Sup "sup" Svg "svg" Template "template"
     Textarea "textarea" Time "time" Title "title" Track "track" Tt "tt" U "u" Var "var" Video "video"

@@ -254,6 +254,24 @@ mod tests {
                 "```rust\nx\n```\n",
             ),
             ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
+            (
+                "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",
+                "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
+            ),
+            ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
+            ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),
+            ("<table><tr><th>a<tr><td>b<pre>c\n d</pre></table>", "| a |\n| --- |\n| b<br>`c`<br>` d` |\n"),
+            ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
+            ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
+            (
+                "<ul class=checklist><li><p><i class='fa fa-check-square-o'></i> a<li><p><i class='fa fa-square-o'></i> b</ul>",
+                "- [x] a\n\n- [ ] b\n",
+            ),
+            (
+                "<div class=colist><table><tr><td><i class=conum></i><b>1</b><td>a<tr><td><b>2</b><td>b</table></div>",
+                "1. a\n2. b\n",
+            ),
             ("<a href=/x><h3>a</h3><p>b</a>", "### [a](/x)\n\n[b](/x)\n"),
             ("<figure><img src=/a.png alt=b><figcaption>c</figcaption></figure>", "![b](/a.png)\n\nc\n"),
         ] {

@@ -6,9 +6,11 @@ use std::collections::{HashMap, HashSet};
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
     pub(super) kind: &'static str,
-    /// The title, unless it only repeats the kind.
-    pub(super) title: Option<String>,
     pub(super) title_node: Option<NodeId>,
+    /// Whether the title says more than the kind.
+    pub(super) has_own_title: bool,
+    /// The elements that contain the text, and perhaps the title.
+    pub(super) bodies: Vec<NodeId>,
 }
 
 /// Maps a generator's word for an admonition to a kind of GitHub alert, such as `danger` to `CAUTION`.
@@ -24,8 +26,61 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The kind and the title of an admonition; `None` if the element is not an admonition.
+/// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
+    let (kind, title_node, bodies) = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
+    let is_own = |title| {
+        let text = dom.collapsed_text(title).to_lowercase();
+        !text.is_empty() && alert_kind(text.trim_end_matches(':')).is_none()
+    };
+    Some(Notice { kind, title_node, has_own_title: title_node.is_some_and(is_own), bodies })
+}
+
+type NoticeParts = (&'static str, Option<NodeId>, Vec<NodeId>);
+
+/// Admonitions of Asciidoctor, DocBook and Doxygen, which are laid out as tables or lists, or have a class
+/// that alone is too common.
+fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
+    if !matches!(dom.tag(id), Tag::Div | Tag::Dl | Tag::Aside) {
+        return None;
+    }
+    let is_short = |class: &&str| {
+        matches!(*class, "note" | "tip" | "hint" | "important" | "warning" | "caution" | "attention")
+    };
+    let kind = dom.classes(id).find(is_short).and_then(alert_kind)?;
+    let says_kind = |d: NodeId| {
+        let text = dom.collapsed_text(d).to_lowercase();
+        alert_kind(text.trim_end_matches([':', '.'])).is_some()
+    };
+    if dom.tag(id) == Tag::Dl {
+        let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && says_kind(d))?;
+        return Some((kind, Some(title), vec![id]));
+    }
+    let table = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table);
+    let Some(table) = table else {
+        let title = dom.child_elements(id).next()?;
+        let is_title = dom.has_class(title, "title") || dom.tag(title).heading_level().is_some();
+        return (is_title && (dom.has_class(title, "title") || says_kind(title)))
+            .then(|| (kind, Some(title), vec![id]));
+    };
+    let cells: Vec<NodeId> = dom
+        .descendants(table)
+        .take(200)
+        .filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th))
+        .take(4)
+        .collect();
+    match *cells {
+        [icon, body] if dom.has_class(icon, "icon") => {
+            let title = dom.child_elements(body).next().filter(|&t| dom.has_class(t, "title"));
+            Some((kind, title, vec![body]))
+        }
+        [icon, title, body] if dom.find(icon, Tag::Img).is_some() => Some((kind, Some(title), vec![body])),
+        _ => None,
+    }
+}
+
+/// Admonitions in elements with a class for the kind.
+fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
     }
@@ -63,9 +118,7 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         })
     };
     let title_node = dom.descendants(id).take(30).find(is_title);
-    let title = title_node.map(|t| dom.collapsed_text(t));
-    let title = title.filter(|t| !t.is_empty() && alert_kind(&t.to_lowercase()).is_none());
-    Some(Notice { kind, title, title_node })
+    Some((kind, title_node, vec![id]))
 }
 
 /// The tabs of a page and the panels that they open.
@@ -229,6 +282,22 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "> [!TIP]\n> x\n", "{html}");
         }
+        for html in [
+            // Asciidoctor, DocBook, Doxygen
+            "<div class='admonitionblock tip'><table><tr><td class=icon><i class='fa icon-tip' title=Tip></i><td class=content><p>x</table></div>",
+            "<div class='admonitionblock tip'><table><tr><td class=icon><div class=title>Tip</div><td class=content>x</table></div>",
+            "<div class=tip><table><tr><td rowspan=2><img alt='[Tip]' src=t.png><th>Tip<tr><td><p>x</table></div>",
+            "<div class=tip><h3 class=title>Tip</h3><p>x</div>",
+            "<dl class='section tip'><dt>Tip<dd>x</dl>",
+            "<dl class=tip><dt><b>Tip:</b><dd>x</dl>",
+        ] {
+            assert_eq!(markdown(html), "> [!TIP]\n> x\n", "{html}");
+        }
+        let plain =
+            "<div class=note><p>x</div><dl class=note><dt>a<dd>b</dl><div class=tip><h3>c</h3>d</div>";
+        assert_eq!(markdown(plain), "x\n\na\n\nb\n\n### c\n\nd\n");
+        let titled = "<div class='admonitionblock tip'><table><tr><td class=icon><td class=content><div class=title>a*b <i>c</i></div>x</table></div>";
+        assert_eq!(markdown(titled), "> [!TIP]\n> **a\\*b *c***\n>\n> x\n");
         let titled = "<div class='admonition danger'><p class=admonition-title>Do not</p><p>x</div>";
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
     }
