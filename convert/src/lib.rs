@@ -26,6 +26,7 @@ use blocks::{Converter, Mode};
 pub use embedded::Embedded;
 pub use metadata::Metadata;
 pub use select::Selector;
+use std::borrow::Cow;
 use std::collections::HashSet;
 pub use url::Url;
 
@@ -80,6 +81,15 @@ impl Converted {
 /// Parses the absolute address of a page.
 pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
+}
+
+/// Escapes text for inline Markdown, also between the brackets of a link, and collapses its white space.
+pub fn escape_text(text: &str) -> Cow<'_, str> {
+    if text.contains(['\\', '*', '_', '`', '[', ']', '<', '&', '~', '\n']) {
+        inline::Inline::description(text).into()
+    } else {
+        text.into()
+    }
 }
 
 /// The writer stops once the output is longer than [`MIN_OUTPUT`] bytes plus this many times the input.
@@ -276,6 +286,17 @@ mod tests {
             ("<figure><img src=/a.png alt=b><figcaption>c</figcaption></figure>", "![b](/a.png)\n\nc\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_for_markdown() {
+        for (text, expected) in [
+            ("plain (text) 1 | 2", "plain (text) 1 | 2"),
+            ("List<T> *a* __b__ [c] d_e", "List\\<T> \\*a\\* \\_\\_b\\_\\_ \\[c\\] d_e"),
+            ("a\nb & c", "a b & c"),
+        ] {
+            assert_eq!(escape_text(text), expected);
         }
     }
 

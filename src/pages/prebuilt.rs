@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blake3::Hash;
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use frontdesk_convert::{Converted, Embedded, Metadata, Options, Selector, convert, parse_url};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
@@ -330,11 +330,19 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    let label = label.and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
-    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
+    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
+    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
+    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
+        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
+    });
+    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    // A declaration that can be read as ASCII is not UTF-16.
+    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
     match std::str::from_utf8(bytes) {
-        Ok(text) if declared != ISO_2022_JP => (text.into(), "text/html; charset=utf-8"),
-        _ => (declared.decode(bytes).0, "text/html"),
+        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
+        // Browsers fall back to this encoding.
+        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
     }
 }
 
