@@ -301,6 +301,81 @@ mod tests {
         }
     }
 
+    /// Parts of pages. `@` stands for a word that readers see, in the order of the Markdown, and `!` for one that
+    /// they do not see.
+    const PARTS: &[&str] = &[
+        "<p>@</p>",
+        "<p>@ <a href=/x>@</a> <code>@</code> <b>@</b></p>",
+        "<section id=cookies><h2>@</h2><p>@</p></section>",
+        "<div class='related sidebar promo'><a href=/x>@</a></div>",
+        "<ul class=share><li><a href=/x>@</a><li>@<ul><li>@</ul></ul>",
+        "<ol><li>@<li value=7>@<li>@</ol>",
+        "<h3><button aria-expanded=false aria-controls=p#>@</button></h3><div id=p# hidden><p>@</p></div>",
+        "<div><div role=tablist><button role=tab aria-controls=t#>@</button></div><div role=tabpanel id=t# hidden>@</div></div>",
+        "<div role=tablist><a role=tab href=/x>@</a></div>",
+        "<details><summary>@ <i>@</i></summary><p>@</p></details>",
+        "<table><caption>@</caption><tr><th>@<th>@<tr><td>@<td><p>@<pre>@</pre></table>",
+        "<pre><code>@\n@</code></pre>",
+        "<aside><p>@</p></aside><footer>@</footer><header>@</header>",
+        "<dl><dt>@<dd>@</dl><dl class='section note'><dt>Note<dd>@</dl>",
+        "<blockquote>@</blockquote><figure><img src=x alt=@><figcaption>@</figcaption></figure>",
+        "<x-a><template shadowrootmode=open><p>@</p><slot></slot></template>@</x-a><noscript><p>@</p></noscript>",
+        "<button class=footer>@</button><label>@ <input></label><time>@</time>",
+        "<h2 id=h#>@<a class=headerlink href=#h#>\u{b6}</a></h2><p class=byline>@</p>",
+        "<p hidden=until-found>@</p><p aria-hidden=true>@</p>",
+        "<div class=admonitionblock><p>@</p></div><div class='admonition tip'><p class=admonition-title>@</p>@</div>",
+        "<nav><a href=/x>!</a></nav><div role=navigation><a href=/x>!</a></div>",
+        "<p hidden>!</p><p style='display: none'>!</p><template><p>!</p></template><dialog>!</dialog>",
+        "<p>@<script>!</script><style>!</style></p><span class=sr-only>!</span>",
+    ];
+
+    /// Appends random parts, up to `depth` levels deep, and the words that readers see.
+    fn append_parts(seed: &mut u64, depth: usize, html: &mut String, seen: &mut Vec<String>) {
+        let mut random = |below: usize| {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(*seed >> 33).expect("31 bits") % below
+        };
+        for _ in 0..random(5) + 1 {
+            let (choice, number) = (random(PARTS.len() + 4), random(1_000_000_000));
+            if let Some(part) = PARTS.get(choice) {
+                for (at, c) in part.chars().enumerate() {
+                    match c {
+                        '@' | '!' => {
+                            let word = format!("w{number}n{at}");
+                            html.push_str(&word);
+                            seen.extend((c == '@').then_some(word));
+                        }
+                        '#' if part[..at].ends_with(['p', 't', 'h']) => html.push_str(&number.to_string()),
+                        c => html.push(c),
+                    }
+                }
+            } else if depth > 0 {
+                let tag = ["div", "section", "article", "div class=nav"][choice - PARTS.len()];
+                html.push_str(&format!("<{tag}>"));
+                let mut inner = number as u64;
+                append_parts(&mut inner, depth - 1, html, seen);
+                html.push_str(&format!("</{}>", tag.split(' ').next().unwrap_or(tag)));
+            }
+        }
+    }
+
+    #[test]
+    fn readers_of_the_markdown_see_what_readers_of_the_page_see() {
+        for seed in 0..400 {
+            let (mut main, mut seen) = (String::new(), Vec::new());
+            append_parts(&mut { seed }, 3, &mut main, &mut seen);
+            let html = format!(
+                "<!doctype html><title>Title</title><body><header>no</header><main>{main}</main><footer>no</footer>"
+            );
+            let text = convert(&html, &Options::default()).markdown;
+            let words: Vec<&str> = text
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .filter(|word| word.starts_with('w') && word.contains('n'))
+                .collect();
+            assert_eq!(words, seen, "seed {seed}:\n{main}\n\n{text}");
+        }
+    }
+
     #[test]
     fn a_page_without_a_main_region_loses_its_surroundings() {
         let text = "<h1>t</h1><p>text<div id=comments><p>note</div>";
