@@ -400,9 +400,9 @@ impl<'a> Converter<'a> {
         if tag == Tag::Text {
             let text = dom.text(id).unwrap_or_default();
             return if self.mode.has_math {
-                math::add_text_with_formulas(text, out)
+                math::add_text_with_formulas(text, out);
             } else {
-                out.add_text(text)
+                out.add_text(text);
             };
         }
         if self.tabs.tabs.contains(&id) || self.skipped.get() == Some(id) {
@@ -463,7 +463,7 @@ impl<'a> Converter<'a> {
                     if at > 0 {
                         out.add_line_break();
                     }
-                    self.write_code_line(line, None, out);
+                    Self::write_code_line(line, None, out);
                 }
                 out.add_block_boundary();
             }
@@ -525,22 +525,22 @@ impl<'a> Converter<'a> {
         for child in dom.descendants(id) {
             match (dom.tag(child), dom.text(child), lines.last_mut()) {
                 (Tag::Br, ..) => lines.push(String::new()),
-                (_, Some(text), Some(line)) => line.push_str(&text.replace(['\n', '\r', '\t'], " ")),
+                (_, Some(text), Some(last)) => last.push_str(&text.replace(['\n', '\r', '\t'], " ")),
                 _ => {}
             }
         }
         if let [line] = &*lines {
-            return self.write_code_line(line, destination, out);
+            return Self::write_code_line(line, destination, out);
         }
         for (at, line) in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).enumerate() {
             if at > 0 {
                 out.add_line_break();
             }
-            self.write_code_line(line, destination.clone(), out);
+            Self::write_code_line(line, destination.clone(), out);
         }
     }
 
-    fn write_code_line(&self, text: &str, destination: Option<String>, out: &mut Inline) {
+    fn write_code_line(text: &str, destination: Option<String>, out: &mut Inline) {
         if text.is_empty() {
             return;
         }

@@ -61,8 +61,8 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     show_fallbacks(dom, root, is_article);
 }
 
-/// Replaces each `<noscript>` with its content, which is for readers without scripts. An image takes the place
-/// of the placeholder before it. In an article, only images are kept.
+/// Replaces each `<noscript>` with its content, which is for readers without scripts. An image takes the
+/// place of the placeholder before it. In an article, only images are kept.
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     for id in fallbacks {
@@ -305,8 +305,8 @@ fn is_repeated_slide(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|c| c.contains("clone") || c.contains("duplicate"))
 }
 
-/// Whether an element may be a copy of a sibling: a repeated slide, or a part of the page for some widths of the
-/// screen. Cells of tables are not, because columns may have the same value.
+/// Whether an element may be a copy of a sibling: a repeated slide, or a part of the page for some widths of
+/// the screen. Cells of tables are not, because columns may have the same value.
 fn may_be_copy(dom: &Dom, id: NodeId) -> bool {
     let is_for_width = |c: &str| {
         !c.starts_with("overflow")

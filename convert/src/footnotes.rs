@@ -185,7 +185,9 @@ fn add_unlinked_footnotes(
         let items = dom.child_elements(list).enumerate();
         let items: Vec<_> = items.map(|(at, item)| (item, start.saturating_add(at).to_string())).collect();
         if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
-            items.iter().for_each(|(item, number)| add_note(*item, number));
+            for (item, number) in &items {
+                add_note(*item, number);
+            }
         }
     }
     let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();

@@ -39,11 +39,11 @@ pub struct Options {
     pub main: Option<Selector>,
     /// Selects the elements to leave out.
     pub exclude: Option<Selector>,
-    /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site. These
-    /// blocks are left out.
+    /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
+    /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
-    /// Whether to extract the article from a stranger's page: also removes what is probably not part of it, such
-    /// as comments, bylines and lists of links, and so may lose content.
+    /// Whether to extract the article from a stranger's page: also removes what is probably not part of it,
+    /// such as comments, bylines and lists of links, and so may lose content.
     pub article: bool,
 }
 
@@ -53,8 +53,9 @@ pub struct Converted {
     pub embedded: Embedded,
     /// The Markdown without front matter.
     pub markdown: String,
-    /// The hashes of the blocks that consist only of links to pages, for finding those that the pages of a site
-    /// share. Each block has one for its distance from the start of the page and one for that from the end.
+    /// The hashes of the blocks that consist only of links to pages, for finding those that the pages of a
+    /// site share. Each block has one for its distance from the start of the page and one for that from the
+    /// end.
     pub link_blocks: Vec<[u64; 2]>,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
@@ -199,8 +200,8 @@ fn is_fragment(html: &str) -> bool {
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings after
-/// it move down by one level. Removes rules at the start and the end, and repeated rules.
+/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
+/// after it move down by one level. Removes rules at the start and the end, and repeated rules.
 fn tidy_blocks(blocks: &mut Vec<Block>) {
     let is_title = |block: &&mut Block| matches!(block, Block::Heading { level: 1, .. });
     if blocks.iter_mut().filter(is_title).count() > 1 {

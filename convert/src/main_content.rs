@@ -301,8 +301,8 @@ mod tests {
         }
     }
 
-    /// Parts of pages. `@` stands for a word that readers see, in the order of the Markdown, and `!` for one that
-    /// they do not see.
+    /// Parts of pages. `@` stands for a word that readers see, in the order of the Markdown, and `!` for one
+    /// that they do not see.
     const PARTS: &[&str] = &[
         "<p>@</p>",
         "<p>@ <a href=/x>@</a> <code>@</code> <b>@</b></p>",

@@ -98,8 +98,8 @@ impl Titles {
         self.site_names.contains(&text.trim().to_lowercase())
     }
 
-    /// The title of the page with its main region below `root`: a declared one without the name of the site. If
-    /// that is only the name of the site, except on the home page, or missing: the first heading.
+    /// The title of the page with its main region below `root`: a declared one without the name of the site.
+    /// If that is only the name of the site, except on the home page, or missing: the first heading.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
         let headings = dom.descendants(root).filter(|&id| dom.tag(id).heading_level().is_some());
         let texts = headings

@@ -46,8 +46,8 @@ pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out
     }
 }
 
-/// Appends the explanations of the numbers in a code block of Asciidoctor as a list. Returns whether all rows have
-/// a number and a text.
+/// Appends the explanations of the numbers in a code block of Asciidoctor as a list. Returns whether all rows
+/// have a number and a text.
 fn append_callouts(dom: &Dom, rows: &[NodeId], converter: &Converter<'_>, out: &mut Vec<Block>) -> bool {
     let mut items = Vec::new();
     for &row in rows {

@@ -38,8 +38,8 @@ pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
 
-/// A block of links is boilerplate if it is at the same place on so many percent of the pages, and on at least
-/// [`MIN_REPETITIONS`] pages.
+/// A block of links is boilerplate if it is at the same place on so many percent of the pages, and on at
+/// least [`MIN_REPETITIONS`] pages.
 const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
