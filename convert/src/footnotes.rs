@@ -87,7 +87,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
-        let mut nodes = vec![note];
+        let mut parts = vec![note];
         let previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
         let mut next = dom.next_element(note);
         let is_section = match previous {
@@ -107,19 +107,19 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             {
                 next = dom.next_element(block);
                 dom.detach(block);
-                nodes.push(block);
+                parts.push(block);
             }
         }
         if is_heading {
-            nodes.remove(0);
+            parts.remove(0);
         }
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
-            nodes = dom.children(note).collect();
+            parts = dom.children(note).collect();
         }
         // Sphinx puts the label of a note into a `<dt>`, and the text into the `<dd>` that follows.
         if let Some(detail) = next.filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd) {
             next = dom.next_element(detail);
-            nodes = dom.children(detail).collect();
+            parts = dom.children(detail).collect();
             dom.detach(detail);
         }
         dom.detach(note);
@@ -128,7 +128,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             None => previous.filter(|&p| dom.tag(p) == Tag::Hr).into_iter().for_each(|rule| dom.detach(rule)),
         }
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
-        footnotes.definitions.push(Definition { label, nodes });
+        footnotes.definitions.push(Definition { label, nodes: parts });
     }
     remove_empty_containers(dom, containers);
     footnotes

@@ -330,15 +330,15 @@ mod tests {
     ];
 
     /// Appends random parts, up to `depth` levels deep, and the words that readers see.
-    fn append_parts(seed: &mut u64, depth: usize, html: &mut String, seen: &mut Vec<String>) {
+    fn append_parts(state: &mut u64, depth: usize, html: &mut String, seen: &mut Vec<String>) {
         let mut random = |below: usize| {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(*seed >> 33).expect("31 bits") % below
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(*state >> 33).expect("31 bits") % below
         };
-        for _ in 0..random(5) + 1 {
+        for _ in 0..=random(5) {
             let (choice, number) = (random(PARTS.len() + 4), random(1_000_000_000));
             if let Some(part) = PARTS.get(choice) {
-                for (at, c) in part.chars().enumerate() {
+                for (at, c) in part.char_indices() {
                     match c {
                         '@' | '!' => {
                             let word = format!("w{number}n{at}");

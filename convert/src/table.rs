@@ -169,7 +169,9 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
     let used =
         texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
     let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });
-    texts.iter_mut().for_each(|line| line.truncate(columns));
+    for line in &mut texts {
+        line.truncate(columns);
+    }
     alignments.resize(columns, Alignment::None);
     Some(MarkdownTable { alignments, rows: texts })
 }
