@@ -31,6 +31,47 @@ pub(super) enum Block {
     },
 }
 
+impl Block {
+    /// Whether the block is a paragraph or list that consists of links to pages.
+    pub(super) fn is_only_links(&self) -> bool {
+        match self {
+            Self::Paragraph(text) => is_only_links(text),
+            Self::List(list) => {
+                let mut blocks = list.items.iter().flat_map(|item| &item.blocks);
+                !list.items.is_empty()
+                    && list.items.iter().all(|i| !i.blocks.is_empty())
+                    && blocks.all(Self::is_only_links)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether inline Markdown has letters and digits only inside links, and links only to pages.
+fn is_only_links(text: &str) -> bool {
+    let (mut depth, mut has_link) = (0_usize, false);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(destination) = rest.strip_prefix("](") {
+            let (destination, after) = destination.split_once(')').unwrap_or((destination, ""));
+            if destination.starts_with("tel:") || destination.starts_with("mailto:") {
+                return false;
+            }
+            (depth, has_link, rest) = (depth.saturating_sub(1), true, after);
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = rest.get(1..).unwrap_or_default(),
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && c.is_alphanumeric() => return false,
+            _ => {}
+        }
+    }
+    has_link
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct List {
     /// The first number of an ordered list; `None` for an unordered list.

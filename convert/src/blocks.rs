@@ -2,15 +2,15 @@
 
 use super::block::{Block, Item, List};
 use super::code;
-use super::dom::{Dom, NodeId, Tag, valid};
+use super::dom::{Dom, NodeId, Tag, collapse, valid};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
 use super::media;
-use super::notices;
+use super::notices::{self, Tabs};
 use super::table;
 use super::writer::longest_run;
-use std::collections::HashMap;
+use std::cell::Cell;
 use url::Url;
 
 /// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
@@ -21,13 +21,21 @@ pub(super) struct Converter<'a> {
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
     footnotes: Footnotes,
-    /// The labels of tab panels.
-    tab_labels: HashMap<NodeId, String>,
+    tabs: Tabs,
+    /// The title of the admonition that is being converted; it has been written already.
+    skipped: Cell<Option<NodeId>>,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Mode {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
-    is_exact: bool,
+    pub(super) is_exact: bool,
+    /// Whether to leave out the buttons of a page.
+    pub(super) is_article: bool,
     /// Whether a script on the page renders TeX in text as formulas.
-    has_math: bool,
+    pub(super) has_math: bool,
 }
 
 impl<'a> Converter<'a> {
@@ -36,8 +44,7 @@ impl<'a> Converter<'a> {
         root: NodeId,
         base: Option<Url>,
         footnotes: Footnotes,
-        is_exact: bool,
-        has_math: bool,
+        mode: Mode,
     ) -> Self {
         let mut has_blocks = vec![false; dom.nodes.len()];
         let roots =
@@ -53,8 +60,8 @@ impl<'a> Converter<'a> {
                 }
             }
         }
-        let tab_labels = notices::tab_labels(dom, root);
-        Self { dom, base, has_blocks, footnotes, tab_labels, is_exact, has_math }
+        let tabs = notices::find_labelled_panels(dom, root);
+        Self { dom, base, has_blocks, footnotes, tabs, skipped: Cell::new(None), mode }
     }
 
     /// Converts `root` and the footnotes of the page to blocks.
@@ -95,7 +102,7 @@ impl<'a> Converter<'a> {
     /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs.
     fn append_blocks_of(&self, children: impl Iterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
-        for child in children {
+        for child in children.filter(|&child| self.skipped.get() != Some(child)) {
             let is_block = is_block_element(self.dom, child) || self.has_blocks[child as usize];
             let display =
                 if is_block { None } else { math::read_formula(self.dom, child).filter(|f| f.is_display) };
@@ -118,22 +125,23 @@ impl<'a> Converter<'a> {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
             let text = code::code_text(dom, id);
-            if !text.is_empty() || self.is_exact {
+            if !text.is_empty() || self.mode.is_exact {
                 out.push(Block::Code { language: code::language(dom, id), text });
             }
             return;
         }
         if let Some(notice) = notices::find_notice(dom, id) {
             let mut blocks = Vec::new();
-            self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != notice.title_node), &mut blocks);
-            // Also remove a title that is not a direct child.
-            let word = notice.title_node.map(|t| dom.collapsed_text(t)).unwrap_or_default();
-            if matches!(blocks.first(), Some(Block::Paragraph(text)) if *text == word) {
-                blocks.remove(0);
+            if let Some(title) = notice.title_node.filter(|_| notice.has_own_title) {
+                let mut inline = Inline::default();
+                self.write_emphasis(title, Emphasis::Strong, &mut inline);
+                blocks.push(Block::Paragraph(inline.finish_line()));
             }
-            if let Some(title) = notice.title {
-                blocks.insert(0, Block::Paragraph(format!("**{title}**")));
+            let outer = self.skipped.replace(notice.title_node);
+            for &body in &notice.bodies {
+                self.append_children(body, &mut blocks);
             }
+            self.skipped.set(outer);
             if !blocks.is_empty() {
                 out.push(Block::Alert { kind: notice.kind, blocks });
             }
@@ -143,18 +151,18 @@ impl<'a> Converter<'a> {
             out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
             return;
         }
-        if notices::is_tab_list(dom, id) {
+        if self.tabs.tabs.contains(&id) {
             return;
         }
-        if let Some(label) = self.tab_labels.get(&id) {
-            out.push(Block::Paragraph(format!("**{label}**")));
+        if let Some(label) = self.tabs.labels.get(&id) {
+            out.push(Block::Paragraph(Inline::strong(label)));
         }
         match dom.tag(id) {
             tag if tag.heading_level().is_some() => self.append_heading(id, out),
             Tag::Blockquote => {
                 let mut blocks = Vec::new();
                 self.append_children(id, &mut blocks);
-                if !blocks.is_empty() || self.is_exact {
+                if !blocks.is_empty() || self.mode.is_exact {
                     out.push(Block::Quote(blocks));
                 }
             }
@@ -164,7 +172,6 @@ impl<'a> Converter<'a> {
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
-            Tag::Button if dom.attribute(id, "role") == Some("tab") => {}
             tag if is_without_text(tag) => {}
             _ => self.append_children(id, out),
         }
@@ -178,46 +185,62 @@ impl<'a> Converter<'a> {
         let whole = self.dom.collapsed_text(id);
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, &whole));
         for child in self.dom.children(own.unwrap_or(id)) {
-            if !notices::is_permalink(self.dom, child, &whole) {
+            if !notices::is_permalink(self.dom, child) {
                 self.write_inline(child, &mut inline);
             }
         }
         let text = inline.finish_line();
-        if !text.is_empty() || self.is_exact {
+        if !text.is_empty() || self.mode.is_exact {
             out.push(Block::Heading { level, text });
         }
     }
 
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
-        let start = (dom.tag(id) == Tag::Ol)
-            .then(|| dom.attribute(id, "start").and_then(|s| s.trim().parse().ok()).unwrap_or(1));
-        let (mut items, mut is_loose): (Vec<Item>, bool) = (Vec::new(), false);
-        for child in dom.children(id) {
+        let number = |id, name| dom.attribute(id, name).and_then(|value| value.trim().parse::<u32>().ok());
+        let start = (dom.tag(id) == Tag::Ol).then(|| number(id, "start").unwrap_or(1));
+        let mut list = List { start, is_loose: false, items: Vec::new() };
+        // The items before one whose number does not follow are a list of their own.
+        let mut lists: Vec<List> = Vec::new();
+        for child in dom.children(id).filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
-                is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
+                let next =
+                    list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
+                let value = number(child, "value").filter(|&value| next.is_some_and(|next| next != value));
+                if value.is_some() {
+                    let following = List { start: value, is_loose: list.is_loose, items: Vec::new() };
+                    let before = std::mem::replace(&mut list, following);
+                    lists.extend((!before.items.is_empty()).then_some(before));
+                }
+                list.is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
                     || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
                 let checked = self.checkbox_state(child);
                 if !blocks.is_empty()
-                    || self.is_exact
+                    || self.mode.is_exact
                     || checked.is_some()
                     || dom.is_blank(child) && dom.next_element(child).is_some()
                 {
-                    items.push(Item { checked, blocks });
+                    list.items.push(Item { checked, blocks });
                 }
                 continue;
             }
             let mut blocks = Vec::new();
             self.append_node(child, &mut blocks);
-            match items.last_mut() {
+            match list.items.last_mut() {
                 Some(item) => item.blocks.append(&mut blocks),
                 None => out.append(&mut blocks),
             }
         }
-        if items.iter().any(|i| self.is_exact || !i.blocks.is_empty()) {
-            out.push(Block::List(List { start, is_loose, items }));
+        lists.push(list);
+        lists.retain(|list| list.items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()));
+        for (at, list) in lists.into_iter().enumerate() {
+            if at > 0 {
+                // Markdown would continue the list before.
+                out.push(Block::Html("<!-- -->".to_owned()));
+            }
+            out.push(Block::List(list));
         }
     }
 
@@ -230,6 +253,9 @@ impl<'a> Converter<'a> {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
                     return Some(dom.has_attribute(id, "checked"));
                 }
+                // The icons of Asciidoctor.
+                Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
+                Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
                 Tag::Text if dom.text(id).is_some_and(|t| !t.trim().is_empty()) => return None,
                 Tag::Ul | Tag::Ol => return None,
                 _ => next = dom.following(id, item, false),
@@ -262,11 +288,8 @@ impl<'a> Converter<'a> {
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
         let mut blocks = Vec::new();
         self.append_blocks_of(dom.children(id).filter(|c| Some(*c) != summary), &mut blocks);
-        let mut inline = Inline::default();
-        if let Some(summary) = summary {
-            self.write_inline_children(summary, &mut inline);
-        }
-        let title = inline.finish_line();
+        // Markdown inside a block of HTML is not parsed.
+        let title = summary.map(|summary| collapse(&self.inline_html(summary))).unwrap_or_default();
         if blocks.is_empty() && title.is_empty() {
             return;
         }
@@ -274,6 +297,68 @@ impl<'a> Converter<'a> {
         out.push(Block::Html(format!("<details>\n<summary>{title}</summary>")));
         out.append(&mut blocks);
         out.push(Block::Html("</details>".to_owned()));
+    }
+
+    /// The inline content of an element as HTML.
+    fn inline_html(&self, id: NodeId) -> String {
+        let dom = self.dom;
+        let mut out = String::new();
+        for child in dom.children(id) {
+            if let Some(text) = dom.text(child) {
+                out.push_str(&escape_html(text));
+                continue;
+            }
+            if let Some(formula) = math::read_formula(dom, child) {
+                out.push_str(&escape_html(&format!("${}$", formula.tex)));
+                continue;
+            }
+            let inner = self.inline_html(child);
+            let name = match dom.tag(child) {
+                Tag::Strong | Tag::B => "strong",
+                Tag::Em | Tag::I => "em",
+                Tag::Del | Tag::S | Tag::Strike => "del",
+                Tag::Code | Tag::Samp | Tag::Tt => "code",
+                Tag::Kbd => "kbd",
+                Tag::Sub => "sub",
+                Tag::Sup => "sup",
+                Tag::Mark => "mark",
+                Tag::Br => {
+                    out.push_str("<br>");
+                    continue;
+                }
+                Tag::A => {
+                    match dom.attribute(child, "href").and_then(|href| self.resolve(href)) {
+                        Some(to) if !inner.trim().is_empty() => {
+                            out.push_str(&format!("<a href=\"{}\">{inner}</a>", escape_html(&to)));
+                        }
+                        _ => out.push_str(&inner),
+                    }
+                    continue;
+                }
+                Tag::Img => {
+                    let alt = dom.attribute(child, "alt").unwrap_or_default();
+                    if let Some(source) = dom.attribute(child, "src").and_then(|source| self.resolve(source))
+                    {
+                        out.push_str(&format!(
+                            "<img src=\"{}\" alt=\"{}\">",
+                            escape_html(&source),
+                            escape_html(alt)
+                        ));
+                    }
+                    continue;
+                }
+                tag if is_without_text(tag) => continue,
+                tag => {
+                    let gap = if tag.is_block() { " " } else { "" };
+                    out.push_str(&format!("{gap}{inner}{gap}"));
+                    continue;
+                }
+            };
+            if !inner.trim().is_empty() {
+                out.push_str(&format!("<{name}>{inner}</{name}>"));
+            }
+        }
+        out
     }
 
     /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link.
@@ -314,7 +399,14 @@ impl<'a> Converter<'a> {
         let tag = dom.tag(id);
         if tag == Tag::Text {
             let text = dom.text(id).unwrap_or_default();
-            return if self.has_math { math::add_text_with_formulas(text, out) } else { out.add_text(text) };
+            return if self.mode.has_math {
+                math::add_text_with_formulas(text, out);
+            } else {
+                out.add_text(text);
+            };
+        }
+        if self.tabs.tabs.contains(&id) || self.skipped.get() == Some(id) {
+            return;
         }
         if let Some(label) = self.footnotes.references.get(&id) {
             return out.add_markdown(&format!("[^{label}]"));
@@ -350,13 +442,31 @@ impl<'a> Converter<'a> {
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
-                // The text of a button inside a paragraph is part of a sentence: a term whose explanation
-                // appears on demand.
-                if dom.ancestors(id).skip(1).take(3).any(|p| dom.tag(p) == Tag::P) {
+                // The text of a button inside a heading or paragraph is part of it, as in an accordion.
+                let is_text = |p| dom.tag(p) == Tag::P || dom.tag(p).heading_level().is_some();
+                if !self.mode.is_article || dom.ancestors(id).skip(1).take(3).any(is_text) {
+                    out.add_space();
                     self.write_inline_children(id, out);
+                    out.add_space();
                 }
             }
+            Tag::Rp => {}
+            Tag::Rt => {
+                out.add_text("(");
+                self.write_inline_children(id, out);
+                out.add_text(")");
+            }
             _ if is_without_text(tag) => {}
+            _ if out.is_cell && code::is_code_block(dom, id) => {
+                out.add_block_boundary();
+                for (at, line) in code::code_text(dom, id).lines().enumerate() {
+                    if at > 0 {
+                        out.add_line_break();
+                    }
+                    Self::write_code_line(line, None, out);
+                }
+                out.add_block_boundary();
+            }
             _ if tag.is_block() => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
@@ -372,7 +482,7 @@ impl<'a> Converter<'a> {
     }
 
     fn write_emphasis(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
-        out.open_emphasis(emphasis, self.is_exact);
+        out.open_emphasis(emphasis, self.mode.is_exact);
         self.write_inline_children(id, out);
         out.close();
     }
@@ -385,7 +495,7 @@ impl<'a> Converter<'a> {
 
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        let empty = || (self.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
+        let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
         let destination = dom.attribute(id, "href").and_then(|href| self.resolve(href)).or_else(empty);
         let Some(destination) = destination else {
             return self.write_inline_children(id, out);
@@ -410,11 +520,31 @@ impl<'a> Converter<'a> {
         let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
         let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
         let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
-        let text = dom.text_content(id).replace(['\n', '\r', '\t'], " ");
+        // A code span cannot contain line breaks either.
+        let mut lines = vec![String::new()];
+        for child in dom.descendants(id) {
+            match (dom.tag(child), dom.text(child), lines.last_mut()) {
+                (Tag::Br, ..) => lines.push(String::new()),
+                (_, Some(text), Some(last)) => last.push_str(&text.replace(['\n', '\r', '\t'], " ")),
+                _ => {}
+            }
+        }
+        if let [line] = &*lines {
+            return Self::write_code_line(line, destination, out);
+        }
+        for (at, line) in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).enumerate() {
+            if at > 0 {
+                out.add_line_break();
+            }
+            Self::write_code_line(line, destination.clone(), out);
+        }
+    }
+
+    fn write_code_line(text: &str, destination: Option<String>, out: &mut Inline) {
         if text.is_empty() {
             return;
         }
-        let text = if out.is_cell { text.replace('|', "\\|") } else { text };
+        let text = if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() };
         let fence = "`".repeat(longest_run(&text, '`') + 1);
         let is_padded = text.starts_with('`')
             || text.ends_with('`')
@@ -431,9 +561,16 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// Escapes text for HTML, in content and in quoted attributes.
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 /// Whether an element is converted to blocks instead of inline Markdown.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id).is_block() || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
+    dom.tag(id).is_block()
+        || matches!(dom.tag(id), Tag::Div | Tag::Code) && code::is_code_block(dom, id)
+        || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
 }
 
 /// Whether elements with this tag are dropped with their content: form controls, drawings and scripts.

@@ -1,7 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles and hidden elements.
 
-use super::dom::{DOCUMENT, Dom, NodeId, Tag};
-use std::collections::HashSet;
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// Maximum length in bytes of the URL in `<base>`; a longer one is ignored.
@@ -50,7 +50,7 @@ pub(super) fn letters(text: &str) -> usize {
 }
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
-pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
+pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     remove(dom, root, |dom, id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
             dom.closest(id, &[Tag::Svg]).is_none()
@@ -58,17 +58,17 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId) {
         Tag::Script => !dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex")),
         _ => false,
     });
-    replace_placeholder_images(dom, root);
+    show_fallbacks(dom, root, is_article);
 }
 
-/// Replaces each placeholder image with the image in the `<noscript>` after it, and removes all `<noscript>`
-/// elements.
-fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
+/// Replaces each `<noscript>` with its content, which is for readers without scripts. An image takes the
+/// place of the placeholder before it. In an article, only images are kept.
+fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     for id in fallbacks {
         let image = dom.find(id, Tag::Img);
-        let text = dom.text_content(id);
-        if let Some(image) = image.filter(|_| text.trim().is_empty()) {
+        let has_text = !dom.text_content(id).trim().is_empty();
+        if let Some(image) = image.filter(|_| !has_text) {
             let placeholder = dom.previous_element(id).and_then(|p| {
                 if dom.tag(p) == Tag::Img {
                     Some(p)
@@ -80,18 +80,67 @@ fn replace_placeholder_images(dom: &mut Dom, root: NodeId) {
             if let Some(placeholder) = placeholder {
                 dom.detach(placeholder);
             }
+        } else if has_text && !is_article {
+            dom.move_children_before(id, id);
         }
         dom.detach(id);
     }
 }
 
-/// Removes elements that the page hides. If these contain nearly all of the text, keeps the large ones,
-/// because a script probably shows them later.
-pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
+/// The elements that a control on the page opens, and so are content even while they are hidden.
+pub(super) struct Panels(HashSet<String>);
+
+impl Panels {
+    pub(super) fn read(dom: &Dom) -> Self {
+        let mut ids = HashSet::new();
+        for id in dom.descendants(DOCUMENT) {
+            let names = ["aria-controls", "data-bs-target", "data-target", "data-controls"];
+            let mut add = |value: &str| {
+                ids.extend(
+                    clip(value, MAX_BASE)
+                        .split_ascii_whitespace()
+                        .map(|name| name.trim_start_matches('#').to_owned()),
+                );
+            };
+            names.into_iter().filter_map(|name| dom.attribute(id, name)).for_each(&mut add);
+            if dom.has_attribute(id, "data-bs-toggle")
+                || dom.has_attribute(id, "data-toggle")
+                || dom.attribute(id, "role") == Some("tab")
+            {
+                dom.attribute(id, "href").filter(|href| href.starts_with('#')).into_iter().for_each(&mut add);
+            }
+        }
+        Self(ids)
+    }
+
+    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control opens.
+    pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
+        match dom.attribute(id, "role").unwrap_or_default() {
+            "tabpanel" => return true,
+            "region" if dom.has_attribute(id, "aria-labelledby") => return true,
+            "dialog" | "alertdialog" => return false,
+            _ => {}
+        }
+        dom.attribute(id, "id").is_some_and(|name| self.0.contains(name))
+            || dom.has_class(id, "callout-content")
+            || dom
+                .parent(id)
+                .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
+    }
+}
+
+/// Removes elements that the page hides, and copies of others. If these contain nearly all of the text, keeps
+/// the large ones, because a script probably shows them later.
+pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     let code_parents: HashSet<NodeId> =
         dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre).filter_map(|id| dom.parent(id)).collect();
-    remove(dom, root, |dom, id| is_permalink_symbol(dom, id) || is_language_label(dom, id, &code_parents));
-    let mut hidden = dom.outermost(root, |id| is_hidden(dom, id));
+    remove(dom, root, |dom, id| is_language_label(dom, id, &code_parents));
+    let panels = Panels::read(dom);
+    let mut hidden = dom.outermost(root, |id| {
+        (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
+            && !panels.contains(dom, id)
+            && !holds_formula(dom, id)
+    });
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
     let hidden_words: usize = hidden.iter().map(|&id| length(dom, id)).sum();
     if hidden_words > 40 {
@@ -103,13 +152,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId) {
     for id in hidden {
         dom.detach(id);
     }
-}
-
-/// Whether an element is a symbol that links to a place on the page, such as the `¶` after a term.
-fn is_permalink_symbol(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id) == Tag::A
-        && dom.attribute(id, "href").is_some_and(|href| href.starts_with('#'))
-        && matches!(dom.collapsed_text(id).as_str(), "¶" | "#" | "§" | "🔗")
+    remove_copies(dom, root);
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress. `code_parents` are the
@@ -120,33 +163,15 @@ fn is_language_label(dom: &Dom, id: NodeId, code_parents: &HashSet<NodeId>) -> b
         && dom.parent(id).is_some_and(|parent| code_parents.contains(&parent))
 }
 
-/// Whether browsers hide the element, or show it only to screen readers. Tab panels and collapsed
-/// callouts count as visible.
-pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
+/// Whether browsers hide the element, show it only to screen readers, or show decoration with it.
+fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
-    let is_panel = || {
-        dom.attribute(id, "role") == Some("tabpanel")
-            || dom
-                .parent(id)
-                .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
-            || dom.has_class(id, "callout-content")
-    };
-    for attribute in &element.attributes {
+    let hides = element.attributes.iter().any(|attribute| {
         let value = &*attribute.value;
-        let hides = match &*attribute.name.local {
+        match &*attribute.name.local {
             "hidden" => !value.eq_ignore_ascii_case("until-found"),
-            "aria-hidden" => {
-                value == "true"
-                    && !matches!(
-                        dom.tag(id),
-                        Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure | Tag::P
-                    )
-            }
-            "style" => {
-                let style: String = value.chars().filter(|c| !c.is_whitespace()).take(400).collect();
-                let style = style.to_ascii_lowercase();
-                style.contains("display:none") || style.contains("visibility:hidden")
-            }
+            "aria-hidden" => value == "true" && is_decoration(dom, id),
+            "style" => is_hidden_by_style(value),
             "class" => dom.classes(id).any(|c| {
                 matches!(
                     c,
@@ -156,26 +181,139 @@ pub(super) fn is_hidden(dom: &Dom, id: NodeId) -> bool {
                         | "screen-reader-text"
                         | "screen-reader-only"
                         | "element-invisible"
-                        | "noprint"
-                        | "mw-editsection"
-                        | "u-hidden"
-                        | "d-none"
-                        | "is-hidden"
-                        | "hidden"
-                ) && !(matches!(c, "hidden" | "d-none") && is_shown_on_wide_screens(dom, id))
-                    // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
-                    || c.starts_with("not-") && c.ends_with(":hidden")
-                    // LaTeXML hides this part of a footnote mark; it contains no note.
-                    || c == "ltx_note_outer"
-                        && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
+                )
+                // LaTeXML hides this part of a footnote mark; it contains no note.
+                || c == "ltx_note_outer"
+                    && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
             }),
             _ => false,
-        };
-        if hides {
-            return !is_panel() && !holds_formula(dom, id);
+        }
+    });
+    hides || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Whether a `style` attribute hides its element.
+fn is_hidden_by_style(style: &str) -> bool {
+    clip(style, 2000).split(';').filter_map(|rule| rule.split_once(':')).any(|(name, value)| {
+        let value = value.trim().split(['!', ' ']).next().unwrap_or_default();
+        let is = |a: &str, b: &str| name.trim().eq_ignore_ascii_case(a) && value.eq_ignore_ascii_case(b);
+        is("display", "none") || is("visibility", "hidden")
+    })
+}
+
+/// Whether an element that is hidden from screen readers has no text of its own: a symbol, or the name of an
+/// icon in a font that shows the icon instead.
+fn is_decoration(dom: &Dom, id: NodeId) -> bool {
+    if matches!(dom.tag(id), Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure)
+        || dom.find(id, Tag::Img).is_some()
+    {
+        return false;
+    }
+    let text = dom.text_content(id);
+    let is_icon = || {
+        dom.classes(id).any(|c| c.contains("icon") || c.starts_with("material-symbols"))
+            && text.trim().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    letters(&text) == 0 || is_icon()
+}
+
+/// Whether a class with a common name hides the element. The names may mean something else on a page.
+fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
+    let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
+        && !matches!(dom.tag(id), Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure | Tag::P);
+    is_aria_hidden
+        || dom.classes(id).any(|c| {
+            matches!(c, "noprint" | "mw-editsection" | "u-hidden" | "is-hidden")
+                || matches!(c, "hidden" | "d-none") && !is_shown_on_wide_screens(dom, id)
+                // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
+                || c.starts_with("not-") && c.ends_with(":hidden")
+        })
+}
+
+/// A polynomial hash of the letters, digits and images in a node.
+#[derive(Clone, Copy)]
+struct TextHash {
+    hash: u64,
+    /// The factor that moves a hash before this text.
+    factor: u64,
+}
+
+impl TextHash {
+    const EMPTY: Self = Self { hash: 0, factor: 1 };
+
+    fn of(text: &str) -> Self {
+        const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .fold(Self::EMPTY, |sum, c| sum.followed_by(Self { hash: u64::from(c) + 1, factor: BASE }))
+    }
+
+    fn followed_by(self, next: Self) -> Self {
+        Self {
+            hash: self.hash.wrapping_mul(next.factor).wrapping_add(next.hash),
+            factor: self.factor.wrapping_mul(next.factor),
         }
     }
-    dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Removes siblings with the same text as another one, if they are marked as copies for sliders, screen
+/// widths or animations.
+fn remove_copies(dom: &mut Dom, root: NodeId) {
+    let copies = dom.outermost(root, |id| may_be_copy(dom, id));
+    if copies.is_empty() {
+        return;
+    }
+    let order: Vec<NodeId> = dom.descendants(root).collect();
+    let mut hashes: Vec<TextHash> = vec![TextHash::EMPTY; dom.nodes.len()];
+    for &id in order.iter().rev() {
+        let own = match dom.tag(id) {
+            Tag::Text => TextHash::of(dom.text(id).unwrap_or_default()),
+            Tag::Img => TextHash::of(dom.attribute(id, "src").unwrap_or_default()),
+            _ => TextHash::EMPTY,
+        };
+        let own = own.followed_by(hashes[id as usize]);
+        hashes[id as usize] = own;
+        if let Some(parent) = dom.parent(id) {
+            hashes[parent as usize] = own.followed_by(hashes[parent as usize]);
+        }
+    }
+    let marked: HashSet<NodeId> = copies.iter().copied().collect();
+    let mut parents: HashMap<NodeId, HashSet<u64>> = HashMap::new();
+    for id in copies {
+        let Some(parent) = dom.parent(id) else { continue };
+        let hash = hashes[id as usize].hash;
+        let is_repeated = if is_repeated_slide(dom, id) {
+            let texts = parents.entry(parent).or_insert_with(|| {
+                let others = dom.children(parent).filter(|c| !marked.contains(c));
+                others.map(|c| hashes[c as usize].hash).collect()
+            });
+            !texts.insert(hash)
+        } else {
+            let beside =
+                [dom.previous_element(id), dom.next_element(id).filter(|next| !marked.contains(next))];
+            beside.into_iter().flatten().any(|other| hashes[other as usize].hash == hash)
+        };
+        if hash != 0 && is_repeated {
+            dom.detach(id);
+        }
+    }
+}
+
+/// Whether a slider or an animation repeats the element for its effect.
+fn is_repeated_slide(dom: &Dom, id: NodeId) -> bool {
+    dom.attribute(id, "aria-hidden") == Some("true")
+        || dom.classes(id).any(|c| c.contains("clone") || c.contains("duplicate"))
+}
+
+/// Whether an element may be a copy of a sibling: a repeated slide, or a part of the page for some widths of
+/// the screen. Cells of tables are not, because columns may have the same value.
+fn may_be_copy(dom: &Dom, id: NodeId) -> bool {
+    let is_for_width = |c: &str| {
+        !c.starts_with("overflow")
+            && ["hidden", "hide", "d-none", "visible-", "-only"].iter().any(|part| c.contains(part))
+    };
+    !matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt)
+        && (is_repeated_slide(dom, id) || dom.classes(id).any(is_for_width))
 }
 
 /// Whether the element contains a formula's MathML, which pages hide if they show the formula as an image or
@@ -213,11 +351,11 @@ mod tests {
     use super::super::parse::parse;
     use super::*;
 
-    fn visible(html: &str) -> String {
+    fn visible(html: &str, is_article: bool) -> String {
         let mut dom = parse(html);
         let root = find_body(&dom);
-        remove_invisible(&mut dom, root);
-        remove_hidden(&mut dom, root);
+        remove_invisible(&mut dom, root, is_article);
+        remove_hidden(&mut dom, root, is_article);
         dom.collapsed_text(root)
     }
 
@@ -225,13 +363,56 @@ mod tests {
     fn drops_hidden_elements() {
         let html = "a<p hidden>b</p><p style='display : none'>c</p><span class=sr-only>d</span><script>e</script>\
             <p class='hidden md:block'>f</p><div role=tabpanel hidden>g</div><b class='not-print:hidden'>h</b>\
-            <div class=callout-content style=display:none>i</div>";
-        assert_eq!(visible(html), "afgi");
+            <div class=callout-content style=display:none>i</div><i class=hidden>j</i><b aria-hidden=true>•</b>\
+            <b aria-hidden=true>k</b><i class=icon aria-hidden=true>arrow_down</i><p hidden=until-found>l</p>\
+            <p style='--menu-display: none; color: red'>m</p><p style='VISIBILITY:hidden'>n</p>\
+            <dialog>o</dialog><noscript><p>p</p></noscript>";
+        assert_eq!(visible(html, false), "afghijklmp");
+        assert_eq!(visible(html, true), "afgilm");
+    }
+
+    #[test]
+    fn panels_that_a_control_opens_are_content() {
+        for html in [
+            "<button aria-controls=p>q</button><div id=p hidden>a</div>",
+            "<button data-bs-toggle=collapse data-bs-target='#p'>q</button><div id=p style=display:none>a</div>",
+            "<a data-toggle=collapse href='#p'>q</a><div id=p aria-hidden=true hidden>a</div>",
+            "<b id=q>q</b><div role=region aria-labelledby=q hidden>a</div>",
+        ] {
+            assert_eq!(visible(html, false), "qa", "{html}");
+        }
+        assert_eq!(
+            visible("<button aria-controls=p>q</button><div id=p role=dialog hidden>a</div>", false),
+            "q"
+        );
+    }
+
+    #[test]
+    fn copies_of_siblings_are_dropped() {
+        for (html, expected) in [
+            ("<div><p>a b</p><p aria-hidden=true>a <b>b</b></p></div>", "a b"),
+            ("<div><p class=slick-cloned>b</p><p>a</p><p>b</p><p class=slick-cloned>a</p></div>", "ab"),
+            ("<div><p class='d-none d-md-block'>a</p><p class=d-md-none>a</p></div>", "a"),
+            ("<div><p class=hidden-x>a</p><p class=hidden-y>b</p></div>", "ab"),
+            ("<p>a</p><p>a</p>", "aa"),
+            ("<h3>b</h3><p class=desktop-only>a</p><h3>c</h3><p class=mobile-only>a</p>", "baca"),
+            ("<table><tr><td class=hide-s>a<td>a</table><p class=overflow-hidden>b</p><p>b</p>", "aabb"),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
+        }
+        let dom = |html: &str| {
+            let mut dom = parse(html);
+            let root = find_body(&dom);
+            remove_hidden(&mut dom, root, false);
+            dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Img).count()
+        };
+        assert_eq!(dom("<div class=clone><img src=a></div><div><img src=a></div><div><img src=b></div>"), 2);
     }
 
     #[test]
     fn keeps_hidden_text_if_there_is_no_other() {
         let text = "word ".repeat(100);
-        assert_eq!(visible(&format!("<div hidden>{text}</div><div style=display:none>x</div>")), text.trim());
+        let html = format!("<div hidden>{text}</div><div style=display:none>x</div>");
+        assert_eq!(visible(&html, false), text.trim());
     }
 }

@@ -8,7 +8,7 @@ use super::dom::{Dom, NodeId, Tag};
 const NOT_CODE: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gutter", "gl",
-    "rouge-gutter", "blob-num", "copy", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
+    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number", "ttc", "copy", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
     "cm-gutters", "CodeMirror-linenumber", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
     "hljs-ln-numbers", "hljs-ln-n", "code-block-copy", "rehype-pretty-copy", "buttons",
     "twoslash-popup-container",
@@ -31,7 +31,15 @@ const LINES: &[&str] = &[
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Pre => true,
-        Tag::Div => dom.has_class(id, "cm-content") || dom.has_class(id, "CodeMirror-code"),
+        Tag::Div => {
+            let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
+            let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
+            dom.has_class(id, "cm-content")
+                || dom.has_class(id, "CodeMirror-code")
+                // Doxygen, Writerside
+                || dom.has_class(id, "fragment") && only_lines()
+                || dom.has_class(id, "code-block") && dom.has_attribute(id, "data-lang") && dom.descendants(id).all(is_inline)
+        }
         Tag::Table => is_code_table(dom, id),
         Tag::Code => {
             let style = dom.attribute(id, "style").unwrap_or_default();
@@ -53,7 +61,14 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
             "highlighttable" | "lntable" | "rouge-table" | "hljs-ln" | "codehilitetable" | "crayon-table"
         )
     };
+    let is_gutter = || {
+        // One row with the numbers and the code.
+        let rows: Vec<NodeId> = dom.descendants(id).take(4).filter(|&d| dom.tag(d) == Tag::Tr).collect();
+        let cells: Vec<NodeId> = rows.iter().flat_map(|&row| dom.child_elements(row)).take(3).collect();
+        matches!(*cells, [numbers, code] if is_line_numbers(dom, numbers) && dom.find(code, Tag::Pre).is_some())
+    };
     dom.classes(id).any(is_known)
+        || is_gutter()
         || dom.parent(id).is_some_and(|p| {
             dom.tag(p) == Tag::Figure && dom.has_class(p, "highlight")
                 || matches!(dom.tag(p), Tag::Pre | Tag::Code)
@@ -167,11 +182,13 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
 fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     let Some(row) = dom.parent(id) else { return false };
     let is_row = dom.has_class(row, "flex-row") || dom.tag(row) == Tag::Tr;
-    is_row && dom.previous_element(id).is_none() && dom.next_element(id).is_some() && {
-        let text = dom.text_content(id);
-        let text = text.trim();
-        !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
-    }
+    is_row && dom.previous_element(id).is_none() && dom.next_element(id).is_some() && is_line_numbers(dom, id)
+}
+
+fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
+    let text = dom.text_content(id);
+    let text = text.trim();
+    !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The language of a code block; empty if it is unknown or plain text.
@@ -199,7 +216,7 @@ fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     }
     let mut previous = "";
     let (mut found, mut is_highlighter) = (None, false);
-    for class in dom.classes(id) {
+    for class in dom.classes(id).map(|class| class.trim_end_matches(';')) {
         let prefixed = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"]
             .into_iter()
             .find_map(|p| class.strip_prefix(p));
@@ -275,6 +292,12 @@ mod tests {
             // Pygments, Rouge
             "<div class='highlight-rust notranslate'><div class=highlight><pre><span></span><span class=linenos>1</span>let a = 1;\n<span class=linenos>2</span>\n<span class=linenos>3</span>let b;\n</pre></div></div>",
             "<div class='language-rust highlighter-rouge'><div class=highlight><table class=rouge-table><tr><td class='rouge-gutter gl'><pre>1\n2\n3\n</pre><td class=rouge-code><pre>let a = 1;\n\nlet b;\n</pre></table></div></div>",
+            // Doxygen, Javadoc, a table of line numbers, SyntaxHighlighter
+            "<div class='fragment language-rust'><div class=line><span class=keyword>let</span> a = 1;</div>\n<div class=line></div>\n<div class=line>let b;</div>\n</div>",
+            "<pre class=language-rust><span class=source-line-no>001</span><span id=line-1>let a = 1;</span>\n<span class=source-line-no>002</span>\n<span class=source-line-no>003</span><span>let b;</span>\n</pre>",
+            "<table class=language-rust><tr><td><pre>1\n2\n3</pre><td><pre>let a = 1;\n\nlet b;</pre></table>",
+            "<pre class='brush: rust; title: x'>let a = 1;\n\nlet b;</pre>",
+            "<div class=code-block data-lang=rust>let a = 1;\n\nlet b;</div>",
             // Expressive Code, CodeMirror
             "<figure class=frame><pre data-language=rust><code><div class=ec-line><div class=gutter>1</div><div class=code>let a = 1;</div></div><div class=ec-line><div class=code>\n</div></div><div class=ec-line><div class=code>let b;</div></div></code></pre><div class=copy><button>Copy</button></div></figure>",
             "<div class=cm-content data-language=rust><div class=cm-line>let a = 1;</div><div class=cm-line><br></div><div class=cm-line>let b;</div></div>",

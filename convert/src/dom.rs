@@ -52,7 +52,7 @@ tags! {
     A "a" Abbr "abbr" Audio "audio" B "b" Br "br" Button "button" Canvas "canvas" Cite "cite" Code "code"
     Col "col" Colgroup "colgroup" Del "del" Dfn "dfn" Em "em" Embed "embed" Frame "frame" Frameset "frameset"
     Head "head" I "i" Iframe "iframe" Img "img" Input "input" Ins "ins" Kbd "kbd" Label "label" Link "link"
-    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" S "s"
+    Mark "mark" Math "math" Meta "meta" Noscript "noscript" Object "object" Picture "picture" Q "q" Rp "rp" Rt "rt" S "s"
     Samp "samp" Script "script" Select "select" Slot "slot" Small "small" Source "source" Span "span"
     Strike "strike" Strong "strong" Style "style" Sub "sub" Sup "sup" Svg "svg" Template "template"
     Textarea "textarea" Time "time" Title "title" Track "track" Tt "tt" U "u" Var "var" Video "video"
@@ -77,7 +77,8 @@ impl Tag {
 pub(super) enum Data {
     Text(StrTendril),
     Element(Box<Element>),
-    /// The document, a comment or a processing instruction.
+    Comment(StrTendril),
+    /// The document or a processing instruction.
     Empty,
 }
 
@@ -307,6 +308,13 @@ impl Dom {
             self.node_mut(last).next = id;
         }
         self.node_mut(parent).last = id;
+    }
+
+    /// Moves the children of `parent` to the position before `sibling`.
+    pub(super) fn move_children_before(&mut self, sibling: NodeId, parent: NodeId) {
+        while let Some(child) = valid(self.node(parent).first) {
+            self.insert_before(sibling, child);
+        }
     }
 
     /// Moves a node to the position before `sibling`.

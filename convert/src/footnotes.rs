@@ -87,7 +87,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     for note in order {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
-        let mut blocks = vec![note];
+        let mut parts = vec![note];
         let previous = above.remove(&note).unwrap_or_else(|| dom.previous_element(note));
         let mut next = dom.next_element(note);
         let is_section = match previous {
@@ -99,23 +99,27 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
                 dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
             }),
         };
-        if dom.tag(note) == Tag::P && is_section {
+        let is_heading = dom.tag(note).heading_level().is_some();
+        if dom.tag(note) == Tag::P && is_section || is_heading {
             // The blocks up to the next note or heading continue the note after its first paragraph.
             while let Some(block) =
                 next.filter(|id| !labels.contains_key(id) && dom.tag(*id).heading_level().is_none())
             {
                 next = dom.next_element(block);
                 dom.detach(block);
-                blocks.push(block);
+                parts.push(block);
             }
         }
+        if is_heading {
+            parts.remove(0);
+        }
         if matches!(dom.tag(note), Tag::Li | Tag::Div | Tag::Aside) {
-            blocks = dom.children(note).collect();
+            parts = dom.children(note).collect();
         }
         // Sphinx puts the label of a note into a `<dt>`, and the text into the `<dd>` that follows.
         if let Some(detail) = next.filter(|&n| dom.tag(note) == Tag::Dt && dom.tag(n) == Tag::Dd) {
             next = dom.next_element(detail);
-            blocks = dom.children(detail).collect();
+            parts = dom.children(detail).collect();
             dom.detach(detail);
         }
         dom.detach(note);
@@ -124,7 +128,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             None => previous.filter(|&p| dom.tag(p) == Tag::Hr).into_iter().for_each(|rule| dom.detach(rule)),
         }
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
-        footnotes.definitions.push(Definition { label, nodes: blocks });
+        footnotes.definitions.push(Definition { label, nodes: parts });
     }
     remove_empty_containers(dom, containers);
     footnotes
@@ -170,6 +174,19 @@ fn add_unlinked_footnotes(
             None => {
                 numbers.insert(number.clone());
                 references.push((id, number));
+            }
+        }
+    }
+    // Lists beside the text whose items have the numbers of references.
+    for list in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Ol) {
+        let is_aside = dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_only_text(dom, list));
+        let start = dom.attribute(list, "start").map_or(Some(1), |start| start.trim().parse::<usize>().ok());
+        let (true, Some(start)) = (is_aside, start) else { continue };
+        let items = dom.child_elements(list).enumerate();
+        let items: Vec<_> = items.map(|(at, item)| (item, start.saturating_add(at).to_string())).collect();
+        if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
+            for (item, number) in &items {
+                add_note(*item, number);
             }
         }
     }
@@ -266,13 +283,23 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
 /// The block of the note that contains `target`.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     let is_note = |&a: &NodeId| {
-        matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
+        // Texinfo puts the number of a note into a heading.
+        is_number_heading(dom, a)
+            || matches!(dom.tag(a), Tag::Li | Tag::P | Tag::Dt | Tag::Aside | Tag::Tr | Tag::Div)
             || dom.tag(a) == Tag::Span && is_side_note(dom, a)
     };
     let note = dom.ancestors(target).take(6).find(is_note)?;
     // If the block is the first paragraph of a list item, the whole item is the note.
     let item = dom.parent(note).filter(|&p| dom.tag(note) == Tag::P && dom.tag(p) == Tag::Li);
     Some(item.filter(|&item| dom.child_elements(item).next() == Some(note)).unwrap_or(note))
+}
+
+/// Whether an element is a heading that consists of a link with the number of a note.
+fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id).heading_level().is_some()
+        && dom
+            .find(id, Tag::A)
+            .is_some_and(|link| reference_number(dom, link).is_some() && is_only_text(dom, link))
 }
 
 /// The facts about a note that [`is_footnote_reference`] needs.
@@ -293,10 +320,10 @@ impl<'a> NoteContent<'a> {
     }
 }
 
-/// Whether an element has no siblings except blank ones.
+/// Whether an element has no siblings except blank ones and brackets.
 fn is_only_text(dom: &Dom, id: NodeId) -> bool {
-    let is_blank =
-        |id| dom.descendants(id).chain([id]).all(|d| dom.text(d).is_none_or(|t| t.trim().is_empty()));
+    let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
+    let is_blank = |id| dom.descendants(id).chain([id]).all(|d| dom.text(d).is_none_or(is_bracket));
     let siblings = |step: fn(&Dom, NodeId) -> NodeId| {
         std::iter::successors(valid(step(dom, id)), move |&id| valid(step(dom, id)))
     };
@@ -517,6 +544,10 @@ mod tests {
             "<p>a<sup><a href=#fn-1 id=fnref-1 data-footnote-ref>1</a></sup> b<sup><a href=#fn-2 id=fnref-2>2</a></sup><section class=footnotes><h2 class=sr-only>Footnotes</h2><ol><li id=fn-1><p>one <em>x</em> <a href=#fnref-1 class=data-footnote-backref>↩</a><li id=fn-2><p>two <a href=#fnref-2>↩</a></ol></section>",
             // Sphinx
             "<p>a<a class='footnote-reference brackets' href=#id3 id=id1>1</a> b<a class='footnote-reference brackets' href=#id4 id=id2>2</a></p><aside class=footnote id=id3><span class=label>[<a href=#id1>1</a>]</span><p>one <em>x</em></aside><aside class=footnote id=id4><span class=label>[<a href=#id2>2</a>]</span><p>two</aside>",
+            // Asciidoctor, Texinfo, lists in asides
+            "<p>a<sup class=footnote>[<a id=_footnoteref_1 class=footnote href=#_footnotedef_1>1</a>]</sup> b<sup class=footnote>[<a id=_footnoteref_2 href=#_footnotedef_2>2</a>]</sup></p><div id=footnotes><hr><div class=footnote id=_footnotedef_1><a href=#_footnoteref_1>1</a>. one <em>x</em></div><div class=footnote id=_footnotedef_2><a href=#_footnoteref_2>2</a>. two</div></div>",
+            "<p>a<a id=DOCF1 href=#FOOT1><sup>1</sup></a> b<a id=DOCF2 href=#FOOT2><sup>2</sup></a></p><div class=footnotes-segment><hr><h4>Footnotes</h4><h5><a id=FOOT1 href=#DOCF1>(1)</a></h5><p>one <em>x</em></p><h5><a id=FOOT2 href=#DOCF2>(2)</a></h5><p>two</div>",
+            "<div><p>a<sup>1</sup> b<sup>2</sup></div><aside><ol><li>one <em>x</em></ol></aside><aside><ol start=2><li>two</ol></aside>",
             // Word
             "<p>a<a href=#_ftn1 name=_ftnref1>[1]</a> b<a href=#_ftn2 name=_ftnref2>[2]</a><p><a href=#_ftnref1 name=_ftn1>[1]</a> one <em>x</em><p><a href=#_ftnref2 name=_ftn2>[2]</a> two",
         ] {

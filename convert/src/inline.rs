@@ -70,6 +70,8 @@ pub(super) struct Inline {
     marks: Vec<Mark>,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
+    /// Whether the text is the description of an image, in which brackets need a backslash.
+    is_description: bool,
 }
 
 impl Inline {
@@ -85,8 +87,23 @@ impl Inline {
         inline
     }
 
+    /// Converts plain text to the description of an image.
+    pub(super) fn description(text: &str) -> String {
+        let mut inline = Self { is_description: true, is_cell: true, ..Self::default() };
+        inline.add_text(text);
+        inline.finish_line()
+    }
+
+    /// Converts plain text to bold Markdown.
+    pub(super) fn strong(text: &str) -> String {
+        let mut inline = Self::default();
+        inline.open_emphasis(Emphasis::Strong, false);
+        inline.add_text(text);
+        inline.finish_line()
+    }
+
     pub(super) fn is_in_link(&self) -> bool {
-        self.stack.iter().any(|o| matches!(o, Open::Link(_)))
+        self.is_description || self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }
 
     /// Opens emphasis. Emphasis inside emphasis of the same kind is written as an HTML tag if `is_exact`, and
@@ -222,6 +239,9 @@ impl Inline {
 
     /// Adds text from the page. Collapses its white space and escapes Markdown syntax.
     pub(super) fn add_text(&mut self, text: &str) {
+        if text.contains('\u{feff}') {
+            return self.add_text(&text.replace('\u{feff}', ""));
+        }
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -241,8 +261,15 @@ impl Inline {
     fn add_escaped_word(&mut self, text: &str, start: usize, end: usize) {
         let bytes = text.as_bytes();
         let mut copied = start;
+        let mut address_end = start;
         for at in start..end {
             let byte = bytes[at];
+            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !self.is_in_link() {
+                address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
+            }
+            if at < address_end && (byte != b'|' || !self.is_cell) {
+                continue;
+            }
             if !matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b'&' | b'~' | b'|' | b'$') {
                 continue;
             }
@@ -263,7 +290,7 @@ impl Inline {
                 b'&' => {
                     next.is_none_or(|c| c == '#' || c.is_ascii_alphabetic()) && may_be_entity(&text[at..])
                 }
-                b'~' => previous != Some('~') && next == Some('~') || previous == Some('~'),
+                b'~' => !is_apart,
                 b'|' => self.is_cell,
                 _ => false,
             };
@@ -300,6 +327,34 @@ impl Inline {
 
 fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
+}
+
+/// Where the address that starts at `at` ends; `None` if none starts there. GitHub Flavored Markdown makes
+/// addresses in text links, and reads backslashes in them literally.
+fn end_of_address(text: &str, at: usize) -> Option<usize> {
+    let is_address = text.get(at..).is_some_and(|rest| {
+        ["https://", "http://", "ftp://", "www."].iter().any(|start| {
+            rest.strip_prefix(start).is_some_and(|host| host.starts_with(|c: char| c.is_alphanumeric()))
+        })
+    });
+    let previous = text.get(..at)?.chars().next_back();
+    if !is_address || previous.is_some_and(char::is_alphanumeric) {
+        return None;
+    }
+    let rest = &text[at..];
+    let mut address = &rest[..rest.find('<').unwrap_or(rest.len())];
+    // Punctuation at the end belongs to the sentence.
+    loop {
+        let before = address.len();
+        address =
+            address.trim_end_matches(['?', '!', '.', ',', ':', ';', '*', '_', '~', '\'', '"', '`', '\\']);
+        if address.ends_with(')') && address.matches(')').count() > address.matches('(').count() {
+            address = &address[..address.len() - 1];
+        }
+        if address.len() == before {
+            return Some(at + before);
+        }
+    }
 }
 
 /// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference.
@@ -415,6 +470,10 @@ mod tests {
             ("[1] x[0]", "[1] x[0]"),
             ("[a](b) [^1] [ ] x", "\\[a](b) \\[^1] \\[ ] x"),
             ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
+            ("9~12 and 13~17, ~/x ~ y", "9\\~12 and 13\\~17, \\~/x ~ y"),
+            ("(see https://a.de/_b_/c*d*e_).", "(see https://a.de/_b_/c*d*e\\_)."),
+            ("www.a.de/*b* xwww.a/*b*", "www.a.de/*b\\* xwww.a/\\*b\\*"),
+            ("http://a.de/<b>*c*", "http://a.de/\\<b>\\*c\\*"),
             ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
         ] {
             assert_eq!(line(|i| i.add_text(text)), expected);

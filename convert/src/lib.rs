@@ -1,5 +1,7 @@
-//! Converts HTML pages to Markdown: finds the main content and writes it as GitHub Flavored Markdown.
+//! Converts HTML pages to Markdown: finds the main region and writes it as GitHub Flavored Markdown. Nothing
+//! that a reader of the page would call content is left out, except in the mode for articles.
 
+mod article;
 mod block;
 mod blocks;
 mod clean;
@@ -14,15 +16,17 @@ mod media;
 mod metadata;
 mod notices;
 mod parse;
+mod render;
 mod select;
 mod table;
 mod writer;
 
 use block::Block;
-use blocks::Converter;
+use blocks::{Converter, Mode};
 pub use embedded::Embedded;
 pub use metadata::Metadata;
 pub use select::Selector;
+use std::borrow::Cow;
 use std::collections::HashSet;
 pub use url::Url;
 
@@ -35,9 +39,12 @@ pub struct Options {
     pub main: Option<Selector>,
     /// Selects the elements to leave out.
     pub exclude: Option<Selector>,
-    /// Hashes (from [`Converted::block_hashes`]) of blocks that repeat across the pages of a site. These
-    /// blocks are left out, except for headings and code blocks that directly precede a block that is kept.
+    /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
+    /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
+    /// Whether to extract the article from a stranger's page: also removes what is probably not part of it,
+    /// such as comments, bylines and lists of links, and so may lose content.
+    pub article: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +53,10 @@ pub struct Converted {
     pub embedded: Embedded,
     /// The Markdown without front matter.
     pub markdown: String,
-    /// The hash of each Markdown block, for finding the blocks that the pages of a site share.
-    pub block_hashes: Vec<u64>,
+    /// The hashes of the blocks that consist only of links to pages, for finding those that the pages of a
+    /// site share. Each block has one for its distance from the start of the page and one for that from the
+    /// end.
+    pub link_blocks: Vec<[u64; 2]>,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
     /// Number of letters and digits in the page's body, without scripts and styles.
@@ -75,6 +84,15 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
 
+/// Escapes text for inline Markdown, also between the brackets of a link, and collapses its white space.
+pub fn escape_text(text: &str) -> Cow<'_, str> {
+    if text.contains(['\\', '*', '_', '`', '[', ']', '<', '&', '~', '\n']) {
+        inline::Inline::description(text).into()
+    } else {
+        text.into()
+    }
+}
+
 /// The writer stops once the output is longer than [`MIN_OUTPUT`] bytes plus this many times the input.
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
@@ -83,75 +101,95 @@ const MIN_OUTPUT: usize = 64 * 1024;
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
-    let metadata = metadata::read_metadata(&dom, base.as_ref());
+    let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref());
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
     let page_letters = clean::count_letters(&dom);
+    render::render_templates(&mut dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
         let body = clean::find_body(&dom);
-        clean::remove_invisible(&mut dom, body);
-        clean::remove_hidden(&mut dom, body);
+        clean::remove_invisible(&mut dom, body, options.article);
+        clean::remove_hidden(&mut dom, body, options.article);
         body
-    } else if let Some(root) =
-        main_content::select_content(&mut dom, options.main.as_ref(), options.exclude.as_ref())
-    {
+    } else if let Some(root) = main_content::select_content(
+        &mut dom,
+        options.main.as_ref(),
+        options.exclude.as_ref(),
+        options.article,
+    ) {
         is_selected = true;
         root
+    } else if options.article {
+        article::isolate_content(&mut dom)
     } else {
-        main_content::isolate_content(&mut dom)
+        main_content::isolate_region(&mut dom, |heading| titles.is_site_name(heading))
     };
+    main_content::remove_navigation(&mut dom, root);
+    let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
+    metadata.title = titles.choose(&dom, root, is_home);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
-    let converter = Converter::new(&dom, root, base, footnotes, is_fragment, has_math);
+    let mode = Mode { is_exact: is_fragment, is_article: options.article, has_math };
+    let converter = Converter::new(&dom, root, base, footnotes, mode);
     let mut blocks = converter.convert_document(root);
     if !is_fragment {
-        tidy_blocks(&mut blocks, metadata.author.as_deref());
+        if options.article {
+            article::tidy_blocks(&mut blocks, metadata.author.as_deref());
+        }
+        tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    let mut block_hashes: Vec<u64> = blocks.iter().map(|block| block_hash(block, limit)).collect();
-    if !options.boilerplate.is_empty() {
-        remove_boilerplate(&mut blocks, &mut block_hashes, &options.boilerplate);
-    }
-    if let Some(title) = metadata.title.as_deref()
-        && !blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. }))
-    {
-        let words = plain_words(title);
-        let level = blocks.iter_mut().take(6).find_map(|block| match block {
-            Block::Heading { level: level @ 2, text } if plain_words(text) == words => Some(level),
-            _ => None,
-        });
-        if let Some(level) = level {
-            *level = 1;
-        } else {
-            let text = inline::Inline::of_text(title).finish_line();
-            blocks.insert(0, Block::Heading { level: 1, text });
-        }
+    let link_blocks = remove_boilerplate(&mut blocks, &options.boilerplate, limit);
+    if let Some(title) = metadata.title.as_deref() {
+        add_title(&mut blocks, title);
     }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
     let letters = clean::letters(&markdown);
-    Converted { metadata, embedded, markdown, block_hashes, is_selected, page_letters, letters, is_truncated }
+    Converted { metadata, embedded, markdown, link_blocks, is_selected, page_letters, letters, is_truncated }
 }
 
-/// Removes blocks that repeat across pages. Keeps repeated headings and code that precede other content,
-/// because pages of the same kind share headings such as "Examples".
-fn remove_boilerplate(blocks: &mut Vec<Block>, hashes: &mut Vec<u64>, repeated: &HashSet<u64>) {
-    // From the end, because a block stays depending on the block after it.
-    let mut precedes_content = false;
-    let is_kept: Vec<bool> = std::iter::zip(&*blocks, &*hashes)
-        .rev()
-        .map(|(block, hash)| {
-            let is_structure = matches!(block, Block::Heading { .. } | Block::Code { .. });
-            precedes_content = !repeated.contains(hash) || is_structure && precedes_content;
-            precedes_content
-        })
-        .collect();
-    let mut is_kept_block = is_kept.iter().rev();
-    blocks.retain(|_| is_kept_block.next() == Some(&true));
-    let mut is_kept_hash = is_kept.iter().rev();
-    hashes.retain(|_| is_kept_hash.next() == Some(&true));
+/// Adds the title as a first-level heading if there is none. A heading near the start that says the same
+/// becomes this heading.
+fn add_title(blocks: &mut Vec<Block>, title: &str) {
+    if blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. })) {
+        return;
+    }
+    let words = plain_words(title);
+    let level = blocks.iter_mut().take(6).find_map(|block| match block {
+        Block::Heading { level, text } if plain_words(text) == words => Some(level),
+        _ => None,
+    });
+    if let Some(level) = level {
+        *level = 1;
+    } else {
+        let text = inline::Inline::of_text(title).finish_line();
+        blocks.insert(0, Block::Heading { level: 1, text });
+    }
+}
+
+/// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
+fn remove_boilerplate(blocks: &mut Vec<Block>, repeated: &HashSet<u64>, limit: usize) -> Vec<[u64; 2]> {
+    let count = blocks.len();
+    let mut hashes = Vec::new();
+    let mut at = 0;
+    blocks.retain(|block| {
+        at += 1;
+        if !block.is_only_links() {
+            return true;
+        }
+        let text = writer::write_markdown(std::slice::from_ref(block), limit);
+        let hash = |place: String| {
+            let hash = blake3::hash(format!("{place} {text}").as_bytes());
+            hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let both = [hash(format!("+{at}")), hash(format!("-{}", count - at))];
+        hashes.push(both);
+        !both.iter().any(|hash| repeated.contains(hash))
+    });
+    hashes
 }
 
 /// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
@@ -162,88 +200,25 @@ fn is_fragment(html: &str) -> bool {
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// Hashes the Markdown of a block, up to `limit` bytes.
-fn block_hash(block: &Block, limit: usize) -> u64 {
-    let hash = blake3::hash(writer::write_markdown(std::slice::from_ref(block), limit).as_bytes());
-    hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Turns all first-level headings except the first into second-level headings. Removes bylines, labels of
-/// page controls, rules at the start and the end, headings at the end, and repeated rules.
-fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
-    let mut is_first = true;
-    for block in blocks.iter_mut() {
-        if let Block::Heading { level: level @ 1, .. } = block
-            && !std::mem::replace(&mut is_first, false)
-        {
-            *level = 2;
+/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
+/// after it move down by one level. Removes rules at the start and the end, and repeated rules.
+fn tidy_blocks(blocks: &mut Vec<Block>) {
+    let is_title = |block: &&mut Block| matches!(block, Block::Heading { level: 1, .. });
+    if blocks.iter_mut().filter(is_title).count() > 1 {
+        let headings = blocks.iter_mut().skip_while(|block| !is_title(block)).skip(1);
+        for block in headings {
+            if let Block::Heading { level, .. } = block {
+                *level = (*level + 1).min(6);
+            }
         }
     }
-    remove_bylines(blocks, author);
-    blocks.retain(|b| !matches!(b, Block::Paragraph(text) if is_page_control(text)));
-    let notes = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. })).map_or(0, |at| at + 1);
-    let mut end = notes;
-    while end > 0 && matches!(blocks[end - 1], Block::Rule | Block::Heading { .. }) {
-        end -= 1;
+    while blocks.last().is_some_and(|b| matches!(b, Block::Rule)) {
+        blocks.pop();
     }
-    blocks.drain(end..notes);
     let start = blocks.iter().take_while(|b| matches!(b, Block::Rule)).count();
     blocks.drain(..start);
     blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
 }
-
-/// Removes bylines at the beginning, because they repeat the front matter.
-fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
-    let is_text = |b: &Block| {
-        matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })
-    };
-    let start = blocks.iter().take(8).position(is_text).unwrap_or(blocks.len().min(4));
-    let mut at = 0;
-    blocks.retain(|block| {
-        at += 1;
-        let text = match block {
-            Block::Paragraph(text) => text.as_str(),
-            Block::List(list) if list.items.len() == 1 => match list.items[0].blocks.as_slice() {
-                [Block::Paragraph(text)] => text,
-                _ => return true,
-            },
-            _ => return true,
-        };
-        at > start || !is_byline(text, author)
-    });
-}
-
-/// Whether a line consists only of dates, reading times and the author's name.
-fn is_byline(text: &str, author: Option<&str>) -> bool {
-    if text.len() > 250 || text.starts_with("![") || text.starts_with("[![") {
-        return false;
-    }
-    let words = plain_words(text);
-    let author: Vec<String> = author.map(plain_words).unwrap_or_default();
-    let mut has_date = false;
-    let is_known = |word: &String| {
-        let number = word.parse::<u32>().ok();
-        let is_month = word.len() >= 3 && MONTHS.iter().any(|m| m.starts_with(word.as_str()) || *m == word);
-        has_date |= is_month || number.is_some_and(|n| (1990..2100).contains(&n)) || word == "read";
-        number.is_some() || is_month || author.contains(word) || BYLINE_WORDS.contains(&word.as_str())
-    };
-    let is_all_known = !words.is_empty() && words.len() <= 16 && words.iter().all(is_known);
-    is_all_known && (has_date || !author.is_empty() && words.iter().any(|w| author.contains(w)))
-}
-
-#[rustfmt::skip]
-const MONTHS: &[&str] = &[
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
-];
-
-#[rustfmt::skip]
-const BYLINE_WORDS: &[&str] = &[
-    "a", "am", "and", "at", "author", "by", "date", "est", "gmt", "last", "min", "mins", "minute",
-    "minutes", "mon", "on", "pm", "posted", "published", "read", "reading", "sat", "sun", "the", "thu",
-    "time", "tue", "updated", "utc", "wed", "written", "fri", "st", "nd", "rd", "th", "monday",
-    "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "modified", "created",
-];
 
 /// The words of inline Markdown in lower case, without link destinations.
 fn plain_words(text: &str) -> Vec<String> {
@@ -257,22 +232,6 @@ fn plain_words(text: &str) -> Vec<String> {
     plain.push_str(rest);
     plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
-
-/// Whether a paragraph is only the label of a page control, such as "share" or "back to top".
-fn is_page_control(text: &str) -> bool {
-    text.len() <= 200 && CONTROLS.contains(&plain_words(text).join(" ").as_str())
-}
-
-#[rustfmt::skip]
-const CONTROLS: &[&str] = &[
-    "share", "share this", "share this article", "share this post", "print", "tweet", "copy link",
-    "email", "advertisement", "copy", "skip to content", "skip to main content", "back to top",
-    "edit this page", "edit this page on github", "edit on github", "leave a comment", "comments",
-    "reply", "log in", "sign in", "sign up", "subscribe", "load more", "show more", "loading",
-    "was this page helpful", "was this helpful", "report a problem", "improve this page", "next",
-    "previous", "table of contents", "on this page", "in this article", "facebook", "twitter",
-    "linkedin", "close", "menu", "search", "listen to this article",
-];
 
 #[cfg(test)]
 mod tests {
@@ -306,10 +265,39 @@ mod tests {
                 "```rust\nx\n```\n",
             ),
             ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
+            (
+                "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",
+                "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
+            ),
+            ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
+            ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),
+            ("<table><tr><th>a<tr><td>b<pre>c\n d</pre></table>", "| a |\n| --- |\n| b<br>`c`<br>` d` |\n"),
+            ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
+            ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
+            (
+                "<ul class=checklist><li><p><i class='fa fa-check-square-o'></i> a<li><p><i class='fa fa-square-o'></i> b</ul>",
+                "- [x] a\n\n- [ ] b\n",
+            ),
+            (
+                "<div class=colist><table><tr><td><i class=conum></i><b>1</b><td>a<tr><td><b>2</b><td>b</table></div>",
+                "1. a\n2. b\n",
+            ),
             ("<a href=/x><h3>a</h3><p>b</a>", "### [a](/x)\n\n[b](/x)\n"),
             ("<figure><img src=/a.png alt=b><figcaption>c</figcaption></figure>", "![b](/a.png)\n\nc\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_for_markdown() {
+        for (text, expected) in [
+            ("plain (text) 1 | 2", "plain (text) 1 | 2"),
+            ("List<T> *a* __b__ [c] d_e", "List\\<T> \\*a\\* \\_\\_b\\_\\_ \\[c\\] d_e"),
+            ("a\nb & c", "a b & c"),
+        ] {
+            assert_eq!(escape_text(text), expected);
         }
     }
 
@@ -384,25 +372,24 @@ mod tests {
     }
 
     #[test]
-    fn repeated_blocks_are_removed_except_before_content() {
-        let page = "<title>t</title><body><h1>t</h1><p>links<h2>Examples</h2><pre>a</pre><p>own<p>links<h2>See also</h2><p>links";
+    fn only_repeated_blocks_of_links_are_removed() {
+        let page = "<!doctype html><title>t</title><main><h1>t</h1><p><a href=/a>A</a> | <a href=/b>B</a>\
+            <p>See <a href=/a>A</a><h2><a href=/c>C</a></h2><p><a href=tel:1>1</a>\
+            <ul><li><a href=/d>D</a><ul><li><a href=/e>E</a></ul></ul>\
+            <table><tr><th>f<tr><td><a href=/f>F</a></table><pre>g</pre><p>own";
         let alone = convert(page, &Options::default());
-        let hashes = alone.block_hashes.iter().enumerate();
-        let boilerplate: HashSet<u64> =
-            hashes.filter(|(index, _)| *index != 4).map(|(_, hash)| *hash).collect();
+        assert_eq!(alone.link_blocks.len(), 2, "{}", alone.markdown);
+        let boilerplate = alone.link_blocks.iter().map(|both| both[1]).collect();
         let converted = convert(page, &Options { boilerplate, ..Options::default() });
-        assert_eq!(converted.markdown, "# t\n\n## Examples\n\n```\na\n```\n\nown\n");
-        assert_eq!(converted.block_hashes, alone.block_hashes[2..5]);
-    }
-
-    #[test]
-    fn repeated_blocks_are_removed_in_one_pass() {
-        // One pass takes an instant. Moving the rest of the page for each block would take minutes.
-        let block = |text: &str| Block::Paragraph(text.to_owned());
-        let mut blocks: Vec<Block> = (0..300_000).map(|_| block("")).collect();
-        let mut hashes: Vec<u64> = (0..300_000).map(|index| index % 2).collect();
-        remove_boilerplate(&mut blocks, &mut hashes, &HashSet::from([0]));
-        assert_eq!((blocks.len(), hashes.len()), (150_000, 150_000));
+        let expected = "# t\n\nSee [A](/a)\n\n## [C](/c)\n\n[1](tel:1)\n\n| f |\n| --- |\n| [F](/f) |\n\n```\ng\n```\n\nown\n";
+        assert_eq!(converted.markdown, expected);
+        assert_eq!(converted.link_blocks, alone.link_blocks);
+        // The same block at another place is the page's own.
+        let moved =
+            convert(&page.replace("</h1>", "</h1><p>x</p>").replace("own", "<p>y"), &Options::default());
+        assert!(
+            moved.link_blocks.iter().all(|hashes| alone.link_blocks.iter().all(|others| others != hashes))
+        );
     }
 
     #[test]

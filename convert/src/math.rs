@@ -42,7 +42,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     let is_mathjax = local_name(dom, id) == "mjx-container" || has("MathJax") || has("mjx-chtml");
     let is_katex = has("katex") || has("katex-display") || has("katex--display") || has("katex--inline");
     let is_plain = has("math") || has("arithmatex") || has("MathJax_Preview");
-    if !(is_mathjax || is_katex || is_plain || has("mwe-math-element") || has("temml")) {
+    let tex = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]);
+    if !(is_mathjax || is_katex || is_plain || tex.is_some() || has("mwe-math-element") || has("temml")) {
         return None;
     }
     let math = dom.find(id, Tag::Math);
@@ -52,18 +53,25 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         || has("block") && is_plain
         || dom.attribute(id, "display").is_some_and(|d| d == "true" || d == "block")
         || is_mathjax && dom.attribute(id, "jax").is_some() && dom.has_attribute(id, "display")
-        || dom.tag(id) == Tag::Div && is_plain;
-    let tex = if let Some(tex) = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]) {
+        || dom.tag(id) == Tag::Div && (is_plain || tex.is_some());
+    let tex = if let Some(tex) = tex {
         clean_tex(tex)?
     } else if let Some(math) = math {
         let formula = read_formula(dom, math)?;
         is_display |= formula.is_display;
         formula.tex
     } else if is_plain && !has("MathJax_Preview") {
-        let text = dom.text_content(id);
+        // Sphinx puts the number of the equation before it.
+        let number = dom.child_elements(id).find(|&c| dom.has_class(c, "eqno"));
+        let parts = dom.children(id).filter(|&c| Some(c) != number).map(|c| dom.text_content(c));
+        let text: String = parts.collect();
         let (tex, is_delimited_display) = strip_delimiters(text.trim())?;
         is_display |= is_delimited_display;
-        clean_tex(tex)?
+        let number = number.map(|number| dom.collapsed_text(number));
+        let number =
+            number.as_deref().map(|n| n.trim_matches(['(', ')', '¶', ' ', '#'])).filter(|n| !n.is_empty());
+        number
+            .map_or_else(|| clean_tex(tex), |number| Some(format!("{} \\tag{{{number}}}", clean_tex(tex)?)))?
     } else if is_mathjax {
         // MathJax before version 3 renders only boxes, so the TeX stays empty. A `<script>` with the TeX may
         // follow.
@@ -384,6 +392,13 @@ mod tests {
         );
         assert_eq!(first("<span class='math inline'>\\(a_1\\)</span>"), Some(("a_1".into(), false)));
         assert_eq!(first("<span class=math>addition</span>"), None);
+        assert_eq!(
+            first("<span class=math-inline data-math=x_1><b class=katex>x</b></span>"),
+            Some(("x_1".into(), false))
+        );
+        assert_eq!(first("<div class=math-block data-math=x_1>x</div>"), Some(("x_1".into(), true)));
+        let numbered = "<div class=math><span class=eqno>(1)<a href=#e>¶</a></span>\\[a_1\\]</div>";
+        assert_eq!(first(numbered), Some(("a_1 \\tag{1}".into(), true)));
     }
 
     #[test]

@@ -65,7 +65,16 @@ fn escape_destination(link: &str) -> String {
 
 /// The title of a link or image as Markdown, with a space before it; empty if there is no title.
 pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
-    let escape = |title| super::dom::collapse(title).replace('\\', "\\\\").replace('"', "\\\"");
+    let escape = |title| {
+        let mut escaped = String::new();
+        for c in super::dom::collapse(title).chars() {
+            if matches!(c, '\\' | '"' | '&' | '|') {
+                escaped.push('\\');
+            }
+            escaped.push(c);
+        }
+        escaped
+    };
     dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
 }
 
@@ -79,7 +88,7 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
         return;
     }
     let Some(source) = image_source(dom, id).and_then(|s| resolve_link(base, &s)) else { return };
-    let alt = alt.replace('[', "\\[").replace(']', "\\]");
+    let alt = Inline::description(&alt);
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
@@ -200,6 +209,20 @@ mod tests {
         assert_eq!(markdown("<p>a<img src=/pixel width=1 height=1>"), "a\n");
         let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
         assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
+    }
+
+    #[test]
+    fn descriptions_and_titles_are_text() {
+        for (html, expected) in [
+            ("<img src=a alt='C:\\'>", "![C:\\\\](a)\n"),
+            (
+                "<img src=a alt='*b* [c](d) `e` &lt;f> &amp;amp; x|y'>",
+                "![\\*b\\* \\[c\\](d) \\`e\\` \\<f> \\&amp; x\\|y](a)\n",
+            ),
+            ("<a href=a title='b\\ \"c\" &amp;amp;'>d</a>", "[d](a \"b\\\\ \\\"c\\\" \\&amp;\")\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 
     #[test]

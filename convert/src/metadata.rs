@@ -3,6 +3,7 @@
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
 use serde_json::Value;
+use std::collections::HashSet;
 use url::Url;
 
 /// The metadata that a page declares about itself.
@@ -27,25 +28,33 @@ pub struct Metadata {
 /// Maximum length of a value, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
-/// Reads the metadata of a page, and resolves links against `base`.
-pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
+/// Reads the metadata of a page except its title, and resolves links against `base`. The title depends on the
+/// headings of the main region.
+pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> (Metadata, Titles) {
     let head = Head::read(dom);
     let data = StructuredData::read(dom);
-    let heading = || {
-        let first = dom.find(DOCUMENT, Tag::H1)?;
-        Some(dom.collapsed_text(first)).filter(|t| !t.is_empty())
-    };
     let site = head.first_value(&["og:site_name", "application-name"]).or(data.site);
-    let title = data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str())));
-    let title = title
-        .or_else(|| head.first_value(&["og:title", "twitter:title", "dc.title"]))
-        .or_else(|| head.title.clone());
-    let title = title.map(|t| remove_site_name(&t, site.as_deref(), heading().as_deref())).or_else(heading);
+    let titles = Titles {
+        declared: [
+            data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str()))),
+            head.first_value(&["og:title", "twitter:title", "dc.title"]),
+            head.title.clone(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        site_names: site
+            .iter()
+            .map(String::as_str)
+            .chain(head.logos.iter().map(String::as_str))
+            .map(str::to_lowercase)
+            .collect(),
+    };
     let resolve = |link: String| media::resolve_link(base, &link);
     let author =
         head.first_value(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
-    Metadata {
-        title,
+    let metadata = Metadata {
+        title: None,
         description: head
             .first_value(&["description", "og:description", "twitter:description"])
             .or(data.description),
@@ -71,8 +80,67 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> Metadata {
         is_unlisted: head.is_redirect
             || head.first_value(&["robots"]).is_some_and(|robots| robots.contains("noindex")),
         site,
+    };
+    (metadata, titles)
+}
+
+/// The titles that a page declares, and what may be the name of the site in them.
+pub(super) struct Titles {
+    /// The titles, the most specific kind first.
+    declared: Vec<String>,
+    /// The declared name of the site and the texts of links to the home page, in lower case.
+    site_names: HashSet<String>,
+}
+
+impl Titles {
+    /// Whether a text is the name of the site.
+    pub(super) fn is_site_name(&self, text: &str) -> bool {
+        self.site_names.contains(&text.trim().to_lowercase())
+    }
+
+    /// The title of the page with its main region below `root`: a declared one without the name of the site.
+    /// If that is only the name of the site, except on the home page, or missing: the first heading.
+    pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
+        let headings = dom.descendants(root).filter(|&id| dom.tag(id).heading_level().is_some());
+        let texts = headings
+            .map(|id| (dom.tag(id), clip_value(&dom.collapsed_text(id))))
+            .filter(|(_, t)| !t.is_empty());
+        let mut headings: Vec<String> = Vec::new();
+        for (at, (tag, text)) in texts.take(MAX_HEADINGS).enumerate() {
+            if tag == Tag::H1 {
+                headings.insert(0, text);
+                break;
+            }
+            // A page without any title may be a part of another one.
+            if at == 0 && !self.declared.is_empty() {
+                headings.push(text);
+            }
+        }
+        let cleaned: Vec<String> =
+            self.declared.iter().map(|title| self.remove_site_name(title, &headings)).collect();
+        let own = cleaned.iter().find(|title| !self.is_site_name(title));
+        let heading = headings.iter().find(|heading| !self.is_site_name(heading)).filter(|_| !is_home);
+        own.or(heading).or(cleaned.first()).or(headings.first()).cloned()
+    }
+
+    /// Removes the site's name from the end or the beginning of a title.
+    fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
+        let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
+        for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
+            let ends = title.rsplit_once(separator).map(|(stem, end)| (stem.trim(), end.trim()));
+            let starts = title.split_once(separator).map(|(start, stem)| (stem.trim(), start.trim()));
+            for (stem, site) in [ends, starts].into_iter().flatten() {
+                if !stem.is_empty() && (self.is_site_name(site) || is_heading(stem)) {
+                    return stem.to_owned();
+                }
+            }
+        }
+        title.to_owned()
     }
 }
+
+/// The number of headings among which the first first-level heading is looked for.
+const MAX_HEADINGS: usize = 50;
 
 impl Metadata {
     /// The metadata as YAML front matter, with `more` after the title. Empty if there are no values.
@@ -123,6 +191,8 @@ struct Head {
     language: Option<String>,
     /// Whether a `<meta http-equiv="refresh">` redirects to a URL.
     is_redirect: bool,
+    /// The texts of the first links to the home page.
+    logos: Vec<String>,
     values: Vec<(String, String)>,
 }
 
@@ -139,6 +209,9 @@ impl Head {
                     if dom.attribute(id, "rel").is_some_and(|r| r.eq_ignore_ascii_case("canonical")) =>
                 {
                     head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
+                }
+                Tag::A if head.logos.len() < MAX_LOGOS && is_home_link(dom, id) => {
+                    head.logos.push(clip_value(&dom.collapsed_text(id)));
                 }
                 Tag::Meta => {
                     let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
@@ -159,6 +232,20 @@ impl Head {
     fn first_value(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
     }
+}
+
+/// The number of links to the home page that are read.
+const MAX_LOGOS: usize = 4;
+
+/// Whether a link in a header or before the content leads to the home page, as logos do.
+fn is_home_link(dom: &Dom, link: NodeId) -> bool {
+    dom.attribute(link, "rel") == Some("home")
+        || dom.attribute(link, "href").is_some_and(|href| {
+            matches!(href, "/" | "./" | "." | "../" | "..")
+                || href.strip_prefix("https://").or_else(|| href.strip_prefix("http://")).is_some_and(
+                    |rest| rest.trim_end_matches('/').bytes().all(|b| b != b'/' && b != b'?' && b != b'#'),
+                )
+        }) && dom.closest(link, &[Tag::Main]).is_none()
 }
 
 /// Collapses white space, and truncates the value to [`MAX_VALUE`] bytes.
@@ -235,27 +322,6 @@ fn author_names(value: &Value) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Removes the site's name from the end or the beginning of a title.
-fn remove_site_name(title: &str, site: Option<&str>, heading: Option<&str>) -> String {
-    for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
-        if let Some((stem, end)) = title.rsplit_once(separator) {
-            let is_site = site.is_some_and(|s| s.eq_ignore_ascii_case(end.trim()));
-            if !stem.trim().is_empty()
-                && (is_site || heading.is_some_and(|h| h.eq_ignore_ascii_case(stem.trim())))
-            {
-                return stem.trim().to_owned();
-            }
-        }
-        if let Some((start, stem)) = title.split_once(separator) {
-            let is_site = site.is_some_and(|s| s.eq_ignore_ascii_case(start.trim()));
-            if !stem.trim().is_empty() && is_site {
-                return stem.trim().to_owned();
-            }
-        }
-    }
-    title.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parse::parse;
@@ -270,7 +336,9 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let front_matter = read_metadata(&dom, Some(&base)).front_matter(&[]);
+        let (mut metadata, titles) = read_metadata(&dom, Some(&base));
+        metadata.title = titles.choose(&dom, DOCUMENT, false);
+        let front_matter = metadata.front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
             author: \"Ada, Bob\"\ndate: \"2026-01-02\"\nlanguage: en\n---\n\n";
         assert_eq!(front_matter, expected);
@@ -278,6 +346,6 @@ mod tests {
 
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
-        assert_eq!(read_metadata(&parse("<p>x"), None).front_matter(&[]), "");
+        assert_eq!(read_metadata(&parse("<p>x"), None).0.front_matter(&[]), "");
     }
 }

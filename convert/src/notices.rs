@@ -1,14 +1,16 @@
 //! Recognizes admonitions, tab panels and permalinks in the markup of documentation generators.
 
 use super::dom::{Dom, NodeId, Tag, clip};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
     pub(super) kind: &'static str,
-    /// The title, unless it only repeats the kind.
-    pub(super) title: Option<String>,
     pub(super) title_node: Option<NodeId>,
+    /// Whether the title says more than the kind.
+    pub(super) has_own_title: bool,
+    /// The elements that contain the text, and perhaps the title.
+    pub(super) bodies: Vec<NodeId>,
 }
 
 /// Maps a generator's word for an admonition to a kind of GitHub alert, such as `danger` to `CAUTION`.
@@ -24,8 +26,61 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     })
 }
 
-/// The kind and the title of an admonition; `None` if the element is not an admonition.
+/// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
+    let (kind, title_node, bodies) = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
+    let is_own = |title| {
+        let text = dom.collapsed_text(title).to_lowercase();
+        !text.is_empty() && alert_kind(text.trim_end_matches(':')).is_none()
+    };
+    Some(Notice { kind, title_node, has_own_title: title_node.is_some_and(is_own), bodies })
+}
+
+type NoticeParts = (&'static str, Option<NodeId>, Vec<NodeId>);
+
+/// Admonitions of Asciidoctor, DocBook and Doxygen, which are laid out as tables or lists, or have a class
+/// that alone is too common.
+fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
+    if !matches!(dom.tag(id), Tag::Div | Tag::Dl | Tag::Aside) {
+        return None;
+    }
+    let is_short = |class: &&str| {
+        matches!(*class, "note" | "tip" | "hint" | "important" | "warning" | "caution" | "attention")
+    };
+    let kind = dom.classes(id).find(is_short).and_then(alert_kind)?;
+    let says_kind = |d: NodeId| {
+        let text = dom.collapsed_text(d).to_lowercase();
+        alert_kind(text.trim_end_matches([':', '.'])).is_some()
+    };
+    if dom.tag(id) == Tag::Dl {
+        let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && says_kind(d))?;
+        return Some((kind, Some(title), vec![id]));
+    }
+    let table = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table);
+    let Some(table) = table else {
+        let title = dom.child_elements(id).next()?;
+        let is_title = dom.has_class(title, "title") || dom.tag(title).heading_level().is_some();
+        return (is_title && (dom.has_class(title, "title") || says_kind(title)))
+            .then(|| (kind, Some(title), vec![id]));
+    };
+    let cells: Vec<NodeId> = dom
+        .descendants(table)
+        .take(200)
+        .filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th))
+        .take(4)
+        .collect();
+    match *cells {
+        [icon, body] if dom.has_class(icon, "icon") => {
+            let title = dom.child_elements(body).next().filter(|&t| dom.has_class(t, "title"));
+            Some((kind, title, vec![body]))
+        }
+        [icon, title, body] if dom.find(icon, Tag::Img).is_some() => Some((kind, Some(title), vec![body])),
+        _ => None,
+    }
+}
+
+/// Admonitions in elements with a class for the kind.
+fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
     }
@@ -63,29 +118,29 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         })
     };
     let title_node = dom.descendants(id).take(30).find(is_title);
-    let title = title_node.map(|t| dom.collapsed_text(t));
-    let title = title.filter(|t| !t.is_empty() && alert_kind(&t.to_lowercase()).is_none());
-    Some(Notice { kind, title, title_node })
+    Some((kind, title_node, vec![id]))
 }
 
-/// Whether the element is a list of tabs. It is dropped, because each panel gets the label of its tab.
-pub(super) fn is_tab_list(dom: &Dom, id: NodeId) -> bool {
-    dom.attribute(id, "role") == Some("tablist")
-        || dom.has_class(id, "tabbed-labels")
-        || dom.has_class(id, "tabs") && dom.parent(id).is_some_and(|p| dom.has_class(p, "vp-code-group"))
+/// The tabs of a page and the panels that they open.
+#[derive(Default)]
+pub(super) struct Tabs {
+    /// The label of each panel whose tab has text.
+    pub(super) labels: HashMap<NodeId, String>,
+    /// The tabs whose text is the label of a panel, and so is not repeated.
+    pub(super) tabs: HashSet<NodeId>,
 }
 
 /// Maximum length in bytes of a panel's label. A longer one is truncated, because any number of panels may
 /// have the same tab.
 const MAX_LABEL: usize = 200;
 
-/// The label of each tab panel below `root` whose tab has text.
-pub(super) fn tab_labels(dom: &Dom, root: NodeId) -> HashMap<NodeId, String> {
+/// Finds the tabs of the panels below `root`.
+pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     let mut positions: HashMap<NodeId, usize> = HashMap::new();
     let mut texts: HashMap<NodeId, String> = HashMap::new();
-    let mut labels = HashMap::new();
+    let mut found = Tabs::default();
     for id in dom.descendants(root) {
         let Some(parent) = dom.parent(id).filter(|&parent| is_tab_panel(dom, id, parent)) else { continue };
         let position = positions.entry(parent).or_default();
@@ -97,14 +152,24 @@ pub(super) fn tab_labels(dom: &Dom, root: NodeId) -> HashMap<NodeId, String> {
             .find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
         let Some(tabs) = container.and_then(|container| tabs.get(&container)) else { continue };
         let name = dom.attribute(id, "aria-labelledby").filter(|name| !name.is_empty());
-        let named = name.and_then(|name| tabs.iter().find(|&&tab| dom.attribute(tab, "id") == Some(name)));
+        let own = dom.attribute(id, "id").filter(|own| !own.is_empty());
+        let opens = |tab: NodeId| {
+            let targets = ["aria-controls", "data-bs-target", "data-target", "href"];
+            own.is_some()
+                && targets
+                    .iter()
+                    .any(|name| dom.attribute(tab, name).map(|t| t.trim_start_matches('#')) == own)
+        };
+        let named =
+            tabs.iter().find(|&&tab| name.is_some() && dom.attribute(tab, "id") == name || opens(tab));
         let Some(&tab) = named.or_else(|| tabs.get(before)) else { continue };
         let text = texts.entry(tab).or_insert_with(|| clip(&dom.collapsed_text(tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
-            labels.insert(id, text.clone());
+            found.labels.insert(id, text.clone());
+            found.tabs.insert(tab);
         }
     }
-    labels
+    found
 }
 
 /// The tabs among the first 2000 nodes below `container`.
@@ -125,40 +190,74 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
 
-/// Whether a child of a heading is its permalink, such as a `#` that links to the heading. `heading` is the
-/// collapsed text of the heading.
-pub(super) fn is_permalink(dom: &Dom, id: NodeId, heading: &str) -> bool {
-    if dom.element(id).is_none() {
+/// Whether an element is a link to its own place on the page, whose text is a symbol or says so.
+pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
+    if dom.tag(link) != Tag::A || !dom.attribute(link, "href").is_some_and(|h| h.contains('#')) {
         return false;
     }
-    let text = dom.collapsed_text(id);
+    let text = dom.collapsed_text(link);
     let is_symbol = text.chars().all(|c| {
-        matches!(c, '#' | '¶' | '§' | '🔗' | '\u{fe0f}' | '\u{200b}' | '∞' | '↩' | ' ' | '\u{f0c1}')
-    });
-    let is_named = |c: &str| {
         matches!(
             c,
-            "anchor"
-                | "headerlink"
-                | "header-anchor"
-                | "hash-link"
-                | "permalink"
-                | "heading-anchor"
-                | "anchorjs-link"
-                | "heading-link"
+            '#' | '¶'
+                | '§'
+                | '🔗'
+                | '\u{fe0f}'
+                | '\u{200b}'
+                | '\u{feff}'
+                | '∞'
+                | '⚓'
+                | '↩'
+                | ' '
+                | '\u{e000}'..='\u{f8ff}'
         )
+    });
+    let is_named = || {
+        dom.classes(link).any(|c| {
+            matches!(
+                c,
+                "anchor"
+                    | "headerlink"
+                    | "header-anchor"
+                    | "hash-link"
+                    | "permalink"
+                    | "heading-anchor"
+                    | "anchorjs-link"
+                    | "heading-link"
+            )
+        })
     };
-    let link = if dom.tag(id) == Tag::A { Some(id) } else { dom.find(id, Tag::A) };
-    let Some(link) = link else {
-        return is_symbol && !text.is_empty() || dom.classes(id).any(|c| c.contains("permalink"));
+    let starts =
+        ["link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link"];
+    let says_so = || {
+        let text = text.to_lowercase();
+        starts.iter().any(|start| text.starts_with(start))
     };
-    let leads_here = dom.attribute(link, "href").is_some_and(|h| h.contains('#'));
-    let is_all = text == heading;
-    leads_here
-        && !is_all
-        && (is_symbol || dom.classes(link).any(is_named) || text.to_lowercase().contains("link to"))
-        || is_symbol && !text.is_empty()
-        || is_symbol && leads_here && !dom.descendants(id).any(|d| dom.tag(d) == Tag::Img)
+    match text.as_str() {
+        "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
+        _ => is_symbol || says_so() && (is_named() || text.len() < 200),
+    }
+}
+
+/// The texts of buttons that copy something, and what they say afterwards.
+const COPY_LABELS: &[&str] = &[
+    "copy",
+    "copied",
+    "copied!",
+    "copy code",
+    "copy to clipboard",
+    "copy text",
+    "copy snippet",
+    "copy command",
+    "copy link",
+    "copy page",
+    "copy copied!",
+];
+
+/// Whether an element is a button that copies code or a link.
+pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
+    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button"))
+        && COPY_LABELS.contains(&dom.collapsed_text(id).to_lowercase().as_str())
 }
 
 /// Whether a child of a heading is a link to a fragment and contains the heading's whole text, `heading`.
@@ -183,6 +282,22 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "> [!TIP]\n> x\n", "{html}");
         }
+        for html in [
+            // Asciidoctor, DocBook, Doxygen
+            "<div class='admonitionblock tip'><table><tr><td class=icon><i class='fa icon-tip' title=Tip></i><td class=content><p>x</table></div>",
+            "<div class='admonitionblock tip'><table><tr><td class=icon><div class=title>Tip</div><td class=content>x</table></div>",
+            "<div class=tip><table><tr><td rowspan=2><img alt='[Tip]' src=t.png><th>Tip<tr><td><p>x</table></div>",
+            "<div class=tip><h3 class=title>Tip</h3><p>x</div>",
+            "<dl class='section tip'><dt>Tip<dd>x</dl>",
+            "<dl class=tip><dt><b>Tip:</b><dd>x</dl>",
+        ] {
+            assert_eq!(markdown(html), "> [!TIP]\n> x\n", "{html}");
+        }
+        let plain =
+            "<div class=note><p>x</div><dl class=note><dt>a<dd>b</dl><div class=tip><h3>c</h3>d</div>";
+        assert_eq!(markdown(plain), "x\n\na\n\nb\n\n### c\n\nd\n");
+        let titled = "<div class='admonitionblock tip'><table><tr><td class=icon><td class=content><div class=title>a*b <i>c</i></div>x</table></div>";
+        assert_eq!(markdown(titled), "> [!TIP]\n> **a\\*b *c***\n>\n> x\n");
         let titled = "<div class='admonition danger'><p class=admonition-title>Do not</p><p>x</div>";
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
     }

@@ -17,7 +17,7 @@ const MAX_DEPTH: u16 = 256;
 
 /// Nodes nested deeper than this are detached, which bounds the recursion of the converter. Misnested
 /// formatting can make the tree builder nest nodes deeper than their tags.
-const MAX_TREE_DEPTH: usize = 320;
+pub(super) const MAX_TREE_DEPTH: usize = 320;
 
 /// The parser stops when the document has this many nodes, which take about 300 MB, or
 /// [`MAX_NODES_PER_BYTE`] for each byte of a short page. The tree builder repeats formatting that is not
@@ -186,8 +186,8 @@ impl TreeSink for Sink {
         self.dom.borrow_mut().push(tag, Data::Element(Box::new(Element { name, attributes })))
     }
 
-    fn create_comment(&self, _: StrTendril) -> NodeId {
-        self.dom.borrow_mut().push(Tag::Ignored, Data::Empty)
+    fn create_comment(&self, text: StrTendril) -> NodeId {
+        self.dom.borrow_mut().push(Tag::Ignored, Data::Comment(text))
     }
 
     fn create_pi(&self, _: StrTendril, _: StrTendril) -> NodeId {
@@ -260,7 +260,8 @@ const VOID: [&str; 14] = [
     "wbr",
 ];
 
-fn detach_deep_nodes(dom: &mut Dom) {
+/// Detaches the nodes deeper than [`MAX_TREE_DEPTH`].
+pub(super) fn detach_deep_nodes(dom: &mut Dom) {
     let (mut id, mut depth) = (DOCUMENT, 0);
     loop {
         let first = dom.node(id).first;

@@ -1,6 +1,6 @@
 //! Reads HTML tables: spans, alignment and header rows. Recognizes tables that only lay out the page.
 
-use super::block::{Alignment, Block, MarkdownTable};
+use super::block::{Alignment, Block, Item, List, MarkdownTable};
 use super::blocks::Converter;
 use super::dom::{Dom, NodeId, Tag};
 
@@ -20,6 +20,11 @@ pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out
         converter.append_children(caption, out);
     }
     let rows = collect_rows(dom, id);
+    if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
+        && append_callouts(dom, &rows, converter, out)
+    {
+        return;
+    }
     if is_layout(dom, id, &rows) {
         for &row in &rows {
             for cell in dom.child_elements(row) {
@@ -39,6 +44,26 @@ pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out
     if let Some(table) = read_table(dom, converter, &rows) {
         out.push(Block::Table(table));
     }
+}
+
+/// Appends the explanations of the numbers in a code block of Asciidoctor as a list. Returns whether all rows
+/// have a number and a text.
+fn append_callouts(dom: &Dom, rows: &[NodeId], converter: &Converter<'_>, out: &mut Vec<Block>) -> bool {
+    let mut items = Vec::new();
+    for &row in rows {
+        let cells: Vec<NodeId> = dom.child_elements(row).collect();
+        let [number, text] = *cells else { return false };
+        if !dom.collapsed_text(number).bytes().all(|b| b.is_ascii_digit()) {
+            return false;
+        }
+        let mut blocks = Vec::new();
+        converter.append_children(text, &mut blocks);
+        items.push(Item { checked: None, blocks });
+    }
+    if !items.is_empty() {
+        out.push(Block::List(List { start: Some(1), is_loose: false, items }));
+    }
+    true
 }
 
 /// The rows of a table, header first and footer last, without the rows of tables inside its cells.

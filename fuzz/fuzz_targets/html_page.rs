@@ -13,9 +13,10 @@ fuzz_target!(|input: &[u8]| {
     assert!(plain.markdown.len() <= 5 * html.len() + 100_000, "the Markdown is much longer than the page");
     assert!(!plain.markdown.contains('\0'), "NUL is not valid in Markdown");
     assert_eq!(convert(&html, &options), plain, "the conversion is deterministic");
-    let boilerplate = plain.block_hashes.iter().copied().collect();
-    let empty = convert(&html, &Options { boilerplate, ..options.clone() });
-    assert!(empty.block_hashes.is_empty(), "all blocks are boilerplate");
+    let boilerplate = plain.link_blocks.iter().flatten().copied().collect();
+    let without = convert(&html, &Options { boilerplate, ..options.clone() });
+    assert_eq!(without.link_blocks, plain.link_blocks, "the places of blocks are those before the removal");
+    convert(&html, &Options { article: true, ..options.clone() });
     // Use the first line of the input as a selector.
     if let Ok(main) = Selector::parse(html.lines().next().unwrap_or_default()) {
         convert(&html, &Options { main: Some(main), ..options });

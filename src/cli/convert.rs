@@ -25,6 +25,10 @@ pub(super) struct ConvertOptions {
     /// Selector of elements to leave out, as for `convert.exclude`
     #[arg(long, value_name = "CSS", value_parser = Selector::parse)]
     exclude: Option<Selector>,
+    /// Extract the article from a page of another site: also leave out comments, bylines, lists of links and
+    /// what else is probably not part of it
+    #[arg(long)]
+    article: bool,
 }
 
 pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
@@ -36,8 +40,8 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     };
     read.with_context(|| format!("cannot read {}", options.file.display()))?;
     let has_selector = options.selector.is_some();
-    let ConvertOptions { url, selector: main, exclude, .. } = options;
-    let options = Options { url, main, exclude, ..Options::default() };
+    let ConvertOptions { url, selector: main, exclude, article, .. } = options;
+    let options = Options { url, main, exclude, article, ..Options::default() };
     let converted = convert(&decode_html(&bytes).0, &options);
     if has_selector && !converted.is_selected {
         return Err(with_hint(

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blake3::Hash;
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use frontdesk_convert::{Converted, Embedded, Metadata, Options, Selector, convert, parse_url};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
@@ -41,10 +41,13 @@ pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
 
-/// A block is boilerplate if it appears on at least one in this many pages, and on at least
-/// [`MIN_REPETITIONS`] pages.
-const BOILERPLATE_SHARE: usize = 3;
-const MIN_REPETITIONS: usize = 3;
+/// A block of links is boilerplate if it is at the same place on so many percent of the pages, and on at
+/// least [`MIN_REPETITIONS`] pages.
+const BOILERPLATE_PERCENT: usize = 90;
+const MIN_REPETITIONS: usize = 5;
+
+/// A suffix of titles belongs to the site if at least so many pages share it.
+const MIN_TITLES: usize = 3;
 
 /// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
 const MIN_SHELL_LETTERS: usize = 30;
@@ -223,8 +226,8 @@ impl BuildCache {
         let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
         let both: Vec<_> = pages.iter().zip(&cached).collect();
         let cleaned = in_parallel(&both, |(page, cached)| {
-            let own: HashSet<u64> =
-                cached.alone.block_hashes.iter().copied().filter(|hash| boilerplate.contains(hash)).collect();
+            let hashes = cached.alone.link_blocks.iter().flatten().copied();
+            let own: HashSet<u64> = hashes.filter(|hash| boilerplate.contains(hash)).collect();
             match &cached.without_boilerplate {
                 _ if own.is_empty() => None,
                 Some((known, result)) if *known == own => Some((own, result.clone())),
@@ -351,11 +354,19 @@ pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    let label = label.and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
-    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
+    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
+    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
+    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
+        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
+    });
+    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    // A declaration that can be read as ASCII is not UTF-16.
+    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
     match std::str::from_utf8(bytes) {
-        Ok(text) if declared != ISO_2022_JP => (text.into(), "text/html; charset=utf-8"),
-        _ => (declared.decode(bytes).0, "text/html"),
+        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
+        // Browsers fall back to this encoding.
+        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
     }
 }
 
@@ -366,7 +377,7 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
         metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },
         embedded: Embedded { has_policy: true, ..Embedded::default() },
         markdown: format!("This page is available as HTML: <{}>\n", page.url),
-        block_hashes: Vec::new(),
+        link_blocks: Vec::new(),
         is_selected: false,
         page_letters: 0,
         letters: 0,
@@ -374,12 +385,12 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
     }
 }
 
-/// The hashes of blocks that many pages share.
+/// The hashes of blocks of links that nearly all pages share.
 fn find_boilerplate<'a>(pages: impl ExactSizeIterator<Item = &'a Converted>) -> HashSet<u64> {
-    let needed = pages.len().div_ceil(BOILERPLATE_SHARE).max(MIN_REPETITIONS);
+    let needed = (pages.len() * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
     let mut counts: HashMap<u64, usize> = HashMap::new();
     for page in pages {
-        let distinct: HashSet<u64> = page.block_hashes.iter().copied().collect();
+        let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();
         for hash in distinct {
             *counts.entry(hash).or_default() += 1;
         }
@@ -441,7 +452,7 @@ struct ComposeContext<'a> {
 
 /// The suffix that the titles of most pages share, such as ` — Python documentation`.
 fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> Option<String> {
-    let needed = (pages.len() / 2 + 1).max(MIN_REPETITIONS);
+    let needed = (pages.len() / 2 + 1).max(MIN_TITLES);
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for title in pages.filter_map(|page| page.title.as_deref()) {
         let separators = [" — ", " – ", " | ", " - ", " · "];

@@ -1,7 +1,8 @@
 //! Composes a page's Markdown representation, which has the same content as its HTML.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
+
+use frontdesk_convert::escape_text;
 
 use super::document::{Document, PageKind};
 use super::file::fingerprint;
@@ -64,13 +65,13 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     let matter = &document.front_matter;
     let body = content.markdown.trim();
     let mut text = String::with_capacity(body.len() + 1024);
-    text.extend(["# ", &matter.title, "\n"]);
+    text.extend(["# ", &escape_text(&matter.title), "\n"]);
     if let Some(description) = &matter.description {
-        let _ = write!(text, "\n{description}\n");
+        let _ = write!(text, "\n{}\n", escape_text(description));
     }
     if !matter.cta.is_empty() {
         let links = matter.cta.iter().map(|button| {
-            format!("[{}]({})", escape_brackets(&button.label), make_absolute(&button.href, base, url))
+            format!("[{}]({})", escape_text(&button.label), make_absolute(&button.href, base, url))
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
@@ -125,12 +126,12 @@ fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
     });
     let facts: Vec<&str> =
         [&item.date, &item.author, &tags].into_iter().flatten().map(String::as_str).collect();
-    let mut line = format!("- [{}]({base}{})", escape_brackets(&item.title), item.path);
+    let mut line = format!("- [{}]({base}{})", escape_text(&item.title), item.path);
     if !facts.is_empty() {
         let _ = write!(line, " ({})", facts.join("; "));
     }
     if let Some(description) = &item.description {
-        let _ = write!(line, ": {description}");
+        let _ = write!(line, ": {}", escape_text(description));
     }
     line + "\n"
 }
@@ -144,21 +145,13 @@ fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let lines: String = cards
         .map(|card| match &card.href {
             Some(href) => {
-                let (title, href) = (escape_brackets(&card.title), make_absolute(href, base, url));
+                let (title, href) = (escape_text(&card.title), make_absolute(href, base, url));
                 format!("- [{title}]({href}): {}\n", card.text)
             }
-            None => format!("- **{}**: {}\n", card.title, card.text),
+            None => format!("- **{}**: {}\n", escape_text(&card.title), card.text),
         })
         .collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
-}
-
-/// Escapes text for use between the brackets of a Markdown link.
-pub fn escape_brackets(text: &str) -> Cow<'_, str> {
-    if !text.contains(['\\', '[', ']']) {
-        return text.into();
-    }
-    text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]").into()
 }
 
 /// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that

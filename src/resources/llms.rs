@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::text::list_item;
 use crate::pages::file::{Cache, File};
-use crate::pages::{Language, PageSummary, Site, escape_brackets};
+use crate::pages::{Language, PageSummary, Site, escape_text};
 
 /// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
 /// than 50,000 characters, so that it fits into a model's context.
@@ -93,8 +93,7 @@ fn add_guides(
     let of_kind = |is_post| own.iter().filter(move |page| page.is_post == is_post).map(|page| line(page));
     let sections = folders.iter().map(|(path, pages)| {
         let index = pages.iter().find(|page| page.path == *path);
-        let title =
-            index.map_or_else(|| (*path).to_owned(), |page| escape_brackets(&page.title).into_owned());
+        let title = index.map_or_else(|| (*path).to_owned(), |page| escape_text(&page.title).into_owned());
         format!("- [{title}]({base}{path}llms.txt): {}\n", words.plural("pages", pages.len()))
     });
     let lists = [

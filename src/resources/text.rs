@@ -2,7 +2,7 @@
 
 use super::options::ResourceOptions;
 use crate::forms::text::escape_html;
-use crate::pages::{PageSummary, escape_brackets};
+use crate::pages::{PageSummary, escape_text};
 
 pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
@@ -23,10 +23,11 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
 
 /// A Markdown list item: `- [Title](address): description`.
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
-    let title = escape_brackets(&page.title);
-    let (separator, description) = page.description.as_ref().map_or(("", ""), |text| (": ", text));
+    let title = escape_text(&page.title);
+    let (separator, description) =
+        page.description.as_ref().map_or(("", "".into()), |text| (": ", escape_text(text)));
     // Faster than `format!`, which matters on sites with thousands of pages.
-    ["- [", &title, "](", base_url, path, ")", separator, description, "\n"].concat()
+    ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
 }
 
 /// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE

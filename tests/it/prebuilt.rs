@@ -110,6 +110,8 @@ fn convert_prints_the_markdown_of_a_page() {
     assert!(said.ends_with("# About\n\nA state.\n"), "{said}");
     let (_, said, _) = run(&["--selector", "footer"]);
     assert!(said.ends_with("# About\n\nAll rights reserved\n"), "{said}");
+    let (_, said, _) = run(&["--article"]);
+    assert!(said.ends_with("# About\n\nA state.\n"), "{said}");
     let (is_success, _, said) = run(&["--selector", ".none"]);
     assert!(!is_success && said.contains("the selector matches nothing in this page"), "{said}");
     let (is_success, _, said) = run(&["--selector", "p["]);

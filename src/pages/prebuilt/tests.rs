@@ -158,12 +158,15 @@ fn pages_keep_their_extension_where_the_links_have_it() {
 }
 
 #[test]
-fn blocks_that_many_pages_share_are_left_out() {
-    let shared = "<p>Subscribe to our letter for more news like this one.</p>";
-    let pages: Vec<(String, String)> = ["index.html", "a/index.html", "b/index.html", "c/index.html"]
+fn only_links_that_nearly_all_pages_share_are_left_out() {
+    let links = "<ul><li><a href=/>Home</a><li><a href=/a/>A</a></ul>";
+    let names =
+        ["index.html", "a/index.html", "b/index.html", "c/index.html", "d/index.html", "e/index.html"];
+    let pages: Vec<(String, String)> = names
         .iter()
         .map(|name| {
-            let main = format!("{shared}<h2>Examples</h2><p>The text of {name} alone.</p>{shared}");
+            let shared = "<p>Call us: <a href=tel:1>1</a>.<p><a href=tel:2>2</a><h2>Examples</h2>";
+            let main = format!("{links}{shared}<p>The text of {name} alone.</p>{links}");
             ((*name).to_owned(), page(name, &main))
         })
         .collect();
@@ -171,7 +174,8 @@ fn blocks_that_many_pages_share_are_left_out() {
     let mut bench = Bench::new(&files);
     let site = bench.site();
     let text = markdown(&site, "/a/");
-    assert!(text.ends_with("\n# a/index.html\n\n## Examples\n\nThe text of a/index.html alone.\n"), "{text}");
+    let expected = "\n# a/index.html\n\nCall us: [1](tel:1).\n\n[2](tel:2)\n\n## Examples\n\nThe text of a/index.html alone.\n";
+    assert!(text.ends_with(expected), "{text}");
     let lines: Vec<&str> = text.lines().take(5).collect();
     assert_eq!(lines[..3], ["---", "title: a/index.html", "llms_txt: \"https://www.example.com/llms.txt\""]);
     assert!(lines[3].starts_with("doc_version: "), "{text}");
@@ -255,6 +259,22 @@ fn pages_in_other_encodings_are_converted() {
     assert!(markdown(&site, "/latin").ends_with("# Caf\u{e9}\n\nGr\u{fc}n\n"));
     let Some(SiteEntry::Page(latin)) = site.get("/latin") else { panic!("no page") };
     assert_eq!(latin.html.media_type, "text/html", "the page declares its own encoding");
+}
+
+#[test]
+fn encodings_are_those_that_browsers_choose() {
+    for (html, expected) in [
+        (&b"<?xml version='1.0' encoding='iso-8859-2'?><title>\xb1</title>"[..], "\u{105}"),
+        (b"<?xml version=\"1.0\" encoding = \"iso-8859-2\" ?><meta charset=iso-8859-1>\xb1", "\u{b1}"),
+        (b"<title>\x80 \xfc</title>", "\u{20ac} \u{fc}"),
+        (b"<meta charset=utf-8>\xfc", "\u{fffd}"),
+        (b"<meta charset=utf-16>\xfc", "\u{fffd}"),
+        ("<?xml version='1.0' encoding='iso-8859-2'?>\u{fc}".as_bytes(), "\u{fc}"),
+        (b"\xff\xfea\0", "a"),
+    ] {
+        let (text, _) = decode_html(html);
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! Moves what a page carries in templates to where browsers show it: declarative shadow trees, and the parts
+//! that React streams after the page.
+
+use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip, valid};
+use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
+use std::collections::{HashMap, HashSet};
+
+/// Maximum length in bytes of the names in a call of a streaming function.
+const MAX_NAMES: usize = 200;
+
+/// Puts the content of all templates that browsers show without the page's own scripts into its place.
+pub(super) fn render_templates(dom: &mut Dom) {
+    let templates: Vec<NodeId> =
+        dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
+    show_streamed_parts(dom, &templates);
+    for id in templates {
+        let is_shadow =
+            dom.attribute(id, "shadowrootmode").is_some_and(|mode| matches!(mode, "open" | "closed"));
+        if is_shadow && let Some(host) = dom.parent(id) {
+            show_shadow_tree(dom, host, id);
+        }
+    }
+}
+
+/// Replaces the children of `host` with its shadow tree, whose slots show those children (DOM §4.2.2.3).
+fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
+    let mut slots: HashMap<String, NodeId> = HashMap::new();
+    for slot in dom.descendants(template).filter(|&id| dom.tag(id) == Tag::Slot) {
+        slots.entry(dom.attribute(slot, "name").unwrap_or_default().to_owned()).or_insert(slot);
+    }
+    let children: Vec<NodeId> = dom.children(host).filter(|&child| child != template).collect();
+    let mut filled = HashSet::new();
+    for child in children {
+        let is_blank =
+            dom.element(child).is_none() && dom.text(child).is_none_or(|text| text.trim().is_empty());
+        let slot = slots.get(dom.attribute(child, "slot").unwrap_or_default()).copied();
+        match slot {
+            Some(slot) if !is_blank => {
+                if filled.insert(slot) {
+                    while let Some(fallback) = valid(dom.node(slot).first) {
+                        dom.detach(fallback);
+                    }
+                }
+                dom.append(slot, child);
+            }
+            _ => dom.detach(child),
+        }
+    }
+    dom.move_children_before(template, template);
+    dom.detach(template);
+}
+
+/// Moves the parts that React streams in hidden elements to the templates that mark their places, as the
+/// scripts on the page do: `$RC("B:0","S:0")` replaces the boundary and what it shows meanwhile, and
+/// `$RS("S:1","P:1")` replaces only the template.
+fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
+    let places: HashMap<String, NodeId> =
+        templates.iter().filter_map(|&id| Some((dom.attribute(id, "id")?.to_owned(), id))).collect();
+    if !places.keys().any(|name| name.contains("B:") || name.contains("P:")) {
+        return;
+    }
+    let (mut parts, mut calls) = (HashMap::new(), Vec::new());
+    for id in dom.descendants(DOCUMENT) {
+        if dom.tag(id) == Tag::Script {
+            read_calls(&dom.text_content(id), &mut calls);
+        } else if let Some(name) = dom.attribute(id, "id").filter(|name| name.contains("S:")) {
+            parts.entry(name.to_owned()).or_insert(id);
+        }
+    }
+    for (place, part) in calls {
+        let (Some(&place), Some(&part)) = (places.get(&place), parts.get(&part)) else { continue };
+        // A part inside itself, or one that was moved before, cannot be placed.
+        let above: Vec<NodeId> = dom.ancestors(place).take(MAX_TREE_DEPTH).collect();
+        if above.len() == MAX_TREE_DEPTH
+            || above.contains(&part)
+            || dom.parent(place).is_none()
+            || dom.parent(part).is_none()
+        {
+            continue;
+        }
+        if dom.attribute(place, "id").is_some_and(|name| name.contains("B:")) {
+            remove_fallback(dom, place);
+        }
+        dom.move_children_before(place, part);
+        dom.detach(place);
+        dom.detach(part);
+    }
+    detach_deep_nodes(dom);
+}
+
+/// Collects the pairs of place and part in the calls of React's streaming functions.
+fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
+    let mut rest = script;
+    while let Some(at) = rest.find("$R") {
+        rest = &rest[at + 2..];
+        let arguments = ["C(\"", "R(\"", "S(\""].iter().find_map(|name| rest.strip_prefix(name));
+        let mut texts = clip(arguments.unwrap_or_default(), MAX_NAMES).split('"');
+        if let (Some(first), Some(","), Some(second)) = (texts.next(), texts.next(), texts.next()) {
+            let (place, part) = if rest.starts_with('S') { (second, first) } else { (first, second) };
+            calls.push((place.to_owned(), part.to_owned()));
+        }
+    }
+}
+
+/// Removes what a boundary shows until its content arrives: the nodes up to the comment that ends it.
+fn remove_fallback(dom: &mut Dom, place: NodeId) {
+    let (mut depth, mut fallback) = (0, Vec::new());
+    let mut next = valid(dom.node(place).next);
+    while let Some(id) = next {
+        if let Data::Comment(text) = &dom.node(id).data {
+            match &**text {
+                "/$" if depth == 0 => return fallback.into_iter().for_each(|id| dom.detach(id)),
+                "/$" => depth -= 1,
+                "$" | "$?" | "$!" | "$~" => depth += 1,
+                _ => {}
+            }
+        }
+        fallback.push(id);
+        next = valid(dom.node(id).next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn declarative_shadow_trees_are_content() {
+        for (html, expected) in [
+            ("<x-a><template shadowrootmode=open><style>p{}</style><p>a</template></x-a>", "a\n"),
+            (
+                "<x-a>b<i slot=t>c</i><u slot=no>d</u><template shadowrootmode=closed><p><slot name=t>e</slot><p><slot>f</slot></template></x-a>",
+                "*c*\n\nb\n",
+            ),
+            ("<x-a><template shadowrootmode=open><slot>f</slot></template></x-a>", "f\n"),
+            (
+                "<x-a><template shadowrootmode=open><x-b><template shadowrootmode=open><p>g<slot></slot></template>h</x-b></template></x-a>",
+                "gh\n",
+            ),
+            ("a<template><p>b</template>", "a\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn streamed_parts_replace_what_is_shown_meanwhile() {
+        let page = "<!doctype html><title>t</title><body><main><h1>t</h1><!--$?--><template id=B:0></template><p>Loading</p>\
+            <!--$--><p>more</p><!--/$--><!--/$--><p>end</main><div hidden id=S:0><p>a</p><template id=P:1></template></div>\
+            <script>$RC(\"B:0\",\"S:0\")</script><div hidden id=S:1><p>b</div><script>$RS(\"S:1\",\"P:1\")</script>";
+        assert_eq!(markdown(page), "# t\n\na\n\nb\n\nend\n");
+        // Without the call, the place and the part stay as they are.
+        let page = page.replace("$RC", "no");
+        assert_eq!(markdown(&page), "# t\n\nLoading\n\nmore\n\nend\n");
+    }
+}
