@@ -332,7 +332,7 @@ impl Config {
             duplicate_window: intake.duplicate_window,
         };
         let ReadResult { settings, secret_files, named_files, faults } = reader.finish();
-        pages.publication.private = private_files(folder, &data_dir, store.url.file(), named_files);
+        pages.publication.private = private_files(folder, &data_dir, &store.url, named_files);
         let config = Self {
             data_dir,
             base_url: Some(base_url).filter(|url| !url.is_empty()),
@@ -721,12 +721,12 @@ fn default_data_dir(folder: &Path) -> String {
     Some(folder).filter(|folder| pages::is_build(folder)).and_then(|_| beside()).unwrap_or("data".to_owned())
 }
 
-/// The operator's files and folders: the configuration, the inbox at `database`, the data folder, and those
+/// The operator's files and folders: the configuration, the files of the inbox `url`, the data folder, and those
 /// that keys name.
 fn private_files(
     folder: &Path,
     data_dir: &Path,
-    database: Option<&Path>,
+    url: &DatabaseUrl,
     named: Vec<PrivatePath>,
 ) -> Vec<PrivatePath> {
     let private = |path: PathBuf, reason: &str, has_companions| PrivatePath {
@@ -741,8 +741,9 @@ fn private_files(
         private(folder.to_owned(), "it is the folder of this site", false),
         private(data_dir.join("acme"), "it has keys of certificates", false),
     ];
-    let database = database.map(|file| private(file.to_owned(), "it belongs to the inbox", true));
-    own.into_iter().chain(database).chain(named).collect()
+    let database = url.file().map(|file| private(file.to_owned(), "it belongs to the inbox", true));
+    let authorities = url.ca_file().map(|file| private(file.to_owned(), "`store.url` names it", false));
+    own.into_iter().chain(database).chain(authorities).chain(named).collect()
 }
 
 /// Reads the keys of `[store]` that control disk space, retention and encryption.
@@ -1369,6 +1370,11 @@ mod tests {
         check("", &[], &own);
         check("", &[], &["data: `store.data_dir` names it", "data/inbox.sqlite: it belongs to the inbox"]);
         check("[store]\nurl = \"sqlite:/srv/inbox\"", &[], &["/srv/inbox: it belongs to the inbox"]);
+        check(
+            "[store]\nurl = \"postgres://u@db.example.com/x?sslrootcert=%2Fetc%2Fca.pem\"",
+            &[],
+            &["/etc/ca.pem: `store.url` names it"],
+        );
         check(
             "[tls]\ncertificate = \"a.pem\"\nkey = \"/etc/b.pem\"\nacme_ca_file = \"c.pem\"\n\
              [agents]\nca_file = \"d.pem\"\n[limits]\nshared_ca_file = \"e.pem\"\n\

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use crate::fault::{Fault, Severity};
+use crate::forms::text::{visible, visible_lines};
 use crate::store::StoreError;
 
 // Styles for the terminal. `anstream` removes them if `NO_COLOR` is set or the output is not a terminal.
@@ -65,7 +66,10 @@ pub(super) fn print_faults(faults: &[Fault]) {
             Severity::Error => ("error", ERROR),
             Severity::Warning => ("warning", WARNING),
         };
-        let _ = writeln!(stderr, "{style}{word}:{style:#} {fault}");
+        // Names of files may have line ends and escape sequences.
+        let shown = Fault { place: visible(&fault.place), ..fault.clone() };
+        let shown = visible_lines(&shown.to_string());
+        let _ = writeln!(stderr, "{style}{word}:{style:#} {shown}");
     }
 }
 

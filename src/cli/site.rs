@@ -8,6 +8,7 @@ use clap::Args;
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
 use crate::fault::{Fault, REPORT_DEFECT, Severity};
+use crate::forms::text::visible;
 use crate::pages::{
     ExclusionReason, LoadCache, PublicationResult, Site, find_containing_folder, format_time,
 };
@@ -226,7 +227,7 @@ pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String
     }
     if let Some(first) = hidden.first() {
         let (count, are) = (hidden.len(), plural(hidden.len(), "file or folder is", "files or folders are"));
-        let example = &first.name;
+        let example = visible(&first.name);
         lines.push(format!(
             "{count} hidden {are} not published, such as {example}; `publish` in [site] lists exceptions"
         ));

@@ -7,12 +7,13 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use blake3::Hash;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use super::publication::{
     Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
-    exclusion_by_name, has_programs, is_inbox, restrict_readers,
+    exclusion_by_name, exclusion_by_structure, has_programs, is_inbox, restrict_readers,
 };
 use crate::fault::Fault;
 
@@ -194,6 +195,14 @@ impl<'a> ServedFolders<'a> {
         false
     }
 
+    /// Whether the file is a copy of one of the operator's files. Records an exclusion if so.
+    pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
+        let Some(why) = self.private.find_copied(content) else { return false };
+        let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));
+        publication.exclude(file.place.clone(), (self.served_path)(&file.place), reason);
+        true
+    }
+
     /// Records that the content of a file excludes it.
     pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
         let path = (self.served_path)(&file.place);
@@ -320,8 +329,9 @@ impl FolderListing<'_, '_, '_> {
         if folder.name.is_empty() && self.leave_out_hosting(name, &place, &at, is_folder, is_listed) {
             return Ok(());
         }
-        let by_name = exclusion_by_name(name, is_folder, siblings);
-        if let Some(reason) = by_name.clone().filter(|_| !is_listed) {
+        let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
+        let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
+        if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
             // `site.publish` cannot list an inbox.
             let is_final = reason == ExclusionReason::Database
                 && metadata.is_ok_and(|file| file.is_file())
@@ -450,6 +460,9 @@ impl FolderListing<'_, '_, '_> {
             reason == Some(ExclusionReason::Hidden)
         };
         let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
+        // A volume of Kubernetes links to files in a folder such as `..data`, which it replaces at once.
+        let is_version = |name: &OsStr| name.as_encoded_bytes().starts_with(b"..");
+        let is_hidden = |name: &OsStr| is_hidden(name) && !is_version(name);
         if below.next().is_some_and(|below| is_listed || !below.iter().any(is_hidden)) {
             return Ok(target);
         }
@@ -489,12 +502,17 @@ mod tests {
         std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
-        for part in ["pages", "static/.git", "assets", "data"] {
+        for part in ["pages", "static/.git", "static/..2026", "assets", "data"] {
             std::fs::create_dir_all(root.join(part)).expect("a folder");
         }
-        for file in
-            ["frontdesk.toml", "data/inbox.sqlite", "static/.git/config", "static/a.txt", "assets/b.txt"]
-        {
+        for file in [
+            "frontdesk.toml",
+            "data/inbox.sqlite",
+            "static/.git/config",
+            "static/..2026/c.txt",
+            "static/a.txt",
+            "assets/b.txt",
+        ] {
             std::fs::write(root.join(file), "x").expect("the file is written");
         }
         let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
@@ -513,6 +531,9 @@ mod tests {
         check("a.txt", &["a.txt", "link"], None);
         check("../assets/b.txt", &["a.txt", "link"], None);
         check("../assets", &["a.txt", "link/b.txt"], None);
+        // As in a volume of Kubernetes.
+        check("..2026/c.txt", &["a.txt", "link"], None);
+        check("..2026", &["a.txt"], None);
         // A link to the folder that contains it.
         check(".", &["a.txt"], Some("static/link/: the symbolic link points to a folder that contains it"));
         let out = Some("static/link: the symbolic link points outside the published folders");
@@ -565,6 +586,7 @@ mod tests {
             ("static/closed/all", 0o644),
             ("static/closed/in/all", 0o644),
             ("static/hidden/all", 0o644),
+            ("assets/all", 0o644),
         ] {
             write(name, mode);
         }
@@ -573,7 +595,9 @@ mod tests {
         }
         close("static/closed", 0o750);
         close("static/hidden", 0o700);
+        close("assets", 0o750);
         symlink("closed/in/all", root.join("static/link")).expect("a link");
+        symlink("../assets/all", root.join("static/other")).expect("a link");
         let check = |audience, expected: &[&str]| {
             let options = PublicationOptions::default();
             let mut publication = Publication::new(&options);
@@ -597,6 +621,7 @@ mod tests {
             "static/group 640",
             "static/hidden/ 700",
             "static/link 644",
+            "static/other 644",
             "static/own 600",
         ];
         check(Audience::Others, &closed);

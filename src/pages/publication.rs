@@ -10,7 +10,7 @@ mod pattern;
 mod private;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(super) use self::content::{ContentMark, examine, is_inbox};
 pub(super) use self::hosting::{HostingFile, has_programs};
@@ -19,6 +19,7 @@ pub(super) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
 use super::path;
 use crate::fault::{Fault, Placed};
+use crate::forms::text::visible;
 
 /// Options that decide about publication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,16 +42,16 @@ pub struct Exclusion {
 
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not published: {}", self.name, self.reason)?;
+        let name = visible(&self.name);
+        write!(f, "{name} is not published: {}", self.reason)?;
         let entry = if self.name.ends_with('/') { "**" } else { "" };
         match &self.reason {
             reason if reason.is_final() => Ok(()),
             ExclusionReason::Mode(_) => write!(
                 f,
-                "; the mode of the pages, or `publish = [\"{}{entry}\"]` in [site], publishes it",
-                self.name
+                "; the mode of the pages, or `publish = [\"{name}{entry}\"]` in [site], publishes it"
             ),
-            _ => write!(f, "; `publish = [\"{}{entry}\"]` in [site] publishes it", self.name),
+            _ => write!(f, "; `publish = [\"{name}{entry}\"]` in [site] publishes it"),
         }
     }
 }
@@ -75,6 +76,8 @@ pub enum ExclusionReason {
     Hosting,
     /// The packages that a project has installed.
     Packages,
+    /// A folder with messages in the format Maildir.
+    Maildir,
     /// The content shows what the file is.
     Content(ContentMark),
 }
@@ -109,6 +112,7 @@ impl fmt::Display for ExclusionReason {
             Self::ServerCode => f.write_str("it is a program, which this server does not run"),
             Self::Hosting => f.write_str("it is for the server of a host, not for visitors"),
             Self::Packages => f.write_str("it holds the packages of the project in this folder"),
+            Self::Maildir => f.write_str("it is a Maildir"),
             Self::Content(mark) => mark.fmt(f),
         }
     }
@@ -191,6 +195,24 @@ pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         () if lower.contains(".sqlite") && !content::is_document(&lower) => Some(ExclusionReason::Database),
         () => None,
     }
+}
+
+/// The reason for which the files in a folder exclude it.
+pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
+    let is_account = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("account-") && name.ends_with(".json")
+    };
+    let has_accounts = || {
+        let entries = std::fs::read_dir(folder.join("acme"));
+        entries.into_iter().flatten().flatten().any(is_account)
+    };
+    if is_inbox(&folder.join("inbox.sqlite")) || has_accounts() {
+        return Some(ExclusionReason::Private("it is a data folder of frontdesk".to_owned()));
+    }
+    let is_maildir = ["cur", "new", "tmp"].iter().all(|part| folder.join(part).is_dir());
+    is_maildir.then_some(ExclusionReason::Maildir)
 }
 
 /// The users for whom the pages are: those who may read the home page, or at least half of all pages.

@@ -123,6 +123,16 @@ enum FileContent {
     Excluded(ContentMark),
 }
 
+impl FileContent {
+    fn hash(&self) -> Option<&Hash> {
+        match self {
+            Self::Source(hash) => Some(hash),
+            Self::Blob(blob, _) => Some(&blob.hash),
+            Self::Excluded(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Source,
@@ -207,6 +217,11 @@ impl SiteFiles {
                 let Ok((content, text)) = read else { continue };
                 let content = shared.share(content);
                 known.insert(file.place.clone(), &file.metadata, now, content.clone());
+                if purpose != Purpose::Template
+                    && content.hash().is_some_and(|hash| served.is_copy(&file, hash, publication))
+                {
+                    continue;
+                }
                 match content {
                     FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
                     FileContent::Source(hash) => {
@@ -289,6 +304,9 @@ pub(super) fn read_build(
         let Ok((content, _)) = content?.map_err(|fault| faults.push(fault)) else { continue };
         let content = shared.share(content);
         known.insert(file.name.clone(), &file.metadata, now, content.clone());
+        if content.hash().is_some_and(|hash| served.is_copy(&file, hash, publication)) {
+            continue;
+        }
         match content {
             FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
             FileContent::Blob(blob, _) => {

@@ -20,6 +20,14 @@ impl DatabaseUrl {
             DatabaseUrl::Postgres(_) => None,
         }
     }
+
+    /// The file with the certificates of the authorities that verify the server, if the URL names one.
+    pub fn ca_file(&self) -> Option<&Path> {
+        match self {
+            DatabaseUrl::Sqlite(_) => None,
+            DatabaseUrl::Postgres(server) => server.root_file(),
+        }
+    }
 }
 
 impl<P: AsRef<Path>> From<P> for DatabaseUrl {

@@ -715,3 +715,67 @@ fn a_folder_is_served_under_each_of_its_names() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+#[test]
+fn copies_of_private_files_and_old_data_are_not_published() {
+    for desk in Desk::all() {
+        let domains = desk.place.path().join("domains");
+        write(&domains, "bad.example.com\n");
+        let screening = format!("[screening]\nblocked_domains = {domains:?}\n");
+        desk.configure(&screening);
+        // The index of a log begins with its version, and repeats its header.
+        let index = [&3_007_000_u32.to_le_bytes()[..], &[1; 44]].concat().repeat(2);
+        let index = index.as_slice();
+        let never = [
+            ("log.bin", b"\x37\x7f\x06\x82\0\x2d\xe2\x18" as &[u8]),
+            ("journal.bin", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\0"),
+            ("index.bin", index),
+            ("domains.txt", b"bad.example.com\n"),
+            ("data/acme/account-1.json", b"{}"),
+            ("data/notes.txt", b"x"),
+        ];
+        for (name, content) in never {
+            desk.plant(name, content);
+        }
+        let configuration = desk.site.join("frontdesk.toml");
+        let copy = |to: &str| desk.plant(to, fs::read(&configuration).expect("it is there"));
+        copy("copy.txt");
+        desk.plant(
+            "old.txt",
+            "[operator]\nname = \"Acme\"\n[[channel]]\nkind = \"smtp\"\npassword = \"x\"\n",
+        );
+        for part in ["cur", "new", "tmp"] {
+            desk.plant(&format!("mail/{part}/1.txt"), "x");
+        }
+        desk.plant("a\nnote: b.bak", "x");
+        let server = desk.start();
+        let names = never.map(|(name, _)| name);
+        assert_not_published(&server, &names);
+        assert_not_published(&server, &["copy.txt", "old.txt", "mail/new/1.txt"]);
+        let (code, said) = desk.check();
+        assert_eq!(code, Some(0), "{said}");
+        for expected in [
+            "copy.txt is not published: it is a configuration of frontdesk",
+            "domains.txt is not published: it is a copy of a private file: `screening.blocked_domains` names it",
+            "old.txt is not published: it is a configuration of frontdesk",
+            "data/ is not published: it is a data folder of frontdesk",
+            "mail/ is not published: it is a Maildir",
+            "log.bin is not published: it is the log of a SQLite database",
+            "a⏎note: b.bak is not published",
+        ] {
+            assert!(said.contains(expected), "{expected} is not in {said}");
+        }
+        desk.configure(&format!("publish = [\"**\"]\n{screening}"));
+        copy("copy.txt");
+        reload(&server);
+        assert_not_published(&server, &names);
+        assert_not_published(&server, &["copy.txt"]);
+        assert_published(&server, &["old.txt", "mail/new/1.txt"]);
+        symlink("none", desk.served.join("x\nnote: y")).expect("a link");
+        let (code, said) = desk.check();
+        assert!(code == Some(1) && said.contains("x⏎note: y: the symbolic link is broken"), "{said}");
+        let copied =
+            "copy.txt is not published: it is a copy of a private file: it is the configuration of this site";
+        assert!(said.contains(copied), "{said}");
+    }
+}

@@ -2,10 +2,15 @@
 //! on file systems that do not distinguish cases.
 
 use std::fs::Metadata;
+use std::io::Read as _;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
+use blake3::Hash;
+
+use super::content::is_certificate;
 use crate::pages::maps::HashMap;
 
 /// A file or folder of the operator. It need not exist.
@@ -34,7 +39,14 @@ pub(in crate::pages) struct PrivateFiles<'a> {
     ids: HashMap<FileIdentity, &'a PrivatePath>,
     /// All files below the folders. Determined only if a served file has several names.
     inner_ids: OnceLock<HashMap<FileIdentity, &'a PrivatePath>>,
+    /// Whether a mount below a served folder may show one of these files. It does not count as another name.
+    has_mounts: bool,
+    /// The small files by their content.
+    contents: HashMap<Hash, &'a PrivatePath>,
 }
+
+/// The sizes in bytes of the operator's files whose copies are private. Shorter files have no secrets.
+const COPIED_BYTES: RangeInclusive<u64> = 8..=64 << 10;
 
 impl<'a> PrivateFiles<'a> {
     /// Finds the files in `private`. Skips folders that contain one of the served folders `roots`, such as a
@@ -61,7 +73,10 @@ impl<'a> PrivateFiles<'a> {
                 }
             }
         }
-        Self { paths, ids, inner_ids: OnceLock::new() }
+        let contents = paths.iter().filter_map(|(path, own)| Some((content_hash(path)?, *own))).collect();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo");
+        let has_mounts = mounts.map_or(true, |mounts| has_mount_in(&mounts, roots));
+        Self { paths, ids, inner_ids: OnceLock::new(), has_mounts, contents }
     }
 
     /// Returns why the file or folder is private, if it is. `real` is its canonical path.
@@ -72,10 +87,15 @@ impl<'a> PrivateFiles<'a> {
         let by_path = self.paths.iter().find(is_private).map(|(_, own)| *own);
         let by_id = || self.ids.get(&file_id(file)).copied();
         let by_link = || {
-            let has_other_names = file.is_file() && file.nlink() > 1;
+            let has_other_names = file.is_file() && (file.nlink() > 1 || self.has_mounts);
             has_other_names.then(|| self.inner_ids().get(&file_id(file)).copied()).flatten()
         };
         by_path.or_else(by_id).or_else(by_link).map(|own| own.reason.as_str())
+    }
+
+    /// Returns why a file with this content is private, if it is a copy of one of the operator's small files.
+    pub fn find_copied(&self, content: &Hash) -> Option<&'a str> {
+        self.contents.get(content).map(|own| own.reason.as_str())
     }
 
     fn inner_ids(&self) -> &HashMap<FileIdentity, &'a PrivatePath> {
@@ -95,6 +115,33 @@ impl<'a> PrivateFiles<'a> {
             ids
         })
     }
+}
+
+/// The hash of a small file. `None` for certificates, which are public.
+fn content_hash(path: &Path) -> Option<Hash> {
+    let metadata = std::fs::metadata(path).ok()?;
+    if !metadata.is_file() || !COPIED_BYTES.contains(&metadata.len()) {
+        return None;
+    }
+    let mut content = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(*COPIED_BYTES.end()).read_to_end(&mut content).ok()?;
+    (!is_certificate(&content)).then(|| blake3::hash(&content))
+}
+
+/// Whether something is mounted on, or below, one of the folders, according to `/proc/self/mountinfo`.
+fn has_mount_in(mounts: &str, folders: &[PathBuf]) -> bool {
+    // A space in a path is `\040`.
+    let escaped = |folder: &PathBuf| {
+        let mut name = folder.to_string_lossy().replace('\\', "\\134");
+        for (character, code) in [(' ', "\\040"), ('\t', "\\011"), ('\n', "\\012")] {
+            name = name.replace(character, code);
+        }
+        PathBuf::from(name)
+    };
+    let folders: Vec<PathBuf> = folders.iter().map(escaped).collect();
+    let mut points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    points.any(|point| folders.iter().any(|folder| Path::new(point).starts_with(folder)))
 }
 
 fn is_companion(real: &Path, path: &Path) -> bool {
@@ -215,6 +262,39 @@ mod tests {
         assert!(files.find(&at("missing/a"), &other).is_some());
         assert!(files.find(&at("missing-not"), &other).is_none());
         assert!(files.find(&at("store/db-journal"), &other).is_some());
+    }
+
+    #[test]
+    fn mounts_in_a_folder_are_found() {
+        let mounts = "22 1 0:20 / / rw - ext4 /dev/a rw\n\
+                      31 22 0:21 /key /srv/my\\040site/static/deep/key rw - ext4 /dev/a rw\n";
+        for (folder, expected) in [
+            ("/srv/my site/static", true),
+            ("/srv/my site/static/deep/key", true),
+            ("/srv/my site/pages", false),
+            ("/srv/my site/sta", false),
+            ("/srv/other", false),
+        ] {
+            assert_eq!(has_mount_in(mounts, &[folder.into()]), expected, "{folder}");
+        }
+    }
+
+    #[test]
+    fn files_deep_in_private_folders_are_found_behind_mounts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it exists");
+        for name in ["static", "data/a/b"] {
+            fs::create_dir_all(root.join(name)).expect("a folder");
+        }
+        fs::write(root.join("data/a/b/c"), "x").expect("it is written");
+        let options = [private(root.join("data"), false)];
+        let mut files = PrivateFiles::new(&options, &[root.join("static")]);
+        // A mount shows the same file under another path.
+        let file = fs::metadata(root.join("data/a/b/c")).expect("it exists");
+        files.has_mounts = false;
+        assert_eq!(files.find(&root.join("static/c"), &file), None);
+        files.has_mounts = true;
+        assert!(files.find(&root.join("static/c"), &file).is_some());
     }
 
     #[test]

@@ -39,6 +39,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Server {
+    /// The file with the certificates of the authorities that `sslrootcert` names.
+    pub fn root_file(&self) -> Option<&Path> {
+        match self.0.tls.as_ref()? {
+            Roots::File(path) => Some(path),
+            Roots::Public => None,
+        }
+    }
+
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts.
     /// Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
