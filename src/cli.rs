@@ -83,6 +83,9 @@ enum Command {
         /// Also check drafts and pages with a date in the future
         #[arg(long)]
         drafts: bool,
+        /// Only load the site, as a server does before it reloads a changed theme
+        #[arg(long, hide = true)]
+        load_only: bool,
     },
     /// Print the Markdown of an HTML page, as agents receive it
     Convert(convert::ConvertOptions),
@@ -208,7 +211,8 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve { site, overrides, watch, drafts, pages_only } => {
             serve::run(site.path(), &overrides.flags(), ServeOptions { watch, drafts, pages_only })
         }
-        Command::Check { site, json, drafts } => check::run(site.path(), json, drafts),
+        Command::Check { site, load_only: true, .. } => check::only_load(site.path()),
+        Command::Check { site, json, drafts, .. } => check::run(site.path(), json, drafts),
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {

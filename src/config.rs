@@ -11,6 +11,7 @@ mod channel;
 mod form_posts;
 mod inbox;
 mod limits;
+mod named_file;
 mod own_tables;
 mod reader;
 mod secret_file;
@@ -119,7 +120,7 @@ impl Config {
         flags: &[Flag],
         running: Option<&Self>,
     ) -> (Self, Vec<Fault>) {
-        let text = std::fs::read_to_string(folder.join(FILE_NAME));
+        let text = named_file::read_text(&folder.join(FILE_NAME));
         let running = running.map_or(&[][..], |config| &config.settings);
         let reader = Reader::new(text.as_deref().unwrap_or_default(), folder, environment, flags, running);
         let (config, mut faults) = Self::read(reader, folder);
@@ -863,7 +864,7 @@ fn read_screening(r: &mut Reader<'_>) -> screening::ScreeningOptions {
 fn read_domains(r: &mut Reader<'_>, name: &'static str, documentation: &'static str) -> screening::Domains {
     let path = r.file(name, documentation);
     let Some(path) = path else { return screening::Domains::default() };
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"));
+    let text = named_file::read_text(&path).map_err(|error| format!("cannot be read: {error}"));
     let domains = text.and_then(|text| screening::Domains::parse(&text).map_err(|fault| fault.to_string()));
     domains.map_err(|fault| r.refuse_if(true, name, &fault)).unwrap_or_default()
 }

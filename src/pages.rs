@@ -71,7 +71,7 @@ pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use load::{LoadCache, LoadResult, load};
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
-pub use parallel::in_parallel;
+pub use parallel::{STACK_BYTES, in_parallel};
 pub use prebuilt::{decode_html, is_build};
 pub use publication::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,

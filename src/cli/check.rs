@@ -11,7 +11,7 @@ use super::site::SiteCache;
 use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, Flag, Setting};
 use crate::fault::{Fault, Severity};
-use crate::pages::{Encodings, Site};
+use crate::pages::{Encodings, STACK_BYTES, Site};
 use crate::store::InboxReader;
 
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
@@ -43,6 +43,18 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
         _ => writeln!(stderr, "{}", count_faults(&faults)),
     };
     Ok(exit_code(faults.is_empty()))
+}
+
+/// Loads the site in `folder`, and prints nothing. Succeeds unless loading ends the process.
+pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
+    let (config, _) = Config::load(folder, site::environment(), &[], None);
+    let config = config.with_base_url(None);
+    let load = || site::load_site(folder, &config, &mut SiteCache::default());
+    // On a thread with the same stack as a server's.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, load)?;
+        Ok(exit_code(thread.join().is_ok()))
+    })
 }
 
 /// Loads the site in `folder`, and collects its faults. Prints nothing.

@@ -5,6 +5,7 @@ mod notify;
 mod options;
 mod process;
 mod reload;
+mod trial;
 
 use std::fs::DirBuilder;
 use std::io::{IsTerminal as _, Write as _};
@@ -25,6 +26,7 @@ use self::log::ServerLog;
 use self::notify::ServiceManager;
 pub(super) use self::options::ServeOptions;
 use self::reload::{ReloadReason, Reloader, SiteWatcher};
+use self::trial::TrialLoad;
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site::{self, SiteCache};
 use crate::allocator;
@@ -139,6 +141,7 @@ fn serve(
         config.pages.base_url
     ));
     let reloader = Reloader {
+        trial: TrialLoad::after_load(folder),
         folder: folder.to_owned(),
         flags: flags.to_vec(),
         options,

@@ -2,6 +2,7 @@
 
 use secrecy::SecretString;
 
+use super::named_file;
 use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
 use crate::deliver::mail::MailAddresses;
@@ -269,7 +270,7 @@ pub(super) fn read_pem(
     documentation: &'static str,
 ) -> Option<(Vec<u8>, ExtraRoots)> {
     let path = r.file(name, documentation)?;
-    let pem = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"));
+    let pem = named_file::read_bytes(path.as_ref()).map_err(|error| format!("cannot be read: {error}"));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
     roots.map_err(|fault| r.refuse_if(true, name, &fault)).ok()
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use super::named_file;
 use super::secret_file::SecretFile;
 pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
@@ -319,7 +320,7 @@ impl<'a> Reader<'a> {
         let from_environment =
             self.environment.remove(&name).map(|value| (Raw::Text(value), ValueOrigin::Environment(name)));
         let from_named_file = self.environment.remove(&file_name).and_then(|path| {
-            let text = std::fs::read_to_string(&path).map_err(|error| {
+            let text = named_file::read_text(path.as_ref()).map_err(|error| {
                 let message = format!("cannot read `{path}`: {error}");
                 self.faults.push(Fault::error(file_name.clone(), None, message));
             });

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::named_file;
 use super::reader::Reader;
 use super::value;
 use crate::deliver::visitor_mail::{MailText, VisitorMailOptions};
@@ -178,7 +179,7 @@ impl MailSource<'_> {
 
     fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
         let asks = mail != VisitorMail::Acknowledgement;
-        let text = match std::fs::read_to_string(self.path) {
+        let text = match named_file::read_text(self.path) {
             Ok(text) => text,
             Err(error) => {
                 r.refuse_if(true, self.key, &format!("cannot be read: {}: {error}", self.path.display()));

@@ -150,9 +150,15 @@ pub fn render(
         consultation: LookupRecorder::default(),
         rendered: RenderedBody::default(),
     };
-    let nodes: Vec<Node<'_>> = root.descendants().collect();
-    for node in nodes {
+    let mut nodes = root.descendants().collect::<Vec<Node<'_>>>().into_iter();
+    while let Some(node) = nodes.next() {
+        // An image becomes HTML with the text of the nodes inside, so these are not processed again.
+        let inside = match node.data().value {
+            NodeValue::Image(_) => node.descendants().count() - 1,
+            _ => 0,
+        };
         work.process_node(node);
+        nodes.by_ref().take(inside).for_each(drop);
     }
     work.resolve_reference_definitions();
     let mut rendered = std::mem::take(&mut work.rendered);

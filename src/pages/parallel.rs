@@ -4,6 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::panics;
 
+/// The stack of the threads that load a site. Parsers of templates and pages recurse. The system provides
+/// memory only for the part that is used.
+pub const STACK_BYTES: usize = 256 << 20;
+
 /// Applies `work` to every item, using all cores. Returns the results in the order of the items. A panic of
 /// `work` on any thread becomes a panic of the caller.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -24,7 +28,8 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
                 }
             })
         };
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let spawn = |_| std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut all = vec![run()];
         all.extend(others.into_iter().filter_map(|other| other.join().ok()));
         all.into_iter().flat_map(|done| done.unwrap_or_else(|panic| panics::resume(panic))).collect()

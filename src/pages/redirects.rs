@@ -118,6 +118,9 @@ fn local_target(to: &str) -> Option<LinkTarget> {
 }
 
 /// Whether a client that follows the redirect never arrives at a page or another site.
+/// Longer paths do not fit into a request's header.
+const MAX_PATH_BYTES: usize = 16 * 1024;
+
 fn is_circular(redirect: &RedirectOption, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
     // An example of a path that the redirect applies to.
     let segments =
@@ -130,6 +133,10 @@ fn is_circular(redirect: &RedirectOption, rules: &RuleList<RedirectRule>, names:
             return false;
         };
         path = target.path.into();
+        // A target that repeats `:splat` becomes longer with each redirect, and no request has such a path.
+        if path.len() > MAX_PATH_BYTES {
+            return true;
+        }
     }
     true
 }

@@ -58,6 +58,12 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("words/ja.toml", include_str!("../../theme/words/ja.toml")),
 ];
 
+/// Maximum number of instructions of the template engine for one page, so that a loop ends. Listing 50,000
+/// pages takes about a million.
+const MAX_INSTRUCTIONS: u64 = 10_000_000;
+/// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
+const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
+
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,
@@ -109,6 +115,7 @@ impl Theme {
         let urls = assets.clone();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        environment.set_fuel(Some(MAX_INSTRUCTIONS));
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
         // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
         // not find any.
@@ -130,6 +137,11 @@ impl Theme {
         });
         add_filters(&mut environment);
         for (name, blob) in self.template_files() {
+            if blob.bytes.len() > MAX_TEMPLATE_BYTES {
+                let message = format!("the template is larger than {} KiB", MAX_TEMPLATE_BYTES >> 10);
+                faults.push(Fault::error(format!("theme/{name}"), None, message));
+                continue;
+            }
             let Ok(text) = std::str::from_utf8(&blob.bytes) else {
                 faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
                 continue;

@@ -204,6 +204,32 @@ fn a_panic_of_the_whole_load_fails_the_reload_or_the_start() {
 }
 
 #[test]
+fn a_template_that_overflows_the_stack_or_never_ends_fails_the_reload() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = write_site(folder.path(), "");
+    let server = TestServer::with(&site, &[]);
+    let template = site.join("theme/page.html");
+    let mut failures = 0;
+    for (text, why) in [
+        ("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "signal 6 ended it"),
+        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "fuel"),
+    ] {
+        write(&template, text);
+        server.signal(Signal::HUP);
+        failures += 1;
+        let failed =
+            || server.log().matches("reload failed; still serving the previous site").count() == failures;
+        until(|| failed().then_some(())).expect("the reload fails");
+        assert!(server.log().contains(why), "{why}: {}", server.log());
+        assert_eq!(server.get("/contact/", &[]).status, 200);
+    }
+    std::fs::remove_file(&template).expect("it is there");
+    write(&site.join("pages/plain.md"), page("plain", "New."));
+    server.signal(Signal::HUP);
+    until(|| server.get("/plain/", &[]).text().contains("New.").then_some(())).expect("a reload");
+}
+
+#[test]
 fn a_page_or_a_rule_of_a_build_that_panics_costs_only_itself() {
     let folder = tempfile::tempdir().expect("a folder");
     let build = folder.path().join("build");

@@ -5,6 +5,7 @@
 )]
 
 use crate::config::Config;
+use crate::pages::STACK_BYTES;
 use crate::panics::{self, Panic, Part};
 
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
@@ -44,8 +45,11 @@ fn connections_within(descriptors: u64) -> usize {
 /// ends. Catches a panic.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Panic> {
     let caught = || panics::catch(Part::Content, work);
-    std::thread::scope(|scope| scope.spawn(caught).join())
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, caught);
+        thread.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+    .unwrap_or_else(|error| panic!("no thread can be started: {error}"))
 }
 
 /// Drops the program's code and constants from this process's memory, because the process has executed code

@@ -17,6 +17,7 @@ use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
+use super::trial::TrialLoad;
 use crate::allocator;
 use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
@@ -69,6 +70,7 @@ pub(super) struct Reloader {
     pub(super) folder: PathBuf,
     pub(super) flags: Vec<Flag>,
     pub(super) options: ServeOptions,
+    pub(super) trial: TrialLoad,
     /// The address in links if no base URL is configured.
     pub(super) address: Option<SocketAddr>,
     pub(super) desk: Arc<AppState>,
@@ -235,6 +237,7 @@ impl Reloader {
     /// Loads the site and its configuration, puts both into effect, and returns the warnings. Otherwise
     /// returns all faults.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
+        self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
             refuse_errors(faults).map(|warnings| (config, warnings))

@@ -1,0 +1,139 @@
+//! Loads a changed theme or configuration in another process first.
+//!
+//! A template can overflow the stack or use up the memory, which ends a process: neither can be caught. So the
+//! server does not load such a change itself until `frontdesk check` has survived it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::config::FILE_NAME;
+use crate::fault::Fault;
+
+/// How long the process may take. Loading 10,000 pages takes seconds.
+const MAX_TIME: Duration = Duration::from_mins(5);
+/// Maximum size of the process's address space in bytes, most of which are unused stacks.
+const MAX_ADDRESS_SPACE: u64 = 6 << 30;
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The inode, size and change times of each file.
+type Signature = BTreeMap<PathBuf, [i64; 4]>;
+
+/// Remembers which templates and configuration were loaded last.
+#[derive(Debug)]
+pub(super) struct TrialLoad {
+    loaded: Signature,
+}
+
+impl TrialLoad {
+    /// For a site that has just been loaded.
+    pub(super) fn after_load(folder: &Path) -> Self {
+        Self { loaded: sign(folder) }
+    }
+
+    /// Loads the site in another process if its theme or configuration has changed. Fails if that process was
+    /// ended by a signal or took too long. Other faults are left to the load in this process.
+    pub(super) fn run(&mut self, folder: &Path) -> Result<(), Fault> {
+        let now = sign(folder);
+        if now == self.loaded {
+            return Ok(());
+        }
+        let error = match try_load(folder) {
+            Ok(status) if status.signal().is_none() => None,
+            Ok(status) => status.signal().map(|signal| format!("signal {signal} ended it")),
+            Err(TrialError::TooLong) => Some(format!("it took more than {} s", MAX_TIME.as_secs())),
+            Err(TrialError::Io(error)) => {
+                tracing::warn!(%error, "cannot start a process to try the changed theme or configuration");
+                None
+            }
+        };
+        match error {
+            None => {
+                self.loaded = now;
+                Ok(())
+            }
+            Some(why) => Err(Fault::error(
+                "theme/",
+                None,
+                format!("the theme or configuration has changed, and a process that tried to load it failed: {why}"),
+            )
+            .hint("undo the last change; `frontdesk check` fails in the same way, and shows whether a change helps")),
+        }
+    }
+}
+
+enum TrialError {
+    TooLong,
+    Io(std::io::Error),
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
+    // Works even after the program's file was replaced by an upgrade.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["check", "--load-only"]).arg(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(TrialError::Io)?;
+    let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
+    // Without the limit, the kernel ends the process that uses up the memory.
+    let _ = prlimit(Some(Pid::from_child(&child)), Resource::As, limit);
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(TrialError::Io)? {
+            return Ok(status);
+        }
+        if began.elapsed() > MAX_TIME {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(TrialError::TooLong);
+        }
+        std::thread::sleep(CHECK_INTERVAL);
+    }
+}
+
+fn sign(folder: &Path) -> Signature {
+    let mut signature = Signature::new();
+    let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];
+    while let Some(path) = rest.pop() {
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        // A loop of links ends when its path is too long for the system.
+        if metadata.is_dir() {
+            rest.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+        let [inode, size] = [metadata.ino(), metadata.size()].map(u64::cast_signed);
+        signature.insert(path, [inode, size, metadata.ctime(), metadata.ctime_nsec()]);
+    }
+    signature
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_theme_and_the_configuration_are_tried() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let site = folder.path();
+        let write = |name: &str, text: &str| {
+            let file = site.join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is created");
+            std::fs::write(file, text).expect("it is written");
+        };
+        write("frontdesk.toml", "");
+        write("theme/partials/head.html", "a");
+        write("pages/index.md", "a");
+        let before = sign(site);
+        write("pages/index.md", "other");
+        assert_eq!(sign(site), before);
+        write("theme/partials/head.html", "other");
+        let changed = sign(site);
+        assert_ne!(changed, before);
+        write("frontdesk.toml", "# other");
+        assert_ne!(sign(site), changed);
+    }
+}
