@@ -722,8 +722,8 @@ fn default_data_dir(folder: &Path) -> String {
     Some(folder).filter(|folder| pages::is_build(folder)).and_then(|_| beside()).unwrap_or("data".to_owned())
 }
 
-/// The operator's files and folders: the configuration, the files of the inbox `url`, the data folder, and those
-/// that keys name.
+/// The operator's files and folders: the configuration, the files of the inbox `url`, the data folder, and
+/// those that keys name.
 fn private_files(
     folder: &Path,
     data_dir: &Path,

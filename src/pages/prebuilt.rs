@@ -257,8 +257,8 @@ impl BuildCache {
     }
 }
 
-/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under any
-/// mode, because they may protect pages.
+/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under
+/// any mode, because they may protect pages.
 fn read_rules(
     folder: &Path,
     dialect: RulesDialect,

@@ -246,8 +246,8 @@ impl SiteFiles {
     }
 }
 
-/// The contents of the files of one load. Files with the same content, such as those with several names, share
-/// memory.
+/// The contents of the files of one load. Files with the same content, such as those with several names,
+/// share memory.
 #[derive(Debug, Default)]
 struct SharedBlobs(HashMap<Hash, Blob>);
 

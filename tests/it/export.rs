@@ -102,7 +102,6 @@ fn awkward_site() -> tempfile::TempDir {
         ("static/data.csv", &long),
         ("static/data.csv.gz", "not the encoding of data.csv"),
         ("static/404.html", "not what stands in for what is missing"),
-        ("static/_headers", "a host's"),
         ("static/short.txt", "short"),
         ("static/empty.txt", ""),
         ("static/folder/index.html", "<!doctype html><title>Prebuilt</title>"),

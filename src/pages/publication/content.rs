@@ -170,8 +170,8 @@ fn is_key_header(line: &[u8]) -> bool {
 /// Minimum length of the Base64 of a key. Examples in texts are shorter.
 const MIN_KEY: usize = 20;
 
-/// Whether the text begins with the Base64 of a key, in the standard or the URL-safe alphabet, after white space
-/// and escaped line ends.
+/// Whether the text begins with the Base64 of a key, in the standard or the URL-safe alphabet, after white
+/// space and escaped line ends.
 fn starts_with_base64(mut text: &[u8]) -> bool {
     loop {
         text = text.trim_ascii_start();
@@ -208,8 +208,8 @@ fn contains_quoted_key(text: &[u8]) -> bool {
         || memmem::find_iter(text, b"LS0tLS1CRUdJTi").any(is_encoded)
 }
 
-/// Whether the text is a key in a format of its own: of WireGuard, DNSSEC, minisign, an ACME account or a JSON
-/// Web Key (RFC 7517).
+/// Whether the text is a key in a format of its own: of WireGuard, DNSSEC, minisign, an ACME account or a
+/// JSON Web Key (RFC 7517).
 fn is_key_record(text: &[u8]) -> bool {
     let after = |at: usize, mark: &[u8], separator: u8| {
         let rest = text[at + mark.len()..].trim_ascii_start().strip_prefix(&[separator])?;
