@@ -1,5 +1,5 @@
-//! Reads the configuration and the files that it names. A path that never ends, such as a pipe or `/dev/zero`,
-//! is refused, because a reload that waits for it would wait for good.
+//! Reads the configuration and the files that it names. A file that never ends, such as a pipe or
+//! `/dev/zero`, is refused, because a reload that waits for it would wait for good.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _};

@@ -209,14 +209,13 @@ fn a_template_that_overflows_the_stack_or_never_ends_fails_the_reload() {
     let site = write_site(folder.path(), "");
     let server = TestServer::with(&site, &[]);
     let template = site.join("theme/page.html");
-    let mut failures = 0;
-    for (text, why) in [
+    let templates = [
         ("{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "signal 6 ended it"),
         ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "fuel"),
-    ] {
+    ];
+    for ((text, why), failures) in templates.into_iter().zip(1..) {
         write(&template, text);
         server.signal(Signal::HUP);
-        failures += 1;
         let failed =
             || server.log().matches("reload failed; still serving the previous site").count() == failures;
         until(|| failed().then_some(())).expect("the reload fails");

@@ -1,7 +1,7 @@
 //! Loads a changed theme or configuration in another process first.
 //!
-//! A template can overflow the stack or use up the memory, which ends a process: neither can be caught. So the
-//! server does not load such a change itself until `frontdesk check` has survived it.
+//! A template can overflow the stack or use up the memory, which ends a process: neither can be caught. So
+//! the server does not load such a change itself until another process has survived it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;

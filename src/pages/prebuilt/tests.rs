@@ -176,10 +176,13 @@ fn only_links_that_nearly_all_pages_share_are_left_out() {
     let text = markdown(&site, "/a/");
     let expected = "\n# a/index.html\n\nCall us: [1](tel:1).\n\n[2](tel:2)\n\n## Examples\n\nThe text of a/index.html alone.\n";
     assert!(text.ends_with(expected), "{text}");
-    let lines: Vec<&str> = text.lines().take(5).collect();
-    assert_eq!(lines[..3], ["---", "title: a/index.html", "llms_txt: \"https://www.example.com/llms.txt\""]);
-    assert!(lines[3].starts_with("doc_version: "), "{text}");
-    assert_eq!(lines[4], "url: \"https://www.example.com/a/\"");
+    let beginning: Vec<&str> = text.lines().take(5).collect();
+    assert_eq!(
+        beginning[..3],
+        ["---", "title: a/index.html", "llms_txt: \"https://www.example.com/llms.txt\""]
+    );
+    assert!(beginning[3].starts_with("doc_version: "), "{text}");
+    assert_eq!(beginning[4], "url: \"https://www.example.com/a/\"");
     // The next load takes the conversions from the cache.
     assert_eq!(markdown(&bench.site(), "/a/"), text);
     bench.write("a/index.html", &page("New", "<p>Another text</p>"));
