@@ -160,12 +160,15 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
+            let first = first.strip_prefix("error: ").unwrap_or(first);
             // Remove the line number from the parser's message, because it counts from the start of the front
             // matter. The fault states the line in the file.
             let what = first
-                .rsplit_once(": ")
+                .split_once(": ")
                 .filter(|(before, _)| before.contains("line "))
                 .map_or(first, |(_, what)| what);
+            // The parser names its own option for repeated keys.
+            let what = what.split_once(", set DuplicateKeyPolicy").map_or(what, |(what, _)| what);
             let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
             Err(fault.hint(
                 "quote values that contain a colon or begin with a special character; indent with spaces",
@@ -534,7 +537,9 @@ mod tests {
             &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"],
         );
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
-        check("---\ntitle: [\n---\n", &["the front matter is not valid YAML"]);
+        check("---\ntitle: [\n---\n", &["the front matter is not valid YAML: unclosed bracket"]);
+        let repeated = "the front matter is not valid YAML: duplicate mapping key: title";
+        check("---\ntitle: a\ntitle: b\n---\n", &[repeated]);
         check(
             "---\ntitle: T\ndescripton: x\n---\n",
             &["a.md:3: unknown key `descripton` in the front matter\n    hint: did you mean `description`?"],
