@@ -80,8 +80,9 @@ fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(TrialError::Io)?;
     let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
-    // Without the limit, the kernel ends the process that uses up the memory.
     let _ = prlimit(Some(Pid::from_child(&child)), Resource::As, limit);
+    // Where less memory is available than the limit, the kernel must end this process and not the server.
+    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(TrialError::Io)? {
