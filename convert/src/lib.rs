@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(page("<a href=#c>C</a>"), "# A\n\nb\n");
     }
 
-    /// The number of nodes read by the conversion of `start`, then `piece` so many times, then `end`.
+    /// The number of nodes that the conversion of `start`, `count` copies of `piece`, and `end` reads.
     fn work(start: &str, piece: &str, end: &str, count: usize) -> u64 {
         let html = format!("<!doctype html><title>t</title><body>{start}{}{end}", piece.repeat(count));
         let before = dom::NODE_READS.get();

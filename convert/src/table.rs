@@ -10,7 +10,7 @@ const MAX_SPAN: usize = 50;
 /// Maximum number of columns in a table. Wider tables are truncated.
 const MAX_COLUMNS: usize = 200;
 
-/// The number of empty cells with which spans may fill a table: so many for each cell, and so many more.
+/// Spans may add [`FILLED_PER_CELL`] empty cells per cell of a table, plus [`FILLED_PER_TABLE`].
 const FILLED_PER_CELL: usize = 8;
 const FILLED_PER_TABLE: usize = 1000;
 

@@ -218,7 +218,7 @@ impl<'a> ServedFolders<'a> {
         found.is_some_and(|found| found != HostingFile::Configuration)
     }
 
-    /// The users whom all folders above the target of a symbolic link let through, up to a served folder.
+    /// The read bits of the users who can enter all folders from a served folder down to `target`.
     fn readers_above(&self, target: &Path) -> u32 {
         let mut readers = 0o444;
         for folder in target.ancestors().skip(1) {
@@ -239,7 +239,7 @@ struct Folder {
     metadata: Metadata,
     /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
     name: String,
-    /// The users whom this folder and those above let through, as the read bits of a mode.
+    /// The read bits of the users who can enter this folder and all folders above it.
     readers: u32,
     /// Whether the folder is listed only because it may have files that `site.publish` lists.
     is_excluded: bool,

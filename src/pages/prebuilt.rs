@@ -41,12 +41,12 @@ pub fn is_build(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
 }
 
-/// A block of links is boilerplate if it is at the same place on so many percent of the pages, and on at
-/// least [`MIN_REPETITIONS`] pages.
+/// A block of links is boilerplate if at least this percentage of the pages, and at least
+/// [`MIN_REPETITIONS`] pages, have it at the same place.
 const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
-/// A suffix of titles belongs to the site if at least so many pages share it.
+/// The minimum number of pages that must share a suffix of their titles for it to be the site's name.
 const MIN_TITLES: usize = 3;
 
 /// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.

@@ -215,7 +215,7 @@ pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     is_maildir.then_some(ExclusionReason::Maildir)
 }
 
-/// The users for whom the pages are: those who may read the home page, or at least half of all pages.
+/// The read bits of the users who may read the home page, or at least half of all pages.
 ///
 /// A mode shows that a file is private if fewer users may read it. With the umask 022, all users may read the
 /// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
@@ -262,8 +262,8 @@ impl Audience {
     }
 }
 
-/// Restricts `readers`, the read bits of a mode, to the users whom a folder lets through: reading a file
-/// takes the execute permission of each folder above it.
+/// Removes from `readers`, the read bits of a mode, the users who cannot enter a folder with the mode
+/// `folder`: reading a file needs the execute permission of each folder above it.
 pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
     readers & ((folder & 0o111) << 2)
 }

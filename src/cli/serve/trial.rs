@@ -17,7 +17,7 @@ use crate::fault::Fault;
 
 /// How long the process may take. Loading 10,000 pages takes seconds.
 const MAX_TIME: Duration = Duration::from_mins(5);
-/// Maximum size of the process's address space in bytes, most of which are unused stacks.
+/// Maximum size of the process's address space in bytes. The stacks of threads reserve most of it.
 const MAX_ADDRESS_SPACE: u64 = 6 << 30;
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
