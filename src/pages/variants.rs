@@ -66,8 +66,8 @@ impl Site {
     }
 
     /// Returns a warning for each large image that cannot be scaled. Scales the images without a cached
-    /// variant, on all cores, and stores nothing. Only the narrowest variant is created, which takes less time than
-    /// all of them and fails for the same images.
+    /// variant, on all cores, and stores nothing. Only the narrowest variant is created, which takes less
+    /// time than all of them and fails for the same images.
     pub fn variant_faults(&self, cache: &Encodings) -> Vec<Fault> {
         let check = |image: &LargeImage| {
             let hash = image.original.hash;
