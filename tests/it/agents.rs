@@ -308,7 +308,7 @@ fn a_directory_whose_fetch_panics_costs_only_the_label() {
     assert_eq!(answer.status, 200);
     assert_eq!(server.inbox()[0]["_agent"], Value::Null);
     assert!(server.ops("/metrics").text().contains("frontdesk_panics_total{part=\"agent_keys\"} 1\n"));
-    assert!(server.log().contains("ended the fetch of an agent key directory"), "{}", server.log());
+    server.assert_logged("ended the fetch of an agent key directory");
     server.expect(1);
 }
 

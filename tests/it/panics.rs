@@ -187,7 +187,7 @@ fn a_panic_of_the_whole_load_fails_the_reload_or_the_start() {
     server.signal(Signal::HUP);
     until(|| server.log().contains("reload failed; still serving the previous site").then_some(()))
         .expect("the reload fails");
-    assert!(server.log().contains("a defect in frontdesk"), "{}", server.log());
+    server.assert_logged("a defect in frontdesk");
     assert!(server.get("/plain/", &[]).text().contains("Nothing special."));
     points.set(&[]);
     server.signal(Signal::HUP);
@@ -219,7 +219,7 @@ fn a_template_that_overflows_the_stack_or_never_ends_fails_the_reload() {
         let failed =
             || server.log().matches("reload failed; still serving the previous site").count() == failures;
         until(|| failed().then_some(())).expect("the reload fails");
-        assert!(server.log().contains(why), "{why}: {}", server.log());
+        server.assert_logged(why);
         assert_eq!(server.get("/contact/", &[]).status, 200);
     }
     std::fs::remove_file(&template).expect("it is there");
@@ -293,7 +293,7 @@ fn assert_set_aside(point: &str) {
     let (mut site, _folder) = site_with_maildir(&points);
     assert_eq!(site.post(1).status, 200);
     until(|| (status_of(&site.server, "(1)")? == "parked").then_some(())).expect("it is set aside");
-    assert!(site.server.log().contains("a defect in frontdesk"), "{}", site.server.log());
+    site.server.assert_logged("a defect in frontdesk");
     let id = site.id(1).to_string();
     assert!(site.inbox(&["show", &id]).contains("a defect in frontdesk"), "{}", site.inbox(&["show", &id]));
     points.set(&[]);
@@ -381,7 +381,7 @@ fn a_certificate_order_that_panics_is_tried_again() {
         ],
     );
     until(|| (panics_in(&server, "certificate") > 1).then_some(())).expect("it is tried again");
-    assert!(server.log().contains("certificate order failed; will retry"), "{}", server.log());
+    server.assert_logged("certificate order failed; will retry");
     assert_eq!(server.get("/", &[]).status, 308, "it redirects to HTTPS");
 }
 
@@ -399,7 +399,7 @@ fn a_panic_of_the_writer_ends_the_process_and_loses_nothing() {
     assert!(send(&server, "lost@example.com").is_err(), "there is no answer");
     until(|| server.has_ended().then_some(())).expect("the process ends");
     server.kill();
-    assert!(server.log().contains("the process ends now and must be started again"), "{}", server.log());
+    server.assert_logged("the process ends now and must be started again");
     points.set(&[]);
     server.restart();
     let inbox = server.inbox();

@@ -229,11 +229,7 @@ fn no_private_file_is_served_at_start_or_after_a_reload() {
         let server = desk.start();
         assert_not_published(&server, &private);
         assert_published(&server, &public);
-        assert!(
-            server.log().contains("files or folders are not published: `frontdesk check "),
-            "{}",
-            server.log()
-        );
+        server.assert_logged("files or folders are not published: `frontdesk check ");
         let (code, said) = desk.check();
         assert_eq!(code, Some(0), "{said}");
         let prefix = if desk.served.ends_with("static") { "static/" } else { "" };

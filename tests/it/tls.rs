@@ -63,19 +63,6 @@ impl TlsServer {
     fn get(&self, path: &str) -> Answer {
         self.connect().request("GET", path, &[], b"").expect("an answer")
     }
-
-    /// Waits until the log contains this text. Panics after a timeout.
-    fn says(&self, words: &str) {
-        says(&self.server, words);
-    }
-}
-
-fn says(server: &TestServer, words: &str) {
-    let began = Instant::now();
-    while !server.log().contains(words) {
-        assert!(began.elapsed() < 2 * PATIENCE, "never said {words:?}: {}", server.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -154,8 +141,8 @@ fn the_access_log_omits_the_target_of_a_redirected_request() {
     let server = TlsServer::start(&[("FRONTDESK_LOG__REQUESTS", "true")]);
     assert_eq!(server.server.get("/ada@example.com", &[]).status, 308);
     assert_eq!(server.server.get("/developers/", &[]).status, 308);
-    server.says("\"path\":\"/developers/\"");
-    server.says("\"path\":\"-\"");
+    server.server.assert_logged("\"path\":\"/developers/\"");
+    server.server.assert_logged("\"path\":\"-\"");
     assert!(!server.server.log().contains("ada@"), "{}", server.server.log());
 }
 
@@ -342,7 +329,7 @@ fn a_certificate_that_changes_ten_times_costs_no_request() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        assert!(server.server.log().matches("certificate reloaded").count() >= 10);
+        server.server.assert_logged_times("certificate reloaded", 10);
         // A connection that was open all the time is still usable.
         assert_eq!(open.request("GET", "/", &[], b"").map(|answer| answer.status).ok(), Some(200));
     });
@@ -377,16 +364,16 @@ fn a_pair_that_does_not_fit_leaves_the_old_one_in_place() {
     let shown = || shown(&server.connect());
     let (chain, key) = server.authority.issue();
     replace(&server.file("chain.pem"), &chain[..chain.len() / 2]);
-    server.says("the certificate is not valid PEM");
+    server.server.assert_logged("the certificate is not valid PEM");
     assert_eq!(shown(), before);
     replace(&server.file("chain.pem"), &chain);
-    server.says("the private key does not belong to the certificate");
+    server.server.assert_logged("the private key does not belong to the certificate");
     assert_eq!(shown(), before);
     std::fs::remove_file(server.file("key.pem")).expect("it was there");
-    server.says("the private key cannot be read from");
+    server.server.assert_logged("the private key cannot be read from");
     assert_eq!(shown(), before);
     replace(&server.file("key.pem"), &key);
-    server.says("certificate reloaded");
+    server.server.assert_logged("certificate reloaded");
     assert_eq!(shown(), own_of(&chain));
 }
 
@@ -420,7 +407,7 @@ fn a_changed_symbolic_link_is_a_new_certificate() {
         ],
     );
     let chain = issue(2);
-    says(&server, "certificate reloaded");
+    server.assert_logged("certificate reloaded");
     let connection = authority.client().connect(server.tls.expect("it listens")).expect("hands are shaken");
     assert_eq!(connection.stream().conn.peer_certificates().expect("it has one")[0].to_vec(), own_of(&chain));
 }
@@ -525,8 +512,8 @@ fn a_certificate_is_obtained_served_and_kept_over_a_restart() {
     let mut server = asking(&pebble, &tls, folder.path());
     // Handshakes fail until the server has a certificate. Plain HTTP is served.
     assert_eq!(server.get("/", &[]).status, 308);
-    says(&server, "authority issued a certificate");
-    says(&server, "certificate stored");
+    server.assert_logged("authority issued a certificate");
+    server.assert_logged("certificate stored");
     let root = pebble.root();
     let mut issued = Vec::new();
     for name in ["localhost", "desk.example.com"] {
@@ -563,8 +550,8 @@ fn a_failed_certificate_order_is_retried() {
     let elsewhere = Port::reserve();
     let pebble = Pebble::start(elsewhere.number(), 0);
     let server = asking(&pebble, &tls, folder.path());
-    says(&server, "certificate order failed; will retry");
-    says(&server, "Failed to connect");
+    server.assert_logged("certificate order failed; will retry");
+    server.assert_logged("Failed to connect");
     assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_err());
     assert_eq!(server.get("/", &[]).status, 308);
     let listener = std::net::TcpListener::bind(elsewhere.address()).expect("it is free");
@@ -583,7 +570,7 @@ fn a_failed_certificate_order_is_retried() {
             }
         }
     });
-    says(&server, "authority issued a certificate");
+    server.assert_logged("authority issued a certificate");
     assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_ok());
 }
 
@@ -593,7 +580,7 @@ fn an_account_that_the_authority_does_not_know_is_replaced() {
     let (tls, folder) = (Port::reserve(), tempfile::tempdir().expect("a folder"));
     let pebble = Pebble::start(tls.number(), 0);
     let mut server = asking(&pebble, &tls, folder.path());
-    says(&server, "certificate stored");
+    server.assert_logged("certificate stored");
     server.terminate();
     let files: Vec<PathBuf> = std::fs::read_dir(folder.path().join("acme"))
         .expect("a folder")
@@ -611,14 +598,9 @@ fn an_account_that_the_authority_does_not_know_is_replaced() {
         }
     }
     server.restart();
-    says(&server, "accountDoesNotExist");
-    let began = Instant::now();
-    for words in ["ACME account stored", "certificate stored"] {
-        // The message is logged once before the restart and once after it.
-        while server.log().matches(words).count() < 2 {
-            assert!(began.elapsed() < PATIENCE, "{}", server.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
+    server.assert_logged("accountDoesNotExist");
+    // Each message is logged once before the restart and once after it.
+    server.assert_logged_times("ACME account stored", 2);
+    server.assert_logged_times("certificate stored", 2);
     assert!(Client::trusting(&pebble.root()).connect(server.tls.expect("it listens")).is_ok());
 }

@@ -219,6 +219,21 @@ impl TestServer {
         said.join("\n")
     }
 
+    /// Waits until the log has `count` of these texts. Panics after a timeout. A message may arrive after the
+    /// effect that it reports, because the log is written and read by other threads.
+    pub fn assert_logged_times(&self, text: &str, count: usize) {
+        let began = Instant::now();
+        while self.log().matches(text).count() < count {
+            assert!(began.elapsed() < PATIENCE, "the log has no {text:?}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// [`TestServer::assert_logged_times`] for one.
+    pub fn assert_logged(&self, text: &str) {
+        self.assert_logged_times(text, 1);
+    }
+
     /// The server's standard output after the line with its address.
     pub fn told(&self) -> String {
         self.stdout.try_iter().collect::<Vec<_>>().join("\n")
