@@ -1,6 +1,7 @@
 //! Extracts the article from a page of a stranger's site. Guesses what belongs to it, and so loses parts of
 //! pages that are not articles. Pages of the operator's own site are read by [`super::main_content`].
 
+use super::account::Rule;
 use super::block::Block;
 use super::clean;
 use super::dom::{Dom, NodeId, Tag};
@@ -61,7 +62,7 @@ pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
         let root = move_to_one_element(dom, &marked);
         clean::remove_hidden(dom, root, true);
         // Pagefind does not index these elements either.
-        clean::remove(dom, root, |dom, id| {
+        clean::remove(dom, root, Rule::Article, |dom, id| {
             matches!(dom.tag(id), Tag::Nav | Tag::Form) || is_page_footer(dom, id)
         });
         return root;
@@ -69,7 +70,7 @@ pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
     clean::remove_hidden(dom, body, true);
     let measures = measure_elements(dom, body);
     let total = measures[body as usize];
-    clean::remove(dom, body, |dom, id| {
+    clean::remove(dom, body, Rule::Article, |dom, id| {
         let own = measures[id as usize];
         let is_most = !matches!(dom.tag(id), Tag::Footer | Tag::Nav)
             && (own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6);
@@ -166,7 +167,7 @@ fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     let whole = measures[root as usize];
     let measure = |id: NodeId| measures[id as usize];
-    clean::remove(dom, root, |dom, id| {
+    clean::remove(dom, root, Rule::Article, |dom, id| {
         matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measure(id))
     });
     if whole.prose <= 500 {
@@ -182,7 +183,7 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     });
     if lists.iter().map(|&id| measure(id).text).sum::<usize>() * 2 < whole.text {
         for id in lists {
-            dom.detach(id);
+            dom.omit(id, Rule::Article);
         }
     }
 }

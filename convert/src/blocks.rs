@@ -1,5 +1,6 @@
 //! Converts the tree of a page to Markdown blocks.
 
+use super::account::Rule;
 use super::block::{Block, Item, List};
 use super::code;
 use super::dom::{Dom, NodeId, Tag, collapse, valid};
@@ -20,7 +21,7 @@ pub(super) struct Converter<'a> {
     base: Option<Url>,
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
-    footnotes: Footnotes,
+    pub(super) footnotes: Footnotes,
     tabs: Tabs,
     /// The title of the admonition that is being converted; it has been written already.
     skipped: Cell<Option<NodeId>>,
@@ -61,6 +62,7 @@ impl<'a> Converter<'a> {
             }
         }
         let tabs = notices::find_labelled_panels(dom, root);
+        tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
         Self { dom, base, has_blocks, footnotes, tabs, skipped: Cell::new(None), mode }
     }
 
@@ -112,8 +114,10 @@ impl<'a> Converter<'a> {
             }
             out.extend(std::mem::take(&mut inline).finish().into_iter().map(math::paragraph_or_formula));
             match display {
-                Some(formula) if formula.tex.is_empty() => {}
-                Some(formula) => out.push(Block::Math(formula.tex)),
+                Some(formula) => {
+                    self.dom.skip(child, Rule::Formula);
+                    out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
+                }
                 None => self.append_block(child, out),
             }
         }
@@ -137,6 +141,10 @@ impl<'a> Converter<'a> {
                 self.write_emphasis(title, Emphasis::Strong, &mut inline);
                 blocks.push(Block::Paragraph(inline.finish_line()));
             }
+            for dropped in notice.title_node.filter(|_| !notice.has_own_title).into_iter().chain(notice.icon)
+            {
+                dom.skip(dropped, Rule::AlertTitle);
+            }
             let outer = self.skipped.replace(notice.title_node);
             for &body in &notice.bodies {
                 self.append_children(body, &mut blocks);
@@ -148,6 +156,7 @@ impl<'a> Converter<'a> {
             return;
         }
         if let Some(formula) = math::read_formula(dom, id) {
+            dom.skip(id, Rule::Formula);
             out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
             return;
         }
@@ -172,7 +181,7 @@ impl<'a> Converter<'a> {
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
-            tag if is_without_text(tag) => {}
+            tag if is_without_text(tag) => dom.skip(id, Rule::Control),
             _ => self.append_children(id, out),
         }
     }
@@ -185,7 +194,9 @@ impl<'a> Converter<'a> {
         let whole = self.dom.collapsed_text(id);
         let own = self.dom.child_elements(id).find(|&c| notices::is_self_link(self.dom, c, &whole));
         for child in self.dom.children(own.unwrap_or(id)) {
-            if !notices::is_permalink(self.dom, child) {
+            if notices::is_permalink(self.dom, child) {
+                self.dom.skip(child, Rule::Permalink);
+            } else {
                 self.write_inline(child, &mut inline);
             }
         }
@@ -309,6 +320,7 @@ impl<'a> Converter<'a> {
                 continue;
             }
             if let Some(formula) = math::read_formula(dom, child) {
+                dom.skip(child, Rule::Formula);
                 out.push_str(&escape_html(&format!("${}$", formula.tex)));
                 continue;
             }
@@ -347,7 +359,10 @@ impl<'a> Converter<'a> {
                     }
                     continue;
                 }
-                tag if is_without_text(tag) => continue,
+                tag if is_without_text(tag) => {
+                    dom.skip(child, Rule::Control);
+                    continue;
+                }
                 tag => {
                     let gap = if tag.is_block() { " " } else { "" };
                     out.push_str(&format!("{gap}{inner}{gap}"));
@@ -409,9 +424,11 @@ impl<'a> Converter<'a> {
             return;
         }
         if let Some(label) = self.footnotes.references.get(&id) {
+            dom.skip(id, Rule::FootnoteMark);
             return out.add_markdown(&format!("[^{label}]"));
         }
         if let Some(formula) = math::read_formula(dom, id) {
+            dom.skip(id, Rule::Formula);
             if !formula.tex.is_empty() {
                 let tex = if out.is_cell { formula.tex.replace('|', "\\|") } else { formula.tex };
                 let tex = tex.replace('\n', " ");
@@ -439,6 +456,7 @@ impl<'a> Converter<'a> {
             Tag::A => self.write_link(id, out),
             Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
             Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object => {
+                dom.skip(id, Rule::Fallback);
                 media::add_embedded(dom, self.base.as_ref(), id, out);
             }
             Tag::Button => {
@@ -448,15 +466,17 @@ impl<'a> Converter<'a> {
                     out.add_space();
                     self.write_inline_children(id, out);
                     out.add_space();
+                } else {
+                    dom.skip(id, Rule::Article);
                 }
             }
-            Tag::Rp => {}
+            Tag::Rp => dom.skip(id, Rule::Control),
             Tag::Rt => {
                 out.add_text("(");
                 self.write_inline_children(id, out);
                 out.add_text(")");
             }
-            _ if is_without_text(tag) => {}
+            _ if is_without_text(tag) => dom.skip(id, Rule::Control),
             _ if out.is_cell && code::is_code_block(dom, id) => {
                 out.add_block_boundary();
                 for (at, line) in code::code_text(dom, id).lines().enumerate() {

@@ -1,5 +1,6 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles and hidden elements.
 
+use super::account::Rule;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -27,10 +28,10 @@ pub(super) fn find_body(dom: &Dom) -> NodeId {
     body.unwrap_or(DOCUMENT)
 }
 
-/// Detaches each element below `root` for which `is_unwanted` returns true.
-pub(super) fn remove(dom: &mut Dom, root: NodeId, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
+/// Omits each element below `root` for which `is_unwanted` returns true.
+pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
     for id in dom.outermost(root, |id| is_unwanted(dom, id)) {
-        dom.detach(id);
+        dom.omit(id, rule);
     }
 }
 
@@ -51,13 +52,16 @@ pub(super) fn letters(text: &str) -> usize {
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
-    remove(dom, root, |dom, id| match dom.tag(id) {
+    let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
             dom.closest(id, &[Tag::Svg]).is_none()
         }
         Tag::Script => !dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex")),
         _ => false,
     });
+    for id in invisible {
+        dom.detach(id);
+    }
     show_fallbacks(dom, root, is_article);
 }
 
@@ -80,7 +84,9 @@ fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
             if let Some(placeholder) = placeholder {
                 dom.detach(placeholder);
             }
-        } else if has_text && !is_article {
+        } else if has_text && is_article {
+            dom.skip(id, Rule::Article);
+        } else if has_text {
             dom.move_children_before(id, id);
         }
         dom.detach(id);
@@ -134,7 +140,7 @@ impl Panels {
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     let code_parents: HashSet<NodeId> =
         dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre).filter_map(|id| dom.parent(id)).collect();
-    remove(dom, root, |dom, id| is_language_label(dom, id, &code_parents));
+    remove(dom, root, Rule::NotCode, |dom, id| is_language_label(dom, id, &code_parents));
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
         (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
@@ -150,7 +156,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         }
     }
     for id in hidden {
-        dom.detach(id);
+        dom.omit(id, Rule::Hidden);
     }
     remove_copies(dom, root);
 }
@@ -294,7 +300,7 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
             beside.into_iter().flatten().any(|other| hashes[other as usize].hash == hash)
         };
         if hash != 0 && is_repeated {
-            dom.detach(id);
+            dom.omit(id, Rule::Copy);
         }
     }
 }

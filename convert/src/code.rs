@@ -1,6 +1,7 @@
 //! Reads the text and the language of code blocks from the markup of Shiki, Prism, highlight.js, Chroma,
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
+use super::account::Rule;
 use super::dom::{Dom, NodeId, Tag};
 
 /// Classes of elements in a code block that are not code: line numbers, copy buttons and prompts.
@@ -81,6 +82,14 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
+    if let Some(editor) = editor {
+        let frame: Vec<NodeId> = dom.ancestors(editor).take_while(|&a| a != root).collect();
+        for part in dom.outermost(root, |id| id == editor || !frame.contains(&id)) {
+            if part != editor {
+                dom.skip(part, Rule::NotCode);
+            }
+        }
+    }
     let root = editor.unwrap_or(root);
     let mut text = String::new();
     // The open elements that contain one line each, and whether these contain text.
@@ -98,7 +107,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         }
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
-            _ if is_skipped => {}
+            _ if is_skipped => dom.skip(id, Rule::NotCode),
             Tag::Text => {
                 let piece = dom.text(id).unwrap_or_default();
                 let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();

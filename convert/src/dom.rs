@@ -1,7 +1,9 @@
 //! The document tree: an arena of nodes that the parser fills, and the converter prunes and reads.
 
+use super::account::Rule;
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, QualName};
+use std::cell::RefCell;
 
 /// Index of a node in its [`Dom`].
 pub(super) type NodeId = u32;
@@ -104,11 +106,13 @@ pub(super) struct Dom {
     pub(super) nodes: Vec<Node>,
     /// Whether the parser dropped part of the input because it exceeded a limit.
     pub(super) is_truncated: bool,
+    /// The nodes that the Markdown leaves out, and why.
+    pub(super) omitted: RefCell<Vec<(NodeId, Rule)>>,
 }
 
 impl Dom {
     pub(super) fn new() -> Self {
-        let mut dom = Self { nodes: Vec::new(), is_truncated: false };
+        let mut dom = Self { nodes: Vec::new(), is_truncated: false, omitted: RefCell::default() };
         dom.push(Tag::Document, Data::Empty);
         dom
     }
@@ -279,7 +283,18 @@ impl Dom {
         is_blank(root) && self.descendants(root).all(is_blank)
     }
 
-    /// Removes a node and its descendants from the tree.
+    /// Notes that the Markdown leaves out a node that stays in the tree.
+    pub(super) fn skip(&self, node: NodeId, rule: Rule) {
+        self.omitted.borrow_mut().push((node, rule));
+    }
+
+    /// Removes a node and its descendants from the tree, and notes the reason.
+    pub(super) fn omit(&mut self, node: NodeId, rule: Rule) {
+        self.skip(node, rule);
+        self.detach(node);
+    }
+
+    /// Removes a node and its descendants from the tree, if they move to another place or have no text.
     pub(super) fn detach(&mut self, id: NodeId) {
         let Node { parent, previous, next, .. } = *self.node(id);
         if previous != NONE {

@@ -1,5 +1,6 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
+use super::account::Rule;
 use super::dom::{Dom, NodeId, Tag, clip, valid};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -68,7 +69,9 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     if !order.is_empty() {
         // Remove the copies of notes that pages show in the margin.
-        super::clean::remove(dom, root, |dom, id| dom.tag(id) == Tag::Span && is_side_note(dom, id));
+        super::clean::remove(dom, root, Rule::Copy, |dom, id| {
+            dom.tag(id) == Tag::Span && is_side_note(dom, id)
+        });
     }
     for note in &order {
         remove_back_links(dom, *note);
@@ -436,7 +439,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
     let mut parents: Vec<NodeId> = Vec::new();
     for link in links {
         parents.extend(dom.parent(link).filter(|&p| p != note && parents.last() != Some(&p)));
-        dom.detach(link);
+        dom.omit(link, Rule::FootnoteMark);
     }
     // Also remove the parents that now contain only brackets and arrows.
     let mut seen = HashSet::new();
@@ -444,7 +447,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
         let rest = dom.text_content(parent);
         let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
         if rest.trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
-            dom.detach(parent);
+            dom.omit(parent, Rule::FootnoteMark);
         }
     }
     let Some(first) = first_number else { return };
@@ -454,7 +457,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
         !t.is_empty() && t.len() <= 4 && t.bytes().all(|b| b.is_ascii_digit())
     };
     if let Some(raised) = raised.filter(|&r| is_number(&dom.text_content(r))) {
-        dom.detach(raised);
+        dom.omit(raised, Rule::FootnoteMark);
     }
     trim_note_start(dom, note);
 }
@@ -463,7 +466,7 @@ fn remove_back_links(dom: &mut Dom, note: NodeId) {
 fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
     if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
-        dom.detach(bold);
+        dom.omit(bold, Rule::FootnoteMark);
     } else if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data
         && let Some(rest) = numbered_text(text.trim_start(), number)
     {
@@ -513,10 +516,10 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
             let is_title =
                 dom.tag(previous).heading_level().is_some() && is_title_of_notes(&dom.text_content(previous));
             if is_title || dom.tag(previous) == Tag::Hr {
-                dom.detach(previous);
+                dom.omit(previous, Rule::FootnoteMark);
             }
         }
-        dom.detach(id);
+        dom.omit(id, Rule::FootnoteMark);
         containers.insert((depth - 1, parent));
     }
 }

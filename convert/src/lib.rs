@@ -1,6 +1,7 @@
 //! Converts HTML pages to Markdown: finds the main region and writes it as GitHub Flavored Markdown. Nothing
 //! that a reader of the page would call content is left out, except in the mode for articles.
 
+mod account;
 mod article;
 mod block;
 mod blocks;
@@ -21,6 +22,7 @@ mod select;
 mod table;
 mod writer;
 
+pub use account::{Loss, Omission, Rule};
 use block::Block;
 use blocks::{Converter, Mode};
 pub use embedded::Embedded;
@@ -45,6 +47,8 @@ pub struct Options {
     /// Whether to extract the article from a stranger's page: also removes what is probably not part of it,
     /// such as comments, bylines and lists of links, and so may lose content.
     pub article: bool,
+    /// Whether to list what is left out in [`Converted::omissions`].
+    pub explain: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +69,11 @@ pub struct Converted {
     pub letters: usize,
     /// Whether a part is missing because the page exceeded a limit.
     pub is_truncated: bool,
+    /// The text of the main region that is missing although readers of the page see it. Not counted in the
+    /// mode for articles.
+    pub loss: Loss,
+    /// The elements that are left out, in document order, if [`Options::explain`] is set.
+    pub omissions: Vec<Omission>,
 }
 
 impl Converted {
@@ -134,6 +143,9 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let mode = Mode { is_exact: is_fragment, is_article: options.article, has_math };
     let converter = Converter::new(&dom, root, base, footnotes, mode);
     let mut blocks = converter.convert_document(root);
+    let notes = converter.footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
+    let roots = std::iter::once(root).chain(notes.copied());
+    let loss = if options.article { Loss::default() } else { account::find_loss(&dom, roots, &blocks) };
     if !is_fragment {
         if options.article {
             article::tidy_blocks(&mut blocks, metadata.author.as_deref());
@@ -141,6 +153,10 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
+    let mut omissions = Vec::new();
+    if options.explain {
+        omissions = account::list_omissions(&dom, clean::find_body(&dom), root);
+    }
     let link_blocks = remove_boilerplate(&mut blocks, &options.boilerplate, limit);
     if let Some(title) = metadata.title.as_deref() {
         add_title(&mut blocks, title);
@@ -148,7 +164,18 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
     let letters = clean::letters(&markdown);
-    Converted { metadata, embedded, markdown, link_blocks, is_selected, page_letters, letters, is_truncated }
+    Converted {
+        metadata,
+        embedded,
+        markdown,
+        link_blocks,
+        is_selected,
+        page_letters,
+        letters,
+        is_truncated,
+        loss,
+        omissions,
+    }
 }
 
 /// Adds the title as a first-level heading if there is none. A heading near the start that says the same

@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Notice {
     pub(super) kind: &'static str,
     pub(super) title_node: Option<NodeId>,
+    /// The element with an icon, or with a text that says no more than the kind.
+    pub(super) icon: Option<NodeId>,
     /// Whether the title says more than the kind.
     pub(super) has_own_title: bool,
     /// The elements that contain the text, and perhaps the title.
@@ -28,15 +30,16 @@ fn alert_kind(word: &str) -> Option<&'static str> {
 
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
-    let (kind, title_node, bodies) = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
+    let (kind, icon, title_node, bodies) =
+        find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
     let is_own = |title| {
         let text = dom.collapsed_text(title).to_lowercase();
         !text.is_empty() && alert_kind(text.trim_end_matches(':')).is_none()
     };
-    Some(Notice { kind, title_node, has_own_title: title_node.is_some_and(is_own), bodies })
+    Some(Notice { kind, title_node, icon, has_own_title: title_node.is_some_and(is_own), bodies })
 }
 
-type NoticeParts = (&'static str, Option<NodeId>, Vec<NodeId>);
+type NoticeParts = (&'static str, Option<NodeId>, Option<NodeId>, Vec<NodeId>);
 
 /// Admonitions of Asciidoctor, DocBook and Doxygen, which are laid out as tables or lists, or have a class
 /// that alone is too common.
@@ -54,14 +57,14 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
     };
     if dom.tag(id) == Tag::Dl {
         let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && says_kind(d))?;
-        return Some((kind, Some(title), vec![id]));
+        return Some((kind, None, Some(title), vec![id]));
     }
     let table = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table);
     let Some(table) = table else {
         let title = dom.child_elements(id).next()?;
         let is_title = dom.has_class(title, "title") || dom.tag(title).heading_level().is_some();
         return (is_title && (dom.has_class(title, "title") || says_kind(title)))
-            .then(|| (kind, Some(title), vec![id]));
+            .then(|| (kind, None, Some(title), vec![id]));
     };
     let cells: Vec<NodeId> = dom
         .descendants(table)
@@ -70,11 +73,15 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
         .take(4)
         .collect();
     match *cells {
-        [icon, body] if dom.has_class(icon, "icon") => {
+        [icon, body]
+            if dom.has_class(icon, "icon") && (dom.collapsed_text(icon).is_empty() || says_kind(icon)) =>
+        {
             let title = dom.child_elements(body).next().filter(|&t| dom.has_class(t, "title"));
-            Some((kind, title, vec![body]))
+            Some((kind, Some(icon), title, vec![body]))
         }
-        [icon, title, body] if dom.find(icon, Tag::Img).is_some() => Some((kind, Some(title), vec![body])),
+        [icon, title, body] if dom.find(icon, Tag::Img).is_some() && dom.collapsed_text(icon).is_empty() => {
+            Some((kind, None, Some(title), vec![body]))
+        }
         _ => None,
     }
 }
@@ -118,7 +125,7 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
         })
     };
     let title_node = dom.descendants(id).take(30).find(is_title);
-    Some((kind, title_node, vec![id]))
+    Some((kind, None, title_node, vec![id]))
 }
 
 /// The tabs of a page and the panels that they open.

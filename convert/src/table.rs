@@ -1,5 +1,6 @@
 //! Reads HTML tables: spans, alignment and header rows. Recognizes tables that only lay out the page.
 
+use super::account::Rule;
 use super::block::{Alignment, Block, Item, List, MarkdownTable};
 use super::blocks::Converter;
 use super::dom::{Dom, NodeId, Tag};
@@ -135,7 +136,8 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
             fillable = fillable.saturating_add(FILLED_PER_CELL);
             fill(&mut line, &mut covered, &mut fillable);
             if line.len() >= MAX_COLUMNS {
-                break;
+                dom.skip(cell, Rule::TooWide);
+                continue;
             }
             let span =
                 |name| dom.attribute(cell, name).and_then(|v| v.trim().parse::<usize>().ok()).unwrap_or(1);

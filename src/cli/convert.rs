@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use frontdesk_convert::{Options, Selector, Url, convert, parse_url};
+use frontdesk_convert::{Converted, Options, Selector, Url, convert, parse_url};
 
 use super::output::{WARNING, with_hint};
 use crate::pages::decode_html;
@@ -29,6 +29,9 @@ pub(super) struct ConvertOptions {
     /// what else is probably not part of it
     #[arg(long)]
     article: bool,
+    /// Instead of the Markdown, list each element that it leaves out, with the rule and the start of the text
+    #[arg(long)]
+    explain: bool,
 }
 
 pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
@@ -40,8 +43,8 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     };
     read.with_context(|| format!("cannot read {}", options.file.display()))?;
     let has_selector = options.selector.is_some();
-    let ConvertOptions { url, selector: main, exclude, article, .. } = options;
-    let options = Options { url, main, exclude, article, ..Options::default() };
+    let ConvertOptions { url, selector: main, exclude, article, explain, .. } = options;
+    let options = Options { url, main, exclude, article, explain, ..Options::default() };
     let converted = convert(&decode_html(&bytes).0, &options);
     if has_selector && !converted.is_selected {
         return Err(with_hint(
@@ -49,7 +52,8 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
             "without `--selector`, the main content is detected",
         ));
     }
-    io::stdout().lock().write_all(converted.document().as_bytes())?;
+    let text = if explain { explanation(&converted, article) } else { converted.document() };
+    io::stdout().lock().write_all(text.as_bytes())?;
     if converted.is_truncated {
         writeln!(
             anstream::stderr(),
@@ -57,4 +61,29 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
         )?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each element that is left out. Except for an article, also one that says whether other text
+/// is missing.
+fn explanation(converted: &Converted, is_article: bool) -> String {
+    let mut text = String::new();
+    for omission in &converted.omissions {
+        let (rule, tag) = (omission.rule.to_string(), &omission.tag);
+        text += &format!("{rule:<28} {:>7}  {tag} {:?}\n", omission.letters, omission.text);
+    }
+    if is_article {
+        return text;
+    }
+    let loss = &converted.loss;
+    text += &match (loss.letters, loss.rule) {
+        (0, _) => format!("All other text is in the Markdown: {} letters and digits.\n", loss.of),
+        (letters, rule) => format!(
+            "{letters} of {} letters and digits of the other text are missing. The first is {:?} in <{}>{}.\n",
+            loss.of,
+            loss.first,
+            loss.element,
+            rule.map_or_else(String::new, |rule| format!(", {rule}")),
+        ),
+    };
+    text
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
-use frontdesk_convert::{Converted, Embedded, Metadata, Options, Selector, convert, parse_url};
+use frontdesk_convert::{Converted, Embedded, Loss, Metadata, Options, Selector, convert, parse_url};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -51,9 +51,6 @@ const MIN_TITLES: usize = 3;
 
 /// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
 const MIN_SHELL_LETTERS: usize = 30;
-
-/// Pages with fewer letters and digits than this are not checked for missing text.
-const MIN_LETTERS: usize = 200;
 
 /// The results of a build's last load, which the next load reuses.
 #[derive(Debug, Default)]
@@ -330,7 +327,7 @@ fn sort_html<'a>(
     let read = in_parallel(&files, |file| {
         let file: &'a BuildFile = file;
         let (text, media_type) = decode_html(&file.blob.bytes);
-        let is_page = ["<title", "<TITLE", "<Title"].iter().any(|tag| text.contains(tag));
+        let is_page = is_page(&text);
         let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
         (text, media_type, is_page, keeps_extension)
     });
@@ -346,6 +343,16 @@ fn sort_html<'a>(
         }
     }
     (pages, fragments)
+}
+
+/// Whether an HTML file is a page of its own: it has a title that is not empty, or an empty one and a
+/// first-level heading. Doxygen writes files with an empty title for the results of its search.
+fn is_page(html: &str) -> bool {
+    let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
+    let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
+    let text = html[start..].split_once('>').map_or("", |(_, text)| text);
+    let text = text.split_once('<').map_or(text, |(text, _)| text);
+    !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
 }
 
 /// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
@@ -382,6 +389,8 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
         page_letters: 0,
         letters: 0,
         is_truncated: false,
+        loss: Loss::default(),
+        omissions: Vec::new(),
     }
 }
 
@@ -398,30 +407,36 @@ fn find_boilerplate<'a>(pages: impl ExactSizeIterator<Item = &'a Converted>) -> 
     counts.into_iter().filter(|(_, count)| *count >= needed).map(|(hash, _)| hash).collect()
 }
 
-/// A warning if most of the page's text is probably missing from its Markdown.
+/// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any.
 fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault> {
     let fault = |message: String| Fault::warning(&page.file.name, None, message);
-    if converted.metadata.is_unlisted {
-        return None;
-    }
     if converted.is_truncated {
         let message = "the page is too large or too deeply nested to be converted completely";
         return Some(fault(message.to_owned()));
+    }
+    if converted.loss.letters > 0 {
+        let Loss { letters, of, first, element, rule } = &converted.loss;
+        let reason = rule.map_or_else(|| "no rule removes it".to_owned(), |rule| rule.to_string());
+        let message = format!(
+            "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
+             {first:?} in <{element}> ({reason})"
+        );
+        return Some(
+            fault(message).hint("`frontdesk convert --explain FILE` shows what is left out, and why"),
+        );
+    }
+    if converted.metadata.is_unlisted {
+        return None;
     }
     if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
         let fault = fault("the page has almost no text unless its scripts run".to_owned());
         let hint = "agents do not run scripts: configure the generator to render the page to HTML";
         return Some(fault.hint(hint));
     }
-    let percent = converted.letters * 100 / converted.page_letters.max(1);
     let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
                 try a selector with `frontdesk convert FILE --selector …`";
-    match percent {
-        _ if converted.page_letters < MIN_LETTERS => None,
-        0 => Some(fault("no main content was found".to_owned()).hint(hint)),
-        1..10 => Some(fault(format!("only {percent} % of the page's text is in its Markdown")).hint(hint)),
-        _ => None,
-    }
+    (converted.letters == 0 && converted.page_letters > 0)
+        .then(|| fault("no main content was found".to_owned()).hint(hint))
 }
 
 /// The 404 page for a build that has none.

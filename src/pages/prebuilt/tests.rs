@@ -228,9 +228,12 @@ fn rules_of_the_host_apply() {
 fn doubtful_pages_and_missing_home_pages_are_faults() {
     let menu =
         format!("<nav>{}</nav><main><p>Short</p></main>", "<a href=/x>Some link of a menu</a> ".repeat(40));
+    let wide = format!("<main><table><tr>{}</table></main>", "<th>Column".repeat(201));
     let mut bench = Bench::new(&[
         ("app.html", "<!doctype html><title>App</title><body><div id=app></div><script src=/x.js></script>"),
         ("menu.html", &format!("<!doctype html><title>Menu</title><body>{menu}</body>")),
+        ("result.html", "<!doctype html><title></title><body>Searching<script src=/x.js></script>"),
+        ("wide.html", &page("Wide", &wide)),
     ]);
     let loaded = bench.load();
     let said: Vec<String> =
@@ -240,7 +243,8 @@ fn doubtful_pages_and_missing_home_pages_are_faults() {
         [
             "app.html: the page has almost no text unless its scripts run",
             "index.html: the build has no home page",
-            "menu.html: only 1 % of the page's text is in its Markdown",
+            "wide.html: 6 of 1210 letters of the main region are missing from the Markdown; the first missing text is \
+             \"Column\" in <th> (column of a table that is too wide)",
         ]
     );
     assert!(loaded.site.is_none());

@@ -1,0 +1,451 @@
+//! Accounts for the text of a page: which elements the Markdown leaves out and by which rule, and whether all
+//! other text of the main region is in it.
+
+use super::block::Block;
+use super::dom::{Dom, NodeId, clip, collapse};
+use memchr::memmem;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::ops::Range;
+
+/// Why the Markdown leaves out an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// It is outside the main region.
+    Outside,
+    /// A selector, or `data-pagefind-ignore`, excludes it.
+    Excluded,
+    /// Browsers do not show it, and no control on the page opens it.
+    Hidden,
+    /// It repeats a sibling for a slider or for some widths of the screen.
+    Copy,
+    /// It is navigation: `<nav>`, or a list of the page's own sections below a title such as "Contents".
+    Navigation,
+    /// It is a link to its own place on the page.
+    Permalink,
+    /// It is a button that copies something, or a form control.
+    Control,
+    /// It is in a code block and not code: a line number, a prompt, or the name of the language.
+    NotCode,
+    /// The kind of the alert says the same.
+    AlertTitle,
+    /// It is a tab, whose text is the label of its panel.
+    Tab,
+    /// TeX replaces it.
+    Formula,
+    /// It is the number of a footnote or the link back from it, which Markdown writes itself.
+    FootnoteMark,
+    /// It is shown instead of an embedded video or page that cannot be shown, and a link replaces both.
+    Fallback,
+    /// It is probably not part of the article.
+    Article,
+    /// The table has too many columns.
+    TooWide,
+}
+
+impl Rule {
+    /// Whether the rule removes text that readers of the page would miss.
+    fn is_loss(self) -> bool {
+        matches!(self, Self::TooWide)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Outside => "outside the main region",
+            Self::Excluded => "excluded by a selector",
+            Self::Hidden => "hidden",
+            Self::Copy => "copy of a sibling",
+            Self::Navigation => "navigation",
+            Self::Permalink => "permalink",
+            Self::Control => "form control",
+            Self::NotCode => "not code",
+            Self::AlertTitle => "title of an alert",
+            Self::Tab => "tab, written above its panel",
+            Self::Formula => "formula as TeX",
+            Self::FootnoteMark => "footnote mark",
+            Self::Fallback => "text instead of embedded content",
+            Self::Article => "not part of the article",
+            Self::TooWide => "column of a table that is too wide",
+        })
+    }
+}
+
+/// An element that the Markdown leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omission {
+    pub rule: Rule,
+    /// The start tag, without long attributes.
+    pub tag: String,
+    /// The start of the text, with white space collapsed.
+    pub text: String,
+    /// Number of letters and digits in the text.
+    pub letters: usize,
+}
+
+/// How much of the main region's text is missing from the Markdown although readers of the page see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Number of letters and digits that are missing.
+    pub letters: usize,
+    /// Number of letters and digits in the main region, without what the rules leave out.
+    pub of: usize,
+    /// The start of the first text that is missing; empty if none is.
+    pub first: String,
+    /// The name of the element around this text.
+    pub element: String,
+    /// The rule that left this text out; `None` for a defect of the converter.
+    pub rule: Option<Rule>,
+}
+
+/// Maximum length in bytes of a text in [`Omission`] and [`Loss`].
+const MAX_EXCERPT: usize = 80;
+
+/// Maximum length in bytes of an attribute in [`Omission::tag`].
+const MAX_ATTRIBUTE: usize = 60;
+
+/// The elements that were left out, in document order, with those outside the main region `root`. Elements
+/// without text are not listed.
+pub(super) fn list_omissions(dom: &Dom, body: NodeId, root: NodeId) -> Vec<Omission> {
+    let mut nodes = dom.omitted.borrow().clone();
+    if root != body {
+        let above: HashSet<NodeId> = dom.ancestors(root).collect();
+        let outside = dom.outermost(body, |id| id == root || !above.contains(&id));
+        nodes.extend(outside.into_iter().filter(|&id| id != root).map(|node| (node, Rule::Outside)));
+    }
+    nodes.sort_by_key(|&(node, _)| node);
+    nodes.dedup_by_key(|&mut (node, _)| node);
+    let omission = |&(node, rule): &(NodeId, Rule)| {
+        let text = dom.text_content(node);
+        let letters = super::clean::letters(&text);
+        let text = collapse(&text);
+        (letters > 0).then(|| Omission { rule, tag: start_tag(dom, node), text: excerpt(&text), letters })
+    };
+    nodes.iter().filter_map(omission).collect()
+}
+
+fn excerpt(text: &str) -> String {
+    let clipped = clip(text, MAX_EXCERPT);
+    if clipped.len() < text.len() { format!("{clipped}…") } else { text.to_owned() }
+}
+
+fn start_tag(dom: &Dom, id: NodeId) -> String {
+    let Some(element) = dom.element(id) else { return String::new() };
+    let mut tag = format!("<{}", element.name.local);
+    for name in ["id", "class", "role", "href"] {
+        let value = dom.attribute(id, name).unwrap_or_default();
+        if !value.is_empty() && value.len() <= MAX_ATTRIBUTE {
+            tag += &format!(" {name}=\"{value}\"");
+        }
+    }
+    tag + ">"
+}
+
+/// Compares the text below `roots` with that of `blocks`, in order. Text that is at another place in `blocks`
+/// is not missing, as long as nothing else is there.
+pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: &[Block]) -> Loss {
+    let omitted = dom.omitted.borrow();
+    let skipped: HashMap<NodeId, Rule> = omitted.iter().copied().collect();
+    let (mut texts, mut letters) = (Vec::new(), String::new());
+    let mut missing: Vec<(NodeId, usize, Option<Rule>)> = Vec::new();
+    for root in roots {
+        let mut next = Some(root);
+        while let Some(id) = next {
+            let rule = skipped.get(&id).copied();
+            let start = letters.len();
+            if let Some(rule) = rule.filter(|rule| rule.is_loss()) {
+                letters.extend(dom.text_content(id).chars().filter(|c| c.is_alphanumeric()));
+                missing.push((id, letters[start..].chars().count(), Some(rule)));
+            } else if let Some(text) = dom.text(id).filter(|_| rule.is_none()) {
+                letters.extend(text.chars().filter(|c| c.is_alphanumeric()));
+                texts.push((id, start..letters.len()));
+            }
+            next = dom.following(id, root, rule.is_some());
+        }
+    }
+    texts.retain(|(_, range)| !range.is_empty());
+    let mut written = Letters::default();
+    written.add_blocks(blocks);
+    // Each round looks for what the round before has not found, in the letters that nothing matched. A text may
+    // occur elsewhere by chance, so it first counts there only if it is long, or if the next one follows it.
+    for (min_length, as_words) in [(LONG, true), (LONG, true), (0, true), (0, false)] {
+        if texts.is_empty() {
+            break;
+        }
+        (written, texts) = written.subtract(&letters, &texts, min_length, as_words);
+    }
+    missing.extend(texts.into_iter().map(|(id, range)| (id, letters[range].chars().count(), None)));
+    let mut loss = Loss { of: letters.chars().count(), ..Loss::default() };
+    loss.letters = missing.iter().map(|(_, count, _)| count).sum();
+    if let Some(&(id, _, rule)) = missing.iter().filter(|(_, count, _)| *count > 0).min_by_key(|(id, ..)| *id)
+    {
+        let element = dom.ancestors(id).find_map(|a| dom.element(a));
+        loss.element = element.map(|element| element.name.local.to_string()).unwrap_or_default();
+        loss.first = excerpt(&dom.collapsed_text(id));
+        loss.rule = rule;
+    }
+    loss
+}
+
+/// A text is looked for at most this many bytes after the text before it.
+const WINDOW: usize = 4000;
+
+/// Length in bytes from which a text hardly occurs twice by chance.
+const LONG: usize = 40;
+
+/// The letters and digits of a text, and the positions where its words start.
+#[derive(Default)]
+struct Letters {
+    text: String,
+    starts: Vec<usize>,
+    is_in_word: bool,
+}
+
+impl Letters {
+    fn push(&mut self, c: char) {
+        let is_letter = c.is_alphanumeric();
+        if is_letter {
+            if !self.is_in_word {
+                self.starts.push(self.text.len());
+            }
+            self.text.push(c);
+        }
+        self.is_in_word = is_letter;
+    }
+
+    /// Adds what readers of the Markdown see.
+    fn add_blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Heading { text, .. } | Block::Paragraph(text) => self.add_inline(text),
+                Block::Code { text, .. } | Block::Math(text) => text.chars().for_each(|c| self.push(c)),
+                Block::Quote(blocks) | Block::Alert { blocks, .. } | Block::Footnote { blocks, .. } => {
+                    self.add_blocks(blocks);
+                }
+                Block::List(list) => list.items.iter().for_each(|item| self.add_blocks(&item.blocks)),
+                Block::Table(table) => table.rows.iter().flatten().for_each(|cell| self.add_inline(cell)),
+                Block::Html(html) => self.add_html(html),
+                Block::Rule => {}
+            }
+            self.is_in_word = false;
+        }
+    }
+
+    /// Adds inline Markdown without tags, images and the destinations of links.
+    fn add_inline(&mut self, text: &str) {
+        let (mut rest, mut open_brackets) = (text, 0_usize);
+        while let Some(c) = rest.chars().next() {
+            let (visible, after) = if c == '`' {
+                let fence = &rest[..rest.len() - rest.trim_start_matches('`').len()];
+                let code = &rest[fence.len()..];
+                code.split_once(fence).unwrap_or((code, ""))
+            } else if open_brackets > 0 && rest.starts_with("](") {
+                ("", end_of_destination(&rest[2..]))
+            } else if rest.starts_with("![") {
+                ("", rest.split_once("](").map_or("", |(_, destination)| end_of_destination(destination)))
+            } else if c == '<' && rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
+                ("", rest.split_once('>').map_or("", |(_, after)| after))
+            } else {
+                rest.split_at(c.len_utf8())
+            };
+            match c {
+                '[' => open_brackets += 1,
+                ']' => open_brackets = open_brackets.saturating_sub(1),
+                _ => {}
+            }
+            if visible.is_empty() {
+                self.is_in_word = false;
+            }
+            visible.chars().for_each(|c| self.push(c));
+            // An escaped character is not syntax.
+            rest = if c == '\\' {
+                after.strip_prefix(|c: char| c.is_ascii_punctuation()).unwrap_or(after)
+            } else {
+                after
+            };
+        }
+    }
+
+    /// Adds the text of HTML that the converter wrote.
+    fn add_html(&mut self, html: &str) {
+        let mut rest = html;
+        while let Some(at) = rest.find(['<', '&']) {
+            rest[..at].chars().for_each(|c| self.push(c));
+            self.is_in_word = false;
+            let end = if rest[at..].starts_with('<') { '>' } else { ';' };
+            rest = rest[at..].split_once(end).map_or("", |(_, after)| after);
+        }
+        rest.chars().for_each(|c| self.push(c));
+    }
+
+    /// Takes the ranges `texts` of `letters` out of these letters. Returns the rest, and the texts that were
+    /// not found. After a gap, a text is found if it has at least `min_length` bytes or if the next text
+    /// follows it; with `as_words`, only as whole words.
+    fn subtract<T: Copy>(
+        &self,
+        letters: &str,
+        texts: &[(T, Range<usize>)],
+        min_length: usize,
+        as_words: bool,
+    ) -> (Self, Vec<(T, Range<usize>)>) {
+        let is_start = |at: usize| at == self.text.len() || self.starts.binary_search(&at).is_ok();
+        let (mut gaps, mut not_found, mut at) = (Self::default(), Vec::new(), 0);
+        for (number, (id, range)) in texts.iter().enumerate() {
+            let text = &letters[range.clone()];
+            let rest = &self.text[at..];
+            let found = if rest.starts_with(text) {
+                Some(at)
+            } else {
+                let next = texts.get(number + 1).map_or("", |(_, range)| &letters[range.clone()]);
+                let window = clip(rest, WINDOW.saturating_add(text.len()));
+                let matches = memmem::find_iter(window.as_bytes(), text.as_bytes()).map(|start| at + start);
+                matches.take(WINDOW / 100).find(|&start| {
+                    let end = start + text.len();
+                    let is_followed = !next.is_empty() && self.text[end..].starts_with(next);
+                    (!as_words || is_start(start) && (is_followed || is_start(end)))
+                        && (is_followed || text.len() >= min_length)
+                })
+            };
+            match found {
+                Some(start) => {
+                    gaps.add_part(self, at..start);
+                    at = start + text.len();
+                }
+                None => not_found.push((*id, range.clone())),
+            }
+        }
+        gaps.add_part(self, at..self.text.len());
+        (gaps, not_found)
+    }
+
+    fn add_part(&mut self, other: &Self, part: Range<usize>) {
+        if part.is_empty() {
+            return;
+        }
+        let offset = self.text.len();
+        let first = other.starts.partition_point(|&start| start <= part.start);
+        let starts = other.starts[first..].iter().take_while(|&&start| start < part.end);
+        self.starts.push(offset);
+        self.starts.extend(starts.map(|&start| start - part.start + offset));
+        self.text += &other.text[part];
+    }
+}
+
+/// What follows the destination and the title of a link, after its closing parenthesis.
+fn end_of_destination(text: &str) -> &str {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let end = text.char_indices().find(|&(_, c)| {
+        let is_end = c == ')' && !is_quoted && !is_escaped;
+        is_quoted ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or("", |(at, _)| &text[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, convert};
+    use super::*;
+
+    fn paragraph(text: &str) -> Block {
+        Block::Paragraph(text.to_owned())
+    }
+
+    /// The missing letters of a page, and the first missing text.
+    fn loss(html: &str, blocks: &[Block]) -> (usize, String) {
+        let dom = super::super::parse::parse(html);
+        let loss = find_loss(&dom, std::iter::once(super::super::clean::find_body(&dom)), blocks);
+        (loss.letters, loss.first)
+    }
+
+    #[test]
+    fn missing_text_is_found() {
+        let html =
+            "<h2>Parameters</h2><p>one two <b>th</b>ree<h2>Parameters</h2><p>four<pre>x = [1](2)</pre>";
+        let heading = || Block::Heading { level: 2, text: "Parameters".into() };
+        let code = || Block::Code { language: "rust".into(), text: "x = [1](2)".into() };
+        let all = || vec![heading(), paragraph("one two **th**ree"), heading(), paragraph("four"), code()];
+        assert_eq!(loss(html, &all()), (0, String::new()));
+        for (missing, letters, first) in [
+            (0, 10, "Parameters"),
+            (1, 11, "one two"),
+            (2, 10, "Parameters"),
+            (3, 4, "four"),
+            (4, 3, "x = [1](2)"),
+        ] {
+            let mut blocks = all();
+            blocks.remove(missing);
+            assert_eq!(loss(html, &blocks), (letters, first.to_owned()), "{missing}");
+        }
+        assert_eq!(loss("<p>a<p>a", &[paragraph("a")]), (1, "a".to_owned()), "each text counts once");
+        // Destinations, tags and the titles of links are not text.
+        assert_eq!(
+            loss("<p>a<p>secret<p>b", &[paragraph("[a](/secret \"secret\")<secret>"), paragraph("b")]).0,
+            6
+        );
+    }
+
+    #[test]
+    fn text_in_another_order_or_with_additions_is_not_missing() {
+        for (html, blocks) in [
+            (
+                "<p>C<p>D<p>in C we do it<p>in D, too",
+                ["**C**", "in C we do it", "**D**", "in D, too"].as_slice(),
+            ),
+            (
+                "<p>see a note: <b>text of the note</b><p>and more",
+                &["and more", "see a note:", "text of the note"],
+            ),
+            ("<p>a<p>b", &["![an image of a](a.png) a", "[^1] b"]),
+            ("<p>a`b*c\\d", &["a\\`b\\*c\\d"]),
+            ("<p>a<code>`b`</code>", &["a`` `b` ``"]),
+            ("<p>[a]( b)", &["\\[a]( b)"]),
+        ] {
+            let blocks: Vec<Block> = blocks.iter().map(|text| paragraph(text)).collect();
+            assert_eq!(loss(html, &blocks), (0, String::new()), "{html}");
+        }
+        let html = "<p>a &lt;b> &amp;amp; c";
+        assert_eq!(loss(html, &[Block::Html("<b class=\"x\">a &lt;b&gt; &amp;amp; c</b>".into())]).0, 0);
+    }
+
+    #[test]
+    fn each_omission_has_a_rule() {
+        let html = "<!doctype html><title>t</title><body><header>site</header><main><nav><a href=/x>menu</a></nav>\
+            <h2 id=a>b<a class=headerlink href=#a>Permalink to this</a></h2><p hidden>secret</p><button>Copy</button>\
+            <select><option>one</select><div class='admonition tip'><p class=admonition-title>Tip</p>c</div>\
+            <div class=slide>d</div><div class='slide clone'>d</div><i data-pagefind-ignore>no</i></main>";
+        let converted = convert(html, &Options { explain: true, ..Options::default() });
+        assert_eq!(converted.loss, Loss { of: 3, ..Loss::default() });
+        let rules: Vec<_> = converted
+            .omissions
+            .iter()
+            .map(|o| (o.rule, o.tag.as_str(), o.text.as_str(), o.letters))
+            .collect();
+        assert_eq!(
+            rules,
+            [
+                (Rule::Outside, "<header>", "site", 4),
+                (Rule::Navigation, "<nav>", "menu", 4),
+                (Rule::Permalink, "<a class=\"headerlink\" href=\"#a\">", "Permalink to this", 15),
+                (Rule::Hidden, "<p>", "secret", 6),
+                (Rule::Control, "<button>", "Copy", 4),
+                (Rule::Control, "<select>", "one", 3),
+                (Rule::AlertTitle, "<p class=\"admonition-title\">", "Tip", 3),
+                (Rule::Copy, "<div class=\"slide clone\">", "d", 1),
+                (Rule::Excluded, "<i>", "no", 2),
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_beyond_the_limit_are_a_loss() {
+        let html = format!("<table><tr>{}<tr>{}</table>", "<th>a".repeat(201), "<td>b".repeat(200));
+        let loss = convert(&html, &Options::default()).loss;
+        assert_eq!(
+            (loss.letters, &*loss.first, &*loss.element, loss.rule),
+            (1, "a", "th", Some(Rule::TooWide))
+        );
+    }
+}
