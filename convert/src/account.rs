@@ -33,7 +33,8 @@ pub enum Rule {
     Tab,
     /// TeX replaces it.
     Formula,
-    /// It is the number of a footnote or the link back from it, which Markdown writes itself.
+    /// It is the number of a footnote or of a list item, the title above the footnotes, or a link back from
+    /// one. Markdown writes these itself.
     FootnoteMark,
     /// It is shown instead of an embedded video or page that cannot be shown, and a link replaces both.
     Fallback,
@@ -64,7 +65,7 @@ impl fmt::Display for Rule {
             Self::AlertTitle => "title of an alert",
             Self::Tab => "tab, written above its panel",
             Self::Formula => "formula as TeX",
-            Self::FootnoteMark => "footnote mark",
+            Self::FootnoteMark => "number or footnote mark",
             Self::Fallback => "text instead of embedded content",
             Self::Article => "not part of the article",
             Self::TooWide => "column of a table that is too wide",
@@ -167,8 +168,9 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
     texts.retain(|(_, range)| !range.is_empty());
     let mut written = Letters::default();
     written.add_blocks(blocks);
-    // Each round looks for what the round before has not found, in the letters that nothing matched. A text may
-    // occur elsewhere by chance, so it first counts there only if it is long, or if the next one follows it.
+    // Each round looks for the texts that the round before has not found, in the letters that are left.
+    // A text may occur elsewhere by chance, so it first counts there only if it is long, or if the next one
+    // follows it.
     for (min_length, as_words) in [(LONG, true), (LONG, true), (0, true), (0, false)] {
         if texts.is_empty() {
             break;
@@ -332,7 +334,7 @@ impl Letters {
     }
 }
 
-/// What follows the destination and the title of a link, after its closing parenthesis.
+/// The rest of the text after the destination and the title of a link, and its closing parenthesis.
 fn end_of_destination(text: &str) -> &str {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let end = text.char_indices().find(|&(_, c)| {

@@ -10,7 +10,7 @@ use super::math;
 use super::media;
 use super::notices::{self, Tabs};
 use super::table;
-use super::writer::longest_run;
+use super::writer::{longest_run, needs_blank_line};
 use std::cell::Cell;
 use url::Url;
 
@@ -225,8 +225,7 @@ impl<'a> Converter<'a> {
                     let before = std::mem::replace(&mut list, following);
                     lists.extend((!before.items.is_empty()).then_some(before));
                 }
-                list.is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P)
-                    || blocks.iter().filter(|b| matches!(b, Block::Paragraph(_))).count() > 1;
+                list.is_loose |= dom.child_elements(child).any(|c| dom.tag(c) == Tag::P);
                 let checked = self.checkbox_state(child);
                 if !blocks.is_empty()
                     || self.mode.is_exact
@@ -246,11 +245,11 @@ impl<'a> Converter<'a> {
         }
         lists.push(list);
         lists.retain(|list| list.items.iter().any(|i| self.mode.is_exact || !i.blocks.is_empty()));
-        for (at, list) in lists.into_iter().enumerate() {
-            if at > 0 {
-                // Markdown would continue the list before.
-                out.push(Block::Html("<!-- -->".to_owned()));
-            }
+        for mut list in lists {
+            // Markdown reads a list with a blank line in an item as a loose one.
+            let has_blank =
+                |item: &Item| item.blocks.windows(2).any(|pair| needs_blank_line(&pair[0], &pair[1]));
+            list.is_loose |= list.items.iter().any(has_blank);
             out.push(Block::List(list));
         }
     }
@@ -389,7 +388,7 @@ impl<'a> Converter<'a> {
             if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at]) {
                 let has_link = text.replace("![", "").contains("](") && !text.starts_with("![");
                 if !has_link {
-                    *text = format!("[{}]({})", text.replace('\n', " "), destination);
+                    *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
                 }
             }
         }
@@ -528,6 +527,9 @@ impl<'a> Converter<'a> {
         if needs_space_before(dom, id) {
             out.add_space();
         }
+        if let Some(address) = media::bare_address(dom, id).filter(|address| out.may_start_address(address)) {
+            return out.add_text(&address);
+        }
         out.open_link(format!("]({destination}{})", media::quoted_title(dom, id)));
         self.write_inline_children(id, out);
         out.close();
@@ -571,6 +573,9 @@ impl<'a> Converter<'a> {
             || text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
         let pad = if is_padded { " " } else { "" };
         let has_link = destination.is_some();
+        if out.ends_with_code() {
+            out.add_space();
+        }
         if let Some(destination) = destination {
             out.open_link(format!("]({destination})"));
         }
@@ -579,6 +584,34 @@ impl<'a> Converter<'a> {
             out.close();
         }
     }
+}
+
+/// Escapes the brackets in inline Markdown that becomes the text of a link, except those of code and images.
+fn escape_brackets(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 4);
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', ']', '`', '\\', '!']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let whole = match rest.as_bytes() {
+            [b'\\', ..] => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            [b'!', b'[', ..] => {
+                rest.find("](").and_then(|to| Some(to + rest[to..].find(')')? + 1)).unwrap_or(2)
+            }
+            [b'`', ..] => {
+                let fence = &rest[..rest.len() - rest.trim_start_matches('`').len()];
+                rest[fence.len()..].find(fence).map_or(fence.len(), |end| end + 2 * fence.len())
+            }
+            [b'!', ..] => 1,
+            _ => {
+                out.push('\\');
+                1
+            }
+        };
+        out.push_str(&rest[..whole]);
+        rest = &rest[whole..];
+    }
+    out + rest
 }
 
 /// Escapes text for HTML, in content and in quoted attributes.

@@ -169,7 +169,20 @@ fn is_language_label(dom: &Dom, id: NodeId, code_parents: &HashSet<NodeId>) -> b
         && dom.parent(id).is_some_and(|parent| code_parents.contains(&parent))
 }
 
-/// Whether browsers hide the element, show it only to screen readers, or show decoration with it.
+/// Whether a class has one of the names under which style sheets show elements only to screen readers.
+fn is_for_screen_readers(class: &str) -> bool {
+    matches!(
+        class,
+        "sr-only"
+            | "visually-hidden"
+            | "visuallyhidden"
+            | "screen-reader-text"
+            | "screen-reader-only"
+            | "element-invisible"
+    )
+}
+
+/// Whether browsers hide the element, or show decoration with it.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let hides = element.attributes.iter().any(|attribute| {
@@ -179,15 +192,8 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
             "aria-hidden" => value == "true" && is_decoration(dom, id),
             "style" => is_hidden_by_style(value),
             "class" => dom.classes(id).any(|c| {
-                matches!(
-                    c,
-                    "sr-only"
-                        | "visually-hidden"
-                        | "visuallyhidden"
-                        | "screen-reader-text"
-                        | "screen-reader-only"
-                        | "element-invisible"
-                )
+                // In a control, it only names a symbol.
+                is_for_screen_readers(c) && dom.closest(id, &[Tag::Button]).is_some()
                 // LaTeXML hides this part of a footnote mark; it contains no note.
                 || c == "ltx_note_outer"
                     && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
@@ -229,7 +235,8 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         && !matches!(dom.tag(id), Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure | Tag::P);
     is_aria_hidden
         || dom.classes(id).any(|c| {
-            matches!(c, "noprint" | "mw-editsection" | "u-hidden" | "is-hidden")
+            is_for_screen_readers(c)
+                || matches!(c, "noprint" | "mw-editsection" | "u-hidden" | "is-hidden")
                 || matches!(c, "hidden" | "d-none") && !is_shown_on_wide_screens(dom, id)
                 // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                 || c.starts_with("not-") && c.ends_with(":hidden")
@@ -372,9 +379,9 @@ mod tests {
             <div class=callout-content style=display:none>i</div><i class=hidden>j</i><b aria-hidden=true>•</b>\
             <b aria-hidden=true>k</b><i class=icon aria-hidden=true>arrow_down</i><p hidden=until-found>l</p>\
             <p style='--menu-display: none; color: red'>m</p><p style='VISIBILITY:hidden'>n</p>\
-            <dialog>o</dialog><noscript><p>p</p></noscript>";
-        assert_eq!(visible(html, false), "afghijklmp");
-        assert_eq!(visible(html, true), "afgilm");
+            <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
+        assert_eq!(visible(html, false), "adfghijklmpq");
+        assert_eq!(visible(html, true), "afgilmq");
     }
 
     #[test]

@@ -126,9 +126,15 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             dom.detach(detail);
         }
         dom.detach(note);
-        match next {
-            Some(next) => drop(above.insert(next, previous)),
-            None => previous.filter(|&p| dom.tag(p) == Tag::Hr).into_iter().for_each(|rule| dom.detach(rule)),
+        if let Some(next) = next {
+            above.insert(next, previous);
+        } else {
+            let is_title = |p: NodeId| {
+                dom.tag(p).heading_level().is_some() && titles.get(&p).is_some_and(|is_title| *is_title)
+            };
+            if let Some(above) = previous.filter(|&p| dom.tag(p) == Tag::Hr || is_title(p)) {
+                dom.omit(above, Rule::FootnoteMark);
+            }
         }
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
         footnotes.definitions.push(Definition { label, nodes: parts });

@@ -60,6 +60,8 @@ impl Mark {
 #[derive(Default)]
 pub(super) struct Inline {
     text: String,
+    /// Text at the end that has not been escaped yet, because the text after it decides.
+    raw: String,
     has_space: bool,
     stack: Vec<Open>,
     /// Number of elements at the bottom of `stack` whose opening syntax has been written. The opening syntax
@@ -141,6 +143,9 @@ impl Inline {
 
     /// Writes the closing syntax of the innermost element whose opening syntax has been written.
     fn write_closing(&mut self) {
+        if self.stack[self.written - 1] != Open::Nothing {
+            self.write_raw(false);
+        }
         self.written -= 1;
         match &self.stack[self.written] {
             Open::Emphasis(emphasis) => {
@@ -162,10 +167,13 @@ impl Inline {
 
     /// Writes the pending space, and the opening syntax of elements that have just been opened.
     fn write_pending(&mut self) {
-        if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push(' ');
+        if std::mem::take(&mut self.has_space) && self.last_char().is_some_and(|c| c != '\n') {
+            self.raw.push(' ');
         }
         while self.written < self.stack.len() {
+            if self.stack[self.written] != Open::Nothing {
+                self.write_raw(false);
+            }
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
                 Open::Link(_) => {
@@ -200,9 +208,30 @@ impl Inline {
         self.marks.push(Mark::new(position, emphasis, usize::MAX, true));
     }
 
+    /// The last character so far.
+    fn last_char(&self) -> Option<char> {
+        self.raw.chars().next_back().or_else(|| self.text.chars().next_back())
+    }
+
+    /// Whether a code span has been added last. Another one would continue it.
+    pub(super) fn ends_with_code(&self) -> bool {
+        self.raw.is_empty() && self.text.ends_with('`') && !self.text.ends_with("\\`")
+    }
+
+    /// Whether GitHub Flavored Markdown recognizes an address that is added next.
+    pub(super) fn may_start_address(&self, address: &str) -> bool {
+        let may_follow = |c: char| match address {
+            _ if c.is_whitespace() || c == '(' => true,
+            _ if address.starts_with("www.") => false,
+            _ => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
+        };
+        !self.is_in_link() && (self.has_space || self.last_char().is_none_or(may_follow))
+    }
+
     /// Adds finished Markdown, such as a code span or an image, without escaping it.
     pub(super) fn add_markdown(&mut self, markdown: &str) {
         self.write_pending();
+        self.write_raw(false);
         self.text.push_str(markdown);
     }
 
@@ -214,6 +243,7 @@ impl Inline {
     /// Adds a hard line break; a second one in a row ends the paragraph.
     pub(super) fn add_line_break(&mut self) {
         self.has_space = false;
+        self.write_raw(true);
         if self.text.is_empty() || self.text.ends_with("\n\n") {
             return;
         }
@@ -231,6 +261,7 @@ impl Inline {
             self.has_space = true;
             return;
         }
+        self.write_raw(true);
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
@@ -252,20 +283,42 @@ impl Inline {
             }
             self.write_pending();
             let end = bytes[at..].iter().position(|&b| is_html_space(b)).map_or(bytes.len(), |i| at + i);
-            self.add_escaped_word(text, at, end);
+            self.raw.push_str(&text[at..end]);
             at = end;
         }
     }
 
-    /// Adds `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
-    fn add_escaped_word(&mut self, text: &str, start: usize, end: usize) {
+    /// Escapes and writes the text that has been added last. `is_end` is whether a line or paragraph ends
+    /// after it; otherwise, Markdown syntax follows.
+    fn write_raw(&mut self, is_end: bool) {
+        let raw = std::mem::take(&mut self.raw);
+        let mut at = 0;
+        for word in raw.split_inclusive(' ') {
+            let end = at + word.trim_end_matches(' ').len();
+            self.write_word(&raw, at, end, is_end);
+            at += word.len();
+            self.text.push_str(&raw[end..at]);
+        }
+    }
+
+    /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
+    fn write_word(&mut self, text: &str, start: usize, end: usize, is_end: bool) {
         let bytes = text.as_bytes();
+        let is_in_link =
+            self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
         let mut copied = start;
         let mut address_end = start;
         for at in start..end {
             let byte = bytes[at];
-            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !self.is_in_link() {
+            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
+            }
+            // GitHub Flavored Markdown would take a no-break space as a part of the address.
+            if address_end > start && bytes[at..].starts_with("\u{a0}".as_bytes()) {
+                self.text.push_str(&text[copied..at]);
+                copied = at + '\u{a0}'.len_utf8();
+                let is_last = copied == end && (is_end || end < text.len());
+                self.text.push_str(if is_last { "" } else { " " });
             }
             if at < address_end && (byte != b'|' || !self.is_cell) {
                 continue;
@@ -278,17 +331,19 @@ impl Inline {
             let previous = if at == 0 { self.text.chars().next_back() } else { before };
             let is_joined =
                 previous.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
-            let is_apart = previous.is_none_or(char::is_whitespace) && next.is_some_and(char::is_whitespace);
+            let is_apart =
+                previous.is_none_or(char::is_whitespace) && next.map_or(is_end, char::is_whitespace);
             let is_syntax = match byte {
                 b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
                 b'*' => !is_apart || self.text.is_empty(),
                 b'_' => !is_joined && !is_apart,
                 b'`' => true,
-                b'[' => self.is_in_link() || may_be_link(&text[at..]),
-                b']' => self.is_in_link(),
-                b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+                b'[' => is_in_link || may_be_link(&text[at..]),
+                b']' => is_in_link,
+                b'<' => next.map_or(!is_end, |c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
                 b'&' => {
-                    next.is_none_or(|c| c == '#' || c.is_ascii_alphabetic()) && may_be_entity(&text[at..])
+                    next.map_or(!is_end, |c| c == '#' || c.is_ascii_alphabetic())
+                        && may_be_entity(&text[at..], !is_end)
                 }
                 b'~' => !is_apart,
                 b'|' => self.is_cell,
@@ -305,6 +360,7 @@ impl Inline {
 
     /// Closes all open elements, and returns the text as paragraphs.
     pub(super) fn finish(mut self) -> Vec<String> {
+        self.write_raw(self.written == 0);
         while let Some(top) = self.stack.len().checked_sub(1) {
             if self.written > top {
                 self.write_closing();
@@ -331,7 +387,7 @@ fn is_html_space(byte: u8) -> bool {
 
 /// Where the address that starts at `at` ends; `None` if none starts there. GitHub Flavored Markdown makes
 /// addresses in text links, and reads backslashes in them literally.
-fn end_of_address(text: &str, at: usize) -> Option<usize> {
+pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     let is_address = text.get(at..).is_some_and(|rest| {
         ["https://", "http://", "ftp://", "www."].iter().any(|start| {
             rest.strip_prefix(start).is_some_and(|host| host.starts_with(|c: char| c.is_alphanumeric()))
@@ -342,7 +398,7 @@ fn end_of_address(text: &str, at: usize) -> Option<usize> {
         return None;
     }
     let rest = &text[at..];
-    let mut address = &rest[..rest.find('<').unwrap_or(rest.len())];
+    let mut address = &rest[..rest.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(rest.len())];
     // Punctuation at the end belongs to the sentence.
     loop {
         let before = address.len();
@@ -366,13 +422,13 @@ fn may_be_link(text: &str) -> bool {
     window.windows(2).any(|w| matches!(w, b"](" | b"][" | b"]:"))
 }
 
-/// Whether the `&` at the start of `text` may begin a character reference.
-fn may_be_entity(text: &str) -> bool {
+/// Whether the `&` at the start of `text` may begin a character reference, which may continue after the text
+/// if `is_open`.
+pub(super) fn may_be_entity(text: &str, is_open: bool) -> bool {
     let window = &text.as_bytes()[1..text.len().min(34)];
     match window.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'#')) {
         Some(end) => window[end] == b';',
-        // The name may continue in the next node.
-        None => true,
+        None => is_open,
     }
 }
 

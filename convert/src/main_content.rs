@@ -168,7 +168,7 @@ pub(super) fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> b
 
 /// The title before a table of contents, such as "On this page".
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
-    let title = dom.previous_element(list)?;
+    let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
     let is_title = matches!(
         dom.collapsed_text(title).trim_end_matches(':').to_lowercase().as_str(),
         "contents"
@@ -288,6 +288,10 @@ mod tests {
                 "c\n",
             ),
             (
+                "<div><h2>Contents</h2></div><div><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul></div>c",
+                "c\n",
+            ),
+            (
                 "<h2>Parts</h2><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul>",
                 "## Parts\n\n- [a](#a)\n- [b](#b)\n- [c](#c)\n",
             ),
@@ -327,7 +331,8 @@ mod tests {
         "<div class=admonitionblock><p>@</p></div><div class='admonition tip'><p class=admonition-title>@</p>@</div>",
         "<nav><a href=/x>!</a></nav><div role=navigation><a href=/x>!</a></div>",
         "<p hidden>!</p><p style='display: none'>!</p><template><p>!</p></template><dialog>!</dialog>",
-        "<p>@<script>!</script><style>!</style></p><span class=sr-only>!</span>",
+        "<p>@<script>!</script><style>!</style></p><span class=sr-only>@</span>",
+        "<button><svg></svg><span class=sr-only>!</span></button>",
     ];
 
     /// Appends random parts, up to `depth` levels deep, and the words that readers see.
@@ -357,6 +362,28 @@ mod tests {
                 append_parts(&mut inner, depth - 1, html, seen);
                 html.push_str(&format!("</{}>", tag.split(' ').next().unwrap_or(tag)));
             }
+        }
+    }
+
+    /// The Markdown as GitHub renders it.
+    fn render(markdown: &str) -> String {
+        let mut options = comrak::Options::default();
+        let extension = &mut options.extension;
+        (extension.table, extension.strikethrough, extension.tasklist) = (true, true, true);
+        (extension.footnotes, extension.alerts, extension.autolink) = (true, true, true);
+        options.render.r#unsafe = true;
+        comrak::markdown_to_html(markdown, &options)
+    }
+
+    #[test]
+    fn converting_the_rendered_markdown_changes_nothing() {
+        for seed in 0..400 {
+            let (mut main, mut seen) = (String::new(), Vec::new());
+            append_parts(&mut { seed }, 3, &mut main, &mut seen);
+            let page = format!("<!doctype html><title>Title</title><body><main>{main}</main>");
+            let markdown = convert(&page, &Options::default()).markdown;
+            let again = convert(&render(&markdown), &Options::default()).markdown;
+            assert_eq!(again, markdown, "seed {seed}:\n{main}");
         }
     }
 

@@ -35,6 +35,10 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     let class = dom.attribute(id, "class").unwrap_or_default();
     let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
+    // Renderers of Markdown mark formulas with this attribute.
+    if let Some(style) = dom.attribute(id, "data-math-style") {
+        return Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: style == "display" });
+    }
     if !is_candidate && dom.tag(id) != Tag::Other {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
-use super::dom::{Dom, NodeId, Tag};
-use super::inline::Inline;
+use super::dom::{Dom, NodeId, Tag, valid};
+use super::inline::{Inline, end_of_address, may_be_entity};
 use url::Url;
 
 /// Attributes in which lazy-loading scripts store the address of an image.
@@ -37,26 +37,32 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     Some(escape_destination(resolved.as_deref().unwrap_or(link)))
 }
 
-/// Escapes the characters in an address that would break the destination of a Markdown link.
+/// Escapes the characters in an address that would break the destination of a Markdown link, and those that
+/// renderers encode.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
         depth += i32::from(b == b'(') - i32::from(b == b')');
         depth >= 0
     }) && depth == 0;
-    let is_plain = is_balanced
-        && !link
-            .bytes()
-            .any(|b| b <= b' ' || matches!(b, b'<' | b'>' | b'\\' | b'|' | b'*' | b'_' | b'~' | b'`'));
-    if is_plain {
+    let is_unsafe = |c: char| {
+        !c.is_ascii_graphic() || matches!(c, '<' | '>' | '|' | '\\' | '`' | '"' | '[' | ']' | '{' | '}' | '^')
+    };
+    if is_balanced && !link.contains(|c| is_unsafe(c) || c == '&') {
         return link.to_owned();
     }
     let mut out = String::with_capacity(link.len() + 8);
-    for c in link.chars() {
+    for (at, c) in link.char_indices() {
         match c {
             '\n' | '\r' | '\t' => {}
-            '\0'..=' ' | '<' | '>' | '|' | '\\' | '`' => out.push_str(&format!("%{:02X}", u32::from(c))),
             '(' | ')' if !is_balanced => out.extend(['\\', c]),
+            // Some parsers read `\&amp;` as `&`.
+            '&' if may_be_entity(&link[at..], false) => out.push_str("&amp;"),
+            c if is_unsafe(c) => {
+                for byte in link[at..at + c.len_utf8()].bytes() {
+                    out.push_str(&format!("%{byte:02X}"));
+                }
+            }
             c => out.push(c),
         }
     }
@@ -68,14 +74,93 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     let escape = |title| {
         let mut escaped = String::new();
         for c in super::dom::collapse(title).chars() {
-            if matches!(c, '\\' | '"' | '&' | '|') {
+            if matches!(c, '\\' | '"' | '|') {
                 escaped.push('\\');
             }
-            escaped.push(c);
+            // Some parsers read `\&amp;` as `&`.
+            if c == '&' { escaped.push_str("&amp;") } else { escaped.push(c) }
         }
         escaped
     };
     dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
+}
+
+/// The text of a link that is also its address, if GitHub Flavored Markdown makes a link of the bare text.
+pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
+    let href = dom.attribute(link, "href")?.trim();
+    let is_plain = |id: NodeId| matches!(dom.tag(id), Tag::Text | Tag::Span | Tag::Other | Tag::U);
+    if dom.has_attribute(link, "title") || href.len() > MAX_ADDRESS || !dom.descendants(link).all(is_plain) {
+        return None;
+    }
+    let text = dom.collapsed_text(link);
+    if text.contains(|c: char| c.is_whitespace() || c == '|' || c == '<') {
+        return None;
+    }
+    let after = text_after(dom, link);
+    let is_bare = match href.strip_suffix(&*text)? {
+        "mailto:" => {
+            let mut rest = after.chars();
+            let first = rest.next().filter(|c| *c != '.').or_else(|| rest.next());
+            is_bare_email(&text)
+                && !first
+                    .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@' | '/' | '+'))
+        }
+        before => {
+            (before.is_empty() || before == "http://" && text.starts_with("www."))
+                && end_of_address(&format!("{text}{after}"), 0) == Some(text.len())
+        }
+    };
+    is_bare.then_some(text)
+}
+
+/// Maximum length in bytes of an address that is written as bare text.
+const MAX_ADDRESS: usize = 2000;
+
+/// Whether GitHub Flavored Markdown makes a link of a bare e-mail address.
+fn is_bare_email(text: &str) -> bool {
+    let is_part = |part: &str, others: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+    };
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text.split_once('@').is_some_and(|(local, domain)| {
+            is_part(local, ".-_+")
+                && domain.contains('.')
+                && domain.split('.').all(|label| is_part(label, "-_"))
+        })
+}
+
+/// The text that follows a node without white space between them; a letter stands for an element.
+fn text_after(dom: &Dom, id: NodeId) -> String {
+    let (mut id, mut after) = (id, String::new());
+    while !dom.tag(id).is_block() {
+        let Some(next) = valid(dom.node(id).next) else {
+            let Some(parent) = dom.parent(id) else { break };
+            id = parent;
+            continue;
+        };
+        let text = if dom.tag(next) == Tag::Span {
+            Some(dom.text_content(next))
+        } else {
+            dom.text(next).map(str::to_owned)
+        };
+        match text {
+            Some(text) => {
+                after.extend(text.chars().take(MAX_ADDRESS).take_while(|c| !c.is_whitespace()));
+                if text.contains(char::is_whitespace) || after.len() > MAX_ADDRESS {
+                    break;
+                }
+            }
+            None if dom.tag(next) == Tag::Br || dom.tag(next).is_block() => break,
+            None if dom.element(next).is_some() => {
+                after.push('a');
+                break;
+            }
+            None => {}
+        }
+        id = next;
+    }
+    after
 }
 
 /// Adds an image. Writes an emoji image as text, and leaves out tracking pixels and copies for a lightbox.
@@ -219,7 +304,7 @@ mod tests {
                 "<img src=a alt='*b* [c](d) `e` &lt;f> &amp;amp; x|y'>",
                 "![\\*b\\* \\[c\\](d) \\`e\\` \\<f> \\&amp; x\\|y](a)\n",
             ),
-            ("<a href=a title='b\\ \"c\" &amp;amp;'>d</a>", "[d](a \"b\\\\ \\\"c\\\" \\&amp;\")\n"),
+            ("<a href=a title='b\\ \"c\" &amp;amp;'>d</a>", "[d](a \"b\\\\ \\\"c\\\" &amp;amp;\")\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }

@@ -57,6 +57,7 @@ fn append_callouts(dom: &Dom, rows: &[NodeId], converter: &Converter<'_>, out: &
         if !dom.collapsed_text(number).bytes().all(|b| b.is_ascii_digit()) {
             return false;
         }
+        dom.skip(number, Rule::FootnoteMark);
         let mut blocks = Vec::new();
         converter.append_children(text, &mut blocks);
         items.push(Item { checked: None, blocks });
@@ -89,7 +90,13 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
         return true;
     }
     let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
-    let columns = rows.iter().map(|&r| dom.child_elements(r).count()).max().unwrap_or(0);
+    // Without the blank cells at the ends of rows.
+    let widths = rows.iter().map(|&row| {
+        let cells: Vec<NodeId> = dom.child_elements(row).collect();
+        cells.iter().rposition(|&cell| !dom.is_blank(cell)).map_or(0, |last| last + 1)
+    });
+    let widths: Vec<usize> = widths.filter(|&width| width > 0).collect();
+    let columns = widths.iter().max().copied().unwrap_or(0);
     let has_header = cells().any(|c| dom.tag(c) == Tag::Th);
     let holds_blocks = |cell| {
         dom.descendants(cell).any(|d| {
@@ -98,7 +105,7 @@ fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
         })
     };
     let holds_lists = |cell| dom.descendants(cell).any(|d| matches!(dom.tag(d), Tag::Ul | Tag::Ol | Tag::Hr));
-    if columns <= 1 && (!has_header || rows.len() <= 1) {
+    if columns <= 1 && (!has_header || widths.len() <= 1) {
         return true;
     }
     if has_header {

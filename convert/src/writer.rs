@@ -214,7 +214,7 @@ impl MarkdownWriter {
 }
 
 /// Whether a block needs a blank line before it even in a tight list item.
-fn needs_blank_line(previous: &Block, block: &Block) -> bool {
+pub(super) fn needs_blank_line(previous: &Block, block: &Block) -> bool {
     match (previous, block) {
         (Block::Heading { .. } | Block::Code { .. } | Block::Rule, block) => {
             matches!(block, Block::Table(_) | Block::Html(_))
@@ -262,7 +262,8 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
         Some(b'+') => ends_marker(1).then_some(0),
         Some(b'=') => is_underline(b'=').then_some(0),
         Some(b'~') => line.starts_with("~~~").then_some(0),
-        Some(b'[') => line.find("]:").filter(|&end| !line[..end].contains("](")).map(|_| 0),
+        // It would define the address of a link.
+        Some(b'[') => first_unescaped(line, b']').filter(|end| bytes.get(end + 1) == Some(&b':')).map(|_| 0),
         _ if (1..=9).contains(&digits) && matches!(bytes.get(digits), Some(b'.' | b')')) => {
             ends_marker(digits + 1).then_some(digits)
         }
@@ -276,6 +277,16 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
         }
         None => out.push_str(line),
     }
+}
+
+/// The position of the first such character that has no backslash before it.
+fn first_unescaped(text: &str, character: u8) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|b| {
+        let is_found = b == character && !is_escaped;
+        is_escaped = b == b'\\' && !is_escaped;
+        is_found
+    })
 }
 
 #[cfg(test)]
@@ -311,6 +322,8 @@ mod tests {
             ("-x", "-x"),
             ("a\n---", "a  \n\\---"),
             ("> x", "\\> x"),
+            ("[a]: b", "\\[a]: b"),
+            ("[a \\[b\\]:](c)", "[a \\[b\\]:](c)"),
         ] {
             assert_eq!(write_markdown(&[paragraph(text)], 1000).trim_end(), expected);
         }
