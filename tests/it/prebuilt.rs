@@ -112,6 +112,10 @@ fn convert_prints_the_markdown_of_a_page() {
     assert!(said.ends_with("# About\n\nAll rights reserved\n"), "{said}");
     let (_, said, _) = run(&["--article"]);
     assert!(said.ends_with("# About\n\nA state.\n"), "{said}");
+    let (_, said, _) = run(&["--explain"]);
+    let [omitted @ .., last] = &*said.lines().collect::<Vec<_>>() else { panic!("{said}") };
+    assert!(omitted.iter().any(|line| line.starts_with("outside the main region ")), "{said}");
+    assert_eq!(*last, "All other text is in the Markdown: 11 letters and digits.", "{said}");
     let (is_success, _, said) = run(&["--selector", ".none"]);
     assert!(!is_success && said.contains("the selector matches nothing in this page"), "{said}");
     let (is_success, _, said) = run(&["--selector", "p["]);
