@@ -83,6 +83,8 @@ pub(super) fn parse<'h, 'b>(
                 }
                 host = *value;
             }
+            // A part of a file, a response that is not in memory.
+            (5, Some(b'r')) if is("range") => return None,
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
             (7, Some(b'p')) if is("purpose") => is_prefetched |= is_prefetch(value),
@@ -193,6 +195,7 @@ mod tests {
             "Expect: 100-continue",
             "Upgrade: h2c",
             "if-match: *",
+            "Range: bytes=0-",
             "Connection: close",
             "Connection: upgrade",
             "Connection:",
