@@ -30,6 +30,7 @@ mod mail_text;
 mod maps;
 pub mod markdown;
 mod math;
+mod media_type;
 pub mod negotiate;
 mod options;
 mod pagination;

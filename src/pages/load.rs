@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::brand::BrandCache;
 use super::content::{Bodies, Body, Content};
 use super::document::{Document, PageKind, ParsedSource, Tag, read_documents, served_path};
-use super::file::{Blob, Cache, File, media_type};
+use super::file::{Blob, Cache, File};
 use super::file_list::FileChanged;
 use super::form_page::{FormPage, FormPages};
 use super::highlight::Highlighter;
@@ -19,6 +19,7 @@ use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateCont
 use super::link::LinkOrigin;
 use super::live_reload::add_reload_script;
 use super::maps::{HashMap, HashSet};
+use super::media_type::{media_type, media_type_of};
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
@@ -593,7 +594,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
     let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
     for (name, blob) in verbatim {
         let path = format!("/{name}");
-        let file = file(media_type(&name), Cache::Revalidate, &blob);
+        let file = file(media_type_of(&name, &blob.bytes), Cache::Revalidate, &blob);
         // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();

@@ -18,9 +18,10 @@ use jiff::civil::Date;
 
 use self::policy::content_security_policy;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
-use super::file::{Blob, Cache, File, media_type};
+use super::file::{Blob, Cache, File};
 use super::file_list::{FileChanged, MAX_FILE_BYTES};
 use super::live_reload::add_reload_script;
+use super::media_type::media_type_of;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
@@ -585,7 +586,7 @@ impl Prebuilt {
     fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
-        let new = File::from_blob(media_type(&file.name), cache, file.blob.clone());
+        let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, Vec::new(), rules, &path);
         self.files.insert(path, Arc::new(new));
     }
