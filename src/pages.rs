@@ -73,7 +73,7 @@ pub use load::{LoadCache, LoadResult, load};
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
-pub use prebuilt::{decode_html, is_build};
+pub use prebuilt::{decode_html, find_source, has_home_page, is_build};
 pub use publication::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
     resolve_path,

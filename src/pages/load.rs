@@ -19,8 +19,8 @@ use super::layout::{ListItem, PageIndex, RelatedPages, SiteContext, TemplateCont
 use super::link::LinkOrigin;
 use super::live_reload::add_reload_script;
 use super::maps::{HashMap, HashSet};
-use super::media_type::{media_type, media_type_of};
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
+use super::media_type::{media_type, media_type_of};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
@@ -105,6 +105,10 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
     faults.iter().all(|fault| fault.severity != Severity::Error)
 }
 
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// The result for a build without Markdown pages.
 fn load_build_alone(
     build: Prebuilt,
@@ -170,7 +174,10 @@ impl LoadCache {
             .map(|build| self.build.load(build, options, &mut publication, &mut faults))
             .transpose()?;
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
-        if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
+        // A folder `pages` in the build is a part of it.
+        let has_sources = folder.join("pages").is_dir()
+            && options.build.as_ref().is_none_or(|build| !is_same_folder(&build.folder, folder));
+        if let Some(build) = build.take_if(|_| !has_sources) {
             let publication = publication.finish(&mut faults);
             return Ok(load_build_alone(build, options, forms, publication, faults));
         }

@@ -7,7 +7,7 @@ mod urls;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
@@ -36,10 +36,42 @@ use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 use crate::panics::{self, Panic, Part};
 
-/// Whether `folder` is a build: it contains a file `index.html` and no folder `pages`. `false` for the empty
-/// path.
+/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false` for
+/// the empty path.
 pub fn is_build(folder: &Path) -> bool {
-    !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
+    has_home_page(folder) && find_source(folder).is_none()
+}
+
+/// Whether `folder` contains a file `index.html`, as every build does. `false` for the empty path.
+pub fn has_home_page(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
+}
+
+/// A Markdown file below `pages` in `folder` without its HTML beside it: the source of a page, as in a site's
+/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its path
+/// relative to `folder`.
+pub fn find_source(folder: &Path) -> Option<PathBuf> {
+    let mut folders = vec![PathBuf::from("pages")];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(folder.join(&inner)).into_iter().flatten().flatten() {
+            let name = inner.join(entry.file_name());
+            // Symbolic links to folders are not followed, so they cannot form a loop.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(name);
+            } else if name.extension().is_some_and(|extension| extension == "md") {
+                let is_index = name.file_stem().is_some_and(|stem| stem == "index");
+                let html = [
+                    Some(name.with_extension("html")),
+                    Some(name.with_extension("").join("index.html")),
+                    name.parent().filter(|_| is_index).map(|page| page.with_added_extension("html")),
+                ];
+                if !html.into_iter().flatten().any(|html| folder.join(html).is_file()) {
+                    return Some(name);
+                }
+            }
+        }
+    }
+    None
 }
 
 /// A block of links is boilerplate if at least this percentage of the pages, and at least

@@ -117,3 +117,28 @@ fn convert_prints_the_markdown_of_a_page() {
     let (is_success, _, said) = run(&["--selector", "p["]);
     assert!(!is_success && said.contains("not a CSS selector: p["), "{said}");
 }
+
+#[test]
+fn a_folder_with_sources_is_a_build_only_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "A state.");
+    std::fs::remove_file(build.join("frontdesk.toml")).expect("it can be removed");
+    std::fs::create_dir(build.join("pages")).expect("it can be created");
+    std::fs::write(build.join("pages/notes.md"), "# Notes\n").expect("it can be written");
+    let run = |arguments: &[&str], site: &Path| {
+        let output =
+            frontdesk().args(arguments).arg(site).current_dir(folder.path()).output().expect("it runs");
+        (output.status.success(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let (is_valid, said) = run(&["check"], &build);
+    assert!(!is_valid && said.contains("pages/notes.md is a source without its HTML"), "{said}");
+    let (is_written, said) = run(&["init", "desk", "--prebuilt"], Path::new("dist"));
+    assert!(is_written, "{said}");
+    let (is_valid, said) = run(&["check"], &folder.path().join("desk"));
+    assert!(is_valid, "{said}");
+
+    std::fs::write(build.join("pages/notes.html"), "<title>Notes</title>").expect("it can be written");
+    let (is_valid, said) = run(&["check"], &build);
+    assert!(is_valid, "{said}");
+}

@@ -355,3 +355,46 @@ fn pages_of_a_build_and_markdown_pages_share_a_site() {
     let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
     assert_eq!(loaded.faults[0].message, "the path `/` is taken by index.html");
 }
+
+#[test]
+fn a_folder_is_a_build_unless_its_pages_are_sources() {
+    for (files, expected) in [
+        (&["index.html"][..], true),
+        (&["index.html", "pages/about.html"], true),
+        (&["index.html", "pages/photo.png", "frontdesk.toml"], true),
+        // Generators write Markdown beside the HTML.
+        (&["index.html", "pages/about.html", "pages/about.md"], true),
+        (&["index.html", "pages/about/index.html", "pages/about.md", "pages/about/index.md"], true),
+        (&["index.html", "pages/a/b.html", "pages/a/b/index.md"], true),
+        (&["index.html", "pages/index.html", "pages/index.md"], true),
+        // Sources of a site, also beside other HTML.
+        (&["index.html", "pages/index.md"], false),
+        (&["index.html", "pages/about.html", "pages/de/about.md"], false),
+        (&["index.html", "frontdesk.toml", "pages/index.md", "pages/index.html", "pages/a.md"], false),
+        (&["about.html", "pages/about.html"], false),
+        (&["index.html/a"], false),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in files {
+            let at = folder.path().join(name);
+            fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+            fs::write(at, "").expect("the file is written");
+        }
+        assert_eq!(is_build(folder.path()), expected, "{files:?}");
+        assert_eq!(has_home_page(folder.path()), files[0] == "index.html", "{files:?}");
+    }
+    assert!(!is_build(Path::new("")));
+}
+
+#[test]
+fn a_folder_named_pages_is_a_part_of_the_build() {
+    let text = page("Home", "<p>Text</p>");
+    let mut bench = Bench::new(&[("index.html", &text), ("pages/about.html", &page("About", "<p>Us</p>"))]);
+    bench.write("pages/about.md", "# About\n\nWritten.\n");
+    let folder = bench.folder.path().to_owned();
+    let loaded = bench.cache.load(&folder, &bench.options, &[]);
+    assert_eq!(loaded.faults, []);
+    let site = loaded.site.expect("a site");
+    assert_eq!(describe(&site, "/pages/about"), "page /pages/about.md");
+    assert_eq!(markdown(&site, "/pages/about"), "# About\n\nWritten.\n");
+}
