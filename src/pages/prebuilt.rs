@@ -547,7 +547,13 @@ fn compose_page(
     } else {
         html = html.with_link(link);
     }
-    let html = with_headers(html, headers, rules, &source.path);
+    let mut html = with_headers(html, headers, rules, &source.path);
+    keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    let written = written.map(|file| {
+        let mut markdown = file.without_encodings();
+        keep_media_type(&mut markdown, &["text/markdown"]);
+        if markdown.is_like(&file) { file } else { Arc::new(markdown) }
+    });
     let markdown = written.unwrap_or_else(|| {
         let version = document_version(&converted.markdown);
         let guide = guide_url(&options.base_url);
@@ -557,7 +563,9 @@ fn compose_page(
         if !canonical.is_empty() {
             file = file.with_link(canonical);
         }
-        Arc::new(with_headers(file, Vec::new(), rules, &source.path))
+        let mut file = with_headers(file, Vec::new(), rules, &source.path);
+        keep_media_type(&mut file, &["text/markdown"]);
+        Arc::new(file)
     });
     let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
     let summary = (!metadata.is_unlisted).then(|| PageSummary {
@@ -594,6 +602,16 @@ fn with_headers(
     }
     file.headers = headers;
     file
+}
+
+/// Removes a `Content-Type` that is not one of a page's representation: rules for the HTML also apply to the
+/// Markdown at the same URL.
+fn keep_media_type(file: &mut File, permitted: &[&str]) {
+    file.headers.retain(|(name, value)| {
+        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        name != http::header::CONTENT_TYPE
+            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
+    });
 }
 
 /// If a file is a 404 page, the folder in which it is sent for missing paths; empty for the whole build.

@@ -169,7 +169,7 @@ impl Recorder<'_> {
         if let Some(token) = encoding.token() {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
         }
-        self.record(choose(self.site, path, method, &headers).0.into_response(self.site, None))
+        self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
     }
 
     fn record(self, response: HttpResponse) -> RecordedResponse {

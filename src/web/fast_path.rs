@@ -218,7 +218,7 @@ impl FastPathConn<'_> {
         let preferences = PlainPreferences { request, cache: self.preferences };
         let method = if request.is_head { &Method::HEAD } else { &Method::GET };
         let (Choice::Send(selection), labels) =
-            get_page::choose(&snapshot.site, &path, method, &preferences)
+            get_page::choose(&snapshot.site, &path, request.query, method, &preferences)
         else {
             return None;
         };

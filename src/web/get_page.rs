@@ -71,25 +71,25 @@ pub(super) trait RequestPreferences {
     fn fails_if_range(&self, body: &EncodedBody) -> bool;
 }
 
-/// Chooses the response for a decoded `path`, and its metrics labels.
+/// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
+    query: Option<&str>,
     method: &Method,
     preferences: &impl RequestPreferences,
 ) -> (Choice<'a>, RequestLabels) {
     let mut representation = Representation::Other;
-    let entry = match site.get(path) {
-        None => match site.find_rule(path) {
-            Some(Cow::Owned(SiteEntry::Redirect(to))) => {
-                let labels = RequestLabels { class: Class::Redirect, representation };
-                return (Choice::Redirect(Cow::Owned(to)), labels);
-            }
-            Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
-            Some(Cow::Borrowed(entry)) => Some(entry),
-            _ => None,
-        },
-        entry => entry,
+    let ruled = query.and_then(|query| site.find_query_rule(path, query));
+    let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
+    let entry = match entry {
+        Some(Cow::Owned(SiteEntry::Redirect(to))) => {
+            let labels = RequestLabels { class: Class::Redirect, representation };
+            return (Choice::Redirect(Cow::Owned(to)), labels);
+        }
+        Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
+        Some(Cow::Borrowed(entry)) => Some(entry),
+        _ => None,
     };
     let mut error_page = |kind, otherwise| {
         let media = preferences.media();
@@ -198,7 +198,7 @@ pub(super) fn choose_and_count<'a>(
     preferences: &impl RequestPreferences,
     views: Option<&PageViews>,
 ) -> (Choice<'a>, RequestLabels) {
-    let (choice, labels) = choose(site, path, &head.method, preferences);
+    let (choice, labels) = choose(site, path, head.uri.query(), &head.method, preferences);
     if let (Choice::Send(selection), Some(views)) = (&choice, views)
         && let Some(page) = selection.viewed_page(head.method == Method::GET)
     {
@@ -334,9 +334,9 @@ fn range_not_satisfiable(selection: &Selection<'_>) -> HttpResponse {
 }
 
 /// A redirect that keeps the request's query, unless the target has its own (RFC 9110 §15.4).
-fn redirect(Redirect { to, status }: &Redirect, query: Option<&str>) -> HttpResponse {
+fn redirect(Redirect { to, status, keeps_query }: &Redirect, query: Option<&str>) -> HttpResponse {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
-    let location = match query.filter(|_| !path.contains('?')) {
+    let location = match query.filter(|_| *keeps_query && !path.contains('?')) {
         Some(query) => format!("{path}?{query}{fragment}"),
         None => to.clone(),
     };
