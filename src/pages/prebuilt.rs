@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
-use frontdesk_convert::{Converted, Embedded, Metadata, Options, Selector, convert, parse_url};
+use frontdesk_convert::{
+    Converted, Embedded, Metadata, Options, Selector, convert, forbids_index, parse_url,
+};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -549,6 +551,8 @@ fn compose_page(
     }
     let mut html = with_headers(html, headers, rules, &source.path);
     keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
+    metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
         keep_media_type(&mut markdown, &["text/markdown"]);
@@ -603,6 +607,8 @@ fn with_headers(
     file.headers = headers;
     file
 }
+
+const X_ROBOTS_TAG: &str = "x-robots-tag";
 
 /// Removes a `Content-Type` that is not one of a page's representation: rules for the HTML also apply to the
 /// Markdown at the same URL.

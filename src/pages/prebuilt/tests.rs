@@ -398,3 +398,25 @@ fn a_folder_named_pages_is_a_part_of_the_build() {
     assert_eq!(describe(&site, "/pages/about"), "page /pages/about.md");
     assert_eq!(markdown(&site, "/pages/about"), "# About\n\nWritten.\n");
 }
+
+#[test]
+fn pages_that_forbid_indexing_are_served_and_not_listed() {
+    let hidden = |robots: &str| {
+        page("Hidden", "<p>Text</p>")
+            .replace("<title>", &format!("<meta name=robots content={robots}><title>"))
+    };
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("a.html", &hidden("NOINDEX")),
+        ("b.html", &hidden("none")),
+        ("c.html", &page("C", "<p>Text</p>")),
+        ("drafts/d.html", &page("D", "<p>Text</p>")),
+        ("_headers", "/drafts/*\n  X-Robots-Tag: googlebot: noindex\n/c\n  X-Robots-Tag: noarchive\n"),
+    ]);
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/c"]);
+    for path in ["/a", "/b", "/drafts/d"] {
+        assert!(describe(&site, path).starts_with("page "), "{path}");
+    }
+}
