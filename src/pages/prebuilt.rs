@@ -2,6 +2,7 @@
 //! converted to Markdown. Files in the build take precedence over everything that is generated.
 
 mod policy;
+mod source;
 mod urls;
 
 use std::borrow::Cow;
@@ -19,6 +20,7 @@ use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::policy::content_security_policy;
+use self::source::find_template_syntax;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
 use super::file::{Blob, Cache, File};
 use super::file_list::{FileChanged, MAX_FILE_BYTES};
@@ -38,8 +40,8 @@ use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 use crate::panics::{self, Panic, Part};
 
-/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false` for
-/// the empty path.
+/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
+/// for the empty path.
 pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }
@@ -50,8 +52,8 @@ pub fn has_home_page(folder: &Path) -> bool {
 }
 
 /// A Markdown file below `pages` in `folder` without its HTML beside it: the source of a page, as in a site's
-/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its path
-/// relative to `folder`.
+/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its
+/// path relative to `folder`.
 pub fn find_source(folder: &Path) -> Option<PathBuf> {
     let mut folders = vec![PathBuf::from("pages")];
     while let Some(inner) = folders.pop() {
@@ -179,6 +181,7 @@ impl BuildCache {
             prebuilt.add_file(file, &headers);
         }
         let converted = self.convert_pages(&pages, build, faults);
+        prebuilt.remove_sources(&pages, &converted, faults);
         let title_end = common_title_end(converted.iter().map(|page| &page.metadata));
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         // The first page that claims an additional path gets it.
@@ -645,6 +648,40 @@ impl Prebuilt {
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, Vec::new(), rules, &path);
         self.files.insert(path, Arc::new(new));
+    }
+
+    /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
+    /// template syntax.
+    fn remove_sources(
+        &mut self,
+        pages: &[HtmlPage<'_>],
+        converted: &[Arc<Converted>],
+        faults: &mut Vec<Fault>,
+    ) {
+        let mut sources = Vec::new();
+        for (page, converted) in pages.iter().zip(converted) {
+            for name in twin_names(&page.path) {
+                let Some(file) = self.files.get(&name) else { continue };
+                let text = String::from_utf8_lossy(&file.unencoded().bytes);
+                // If the search panics, the file is used as it is.
+                let found = panics::catch(Part::Content, || find_template_syntax(&text, &converted.markdown));
+                if let Ok(Some(syntax)) = found {
+                    self.files.remove(&name);
+                    sources.push((name, syntax));
+                }
+            }
+        }
+        let Some((name, syntax)) = sources.first() else { return };
+        let (place, kind) = (name.strip_prefix(&*self.mount).unwrap_or(name), syntax.kind.trim());
+        let others = match sources.len() - 1 {
+            0 => String::new(),
+            1 => ", and one other file does".to_owned(),
+            count => format!(", and {count} other files do"),
+        };
+        let message =
+            format!("has template syntax (`{kind}`){others}; the Markdown of the page is made from its HTML");
+        let hint = "the file looks like a copy of the page's source; leave such copies out of the build";
+        faults.push(Fault::warning(place, Some(syntax.line), message).hint(hint));
     }
 
     /// Removes the 404 page of a folder, because the site has another one.

@@ -420,3 +420,31 @@ fn pages_that_forbid_indexing_are_served_and_not_listed() {
         assert!(describe(&site, path).starts_with("page "), "{path}");
     }
 }
+
+#[test]
+fn copies_of_sources_do_not_replace_the_markdown_of_a_page() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("index.md", "---\ntitle: Title\n---\n# Title\n\nWritten.\n"),
+        ("raw/index.html", &text),
+        ("raw.md", "---\ntitle: Title\n---\n{{< include \"a\" >}}\n"),
+        ("other.html", &text),
+        ("other.md", "{% include a %}\n"),
+        ("loose.md", "{% include a %}\n"),
+    ]);
+    let loaded = bench.load();
+    let said: Vec<String> = loaded.faults.iter().map(ToString::to_string).collect();
+    let expected = "other.md:1: has template syntax (`{%`), and one other file does; the Markdown of the page is made from \
+                    its HTML";
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    let site = loaded.site.expect("a site");
+    assert!(markdown(&site, "/").ends_with("# Title\n\nWritten.\n"), "{}", markdown(&site, "/"));
+    for (path, twin) in [("/raw/", "/raw.md"), ("/other", "/other.md")] {
+        assert_eq!(describe(&site, path), format!("page {twin}"));
+        assert!(markdown(&site, path).ends_with("# Title\n\nText\n"), "{}", markdown(&site, path));
+        let Some(SiteEntry::File(file, Role::Twin(_))) = site.get(twin) else { panic!("no twin") };
+        assert_eq!(file.unencoded().bytes, markdown(&site, path));
+    }
+    assert!(describe(&site, "/loose.md").starts_with("Asset"), "it is beside no page");
+}
