@@ -80,7 +80,7 @@ pub use publication::{
 };
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
-pub use schedule::{ScheduledPage, format_time};
+pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use words::{WordList, WordOverride};

@@ -732,6 +732,7 @@ fn summarize(
         title: matter.title.clone(),
         description: matter.description.clone(),
         date: matter.date,
+        dated_at: matter.dated_at,
         updated: document.updated,
         author: matter.author.clone(),
         tags: matter.tags.clone(),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::confirm::ConfirmPage;
@@ -81,6 +82,8 @@ pub struct PageSummary {
     pub title: String,
     pub description: Option<String>,
     pub date: Option<Date>,
+    /// The time of `date`. `None` if only the day is known.
+    pub dated_at: Option<Timestamp>,
     pub updated: Date,
     pub author: Option<String>,
     pub tags: Vec<String>,
@@ -208,8 +211,8 @@ impl Site {
     }
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
-    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries. Rules with
-    /// query parameters precede all others.
+    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
+    /// Rules with query parameters precede all others.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
@@ -269,8 +272,8 @@ impl Site {
         self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))
     }
 
-    /// The result of the first rule with query parameters that applies to a decoded path and an encoded query. Unless
-    /// it is forced, such a rule does not apply to the path of a page or a file.
+    /// The result of the first rule with query parameters that applies to a decoded path and an encoded
+    /// query. Unless it is forced, such a rule does not apply to the path of a page or a file.
     pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
         let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
         let mut rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
