@@ -254,8 +254,8 @@ const CRAWLERS: [&str; 11] = [
     "yandex",
 ];
 
-/// Whether the value of a robots `<meta>` or of `X-Robots-Tag` asks not to list the page: one of its directives is
-/// `noindex` or `none`. In the header, the name of a crawler may precede the directives.
+/// Whether the value of a robots `<meta>` or of `X-Robots-Tag` asks not to list the page: one of its
+/// directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives.
 pub fn forbids_index(directives: &str) -> bool {
     let mut words = directives.split(',').flat_map(|directive| {
         // The values of other directives, as in `max-image-preview: none`, forbid nothing.

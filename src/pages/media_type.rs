@@ -10,7 +10,8 @@ const UNKNOWN: &str = "application/octet-stream";
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// The extensions for which the table of `mime_guess` has no type, or an outdated one, and the reasons for these.
+/// The extensions for which the table of `mime_guess` has no type, or an outdated one, and the reasons for
+/// these.
 const OVERRIDES: [(&str, &str); 24] = [
     // RFC 9239.
     ("mjs", "text/javascript"),
@@ -26,7 +27,8 @@ const OVERRIDES: [(&str, &str); 24] = [
     ("m4v", "video/mp4"),
     // ECMA-426: source maps are JSON.
     ("map", "application/json"),
-    // As `text/xml`, it would get a `charset`, which precedes the encoding that the document declares (RFC 7303 §3).
+    // As `text/xml`, it would get a `charset`, which precedes the encoding that the document declares (RFC
+    // 7303 §3).
     ("xml", "application/xml"),
     ("xsl", "application/xml"),
     // Sites publish keys under this name rather than signatures; browsers show neither.
@@ -51,8 +53,8 @@ const OVERRIDES: [(&str, &str); 24] = [
     ("bib", "text/plain"),
 ];
 
-/// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown. Texts have
-/// the charset UTF-8.
+/// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
+/// Texts have the charset UTF-8.
 pub fn media_type(name: &str) -> &'static str {
     let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
     let own = OVERRIDES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
@@ -61,8 +63,8 @@ pub fn media_type(name: &str) -> &'static str {
     if found.starts_with("text/") { with_charset(found) } else { found }
 }
 
-/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/` from its content,
-/// because standards choose such names for JSON and for text. `name` is relative to the site's root.
+/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/` from its
+/// content, because standards choose such names for JSON and for text. `name` is relative to the site's root.
 pub(super) fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
     // Apple also reads this file at the root.

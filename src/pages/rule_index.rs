@@ -25,8 +25,8 @@ struct PatternNode {
 }
 
 impl RuleIndex {
-    /// Creates the index of patterns, given as their segments up to the one with a `*`, and whether there is a `*`. A
-    /// segment with placeholders is `None`.
+    /// Creates the index of patterns, given as their segments up to the one with a `*`, and whether there is
+    /// a `*`. A segment with placeholders is `None`.
     pub(super) fn new<'a>(patterns: impl Iterator<Item = (Vec<Option<&'a str>>, bool)>) -> Self {
         let mut index = Self { nodes: vec![PatternNode::default()] };
         for (position, (segments, has_wildcard)) in patterns.enumerate() {

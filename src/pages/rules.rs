@@ -11,16 +11,10 @@ use std::borrow::Cow;
 use form_urlencoded::parse as parse_query;
 use http::{HeaderName, HeaderValue, StatusCode};
 
+pub use self::pattern::RulesDialect;
 use self::pattern::{Captures, Pattern, encode_url, fill_in, name_length};
 use super::rule_index::RuleIndex;
 use crate::fault::Fault;
-
-/// The hosting service that a build's rules are written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RulesDialect {
-    Netlify,
-    Cloudflare,
-}
 
 /// Maximum number of rules in a file, the same as Cloudflare's limit.
 const MAX_RULES: usize = 2_100;
@@ -158,7 +152,8 @@ impl RedirectRule {
         format!("{} {} {}", encode_spaced(&self.from), self.to, self.status.as_u16())
     }
 
-    /// The decoded paths that a rule without placeholders and query parameters applies to; empty for other rules.
+    /// The decoded paths that a rule without placeholders and query parameters applies to; empty for other
+    /// rules.
     pub fn literal_paths(&self) -> Vec<String> {
         if self.has_parameters() { Vec::new() } else { self.pattern.literal_paths() }
     }
@@ -168,11 +163,11 @@ impl RedirectRule {
         self.pattern.example()
     }
 
-    /// The target for a request with a decoded path and an encoded query; empty for the status 410. `None` if the rule
-    /// does not apply.
+    /// The target for a request with a decoded path and an encoded query; empty for the status 410. `None` if
+    /// the rule does not apply.
     ///
-    /// The target of a rule with query parameters has the other parameters of the request, unless it has a query of its
-    /// own.
+    /// The target of a rule with query parameters has the other parameters of the request, unless it has a
+    /// query of its own.
     pub fn target(&self, path: &str, query: Option<&str>) -> Option<String> {
         let mut captures = self.pattern.captures(path)?;
         let others = self.match_query(query, &mut captures)?;
@@ -185,8 +180,8 @@ impl RedirectRule {
         Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
     }
 
-    /// Adds the values of the query parameters, and returns the parameters that the rule does not name, encoded. `None`
-    /// if a parameter is missing, or has another value.
+    /// Adds the values of the query parameters, and returns the parameters that the rule does not name,
+    /// encoded. `None` if a parameter is missing, or has another value.
     fn match_query<'a>(&'a self, query: Option<&'a str>, captures: &mut Captures<'a>) -> Option<String> {
         let mut others = Vec::new();
         let mut found: Vec<(&QueryParameter, Cow<'a, str>)> = Vec::new();
@@ -257,6 +252,7 @@ pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(Head
 /// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines that are
 /// too long.
 fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines: Vec<_> =
         lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#')).collect();
@@ -347,6 +343,9 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
         }
         conditions => (None, conditions),
     };
+    if conditions.iter().any(|word| word.to_ascii_lowercase().starts_with("role=")) {
+        return Err(RuleProblem::Protects);
+    }
     if !conditions.is_empty() {
         return unsupported("has a condition, such as a country or a language");
     }
@@ -475,6 +474,7 @@ mod tests {
     fn paths_match_as_on_the_host() {
         for (line, dialect, path, expected) in [
             ("/a /b", Netlify, "/a", Some("/b")),
+            ("\u{feff}/a /b", Netlify, "/a", Some("/b")),
             ("/a /b", Netlify, "/a/", Some("/b")),
             ("/a/ /b", Netlify, "/a", Some("/b")),
             ("/a /b", Cloudflare, "/a/", None),
@@ -600,6 +600,7 @@ mod tests {
             ("/a /b 404", Netlify, "_redirects:2: the rule is ignored: it has a status other"),
             ("/a /b 301!", Cloudflare, "_redirects:2: the rule is ignored: it has a status other"),
             ("/*/* /b", Cloudflare, "_redirects:2: the rule is ignored: it has more than one `*`"),
+            ("/a /b 200! role=admin", Netlify, "_redirects:2: `Role=` restricts access to the page"),
             ("/a /b 200! Role=admin", Netlify, "_redirects:2: `Role=` restricts access to the page"),
         ] {
             let mut faults = Vec::new();

@@ -376,8 +376,8 @@ fn read_file(
 /// published.
 fn is_media_file(name: &str) -> bool {
     match media_type(name).split_once('/') {
-        // Browsers show formats that are registered without a vendor. TypeScript shares its extension with segments
-        // of videos, which need a playlist.
+        // Browsers show formats that are registered without a vendor. TypeScript shares its extension with
+        // segments of videos, which need a playlist.
         Some(("image" | "audio" | "video", format)) => {
             format == "x-icon"
                 || !(format.starts_with("vnd.") || format.starts_with("x-") || format == "mp2t")

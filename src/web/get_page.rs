@@ -260,7 +260,8 @@ impl<'a> Choice<'a> {
             return Self::Send(selection);
         }
         let length = selection.body.bytes.len();
-        // An empty file is sent whole, because some clients add a range to all requests to limit the response.
+        // An empty file is sent whole, because some clients add a range to all requests to limit the
+        // response.
         match range.filter(|_| length > 0 && !preferences.fails_if_range(selection.body)) {
             None => Self::Send(selection),
             Some(range) => match range.of(length) {

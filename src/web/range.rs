@@ -14,9 +14,9 @@ pub(super) enum ByteRange {
 }
 
 impl ByteRange {
-    /// Parses the value of `Range`. `None` if the header is to be ignored: it is malformed, has a unit other than
-    /// bytes, or has several ranges, which would need a response of several parts (§14.2 permits the whole file).
-    /// Numbers beyond 64 bits are as large as possible.
+    /// Parses the value of `Range`. `None` if the header is to be ignored: it is malformed, has a unit other
+    /// than bytes, or has several ranges, which would need a response of several parts (§14.2 permits the
+    /// whole file). Numbers beyond 64 bits are as large as possible.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let (unit, ranges) = std::str::from_utf8(value).ok()?.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -38,7 +38,8 @@ impl ByteRange {
         }
     }
 
-    /// The bytes of a body of `length` bytes, at least one. `None` if the body has none of the range's positions.
+    /// The bytes of a body of `length` bytes, at least one. `None` if the body has none of the range's
+    /// positions.
     pub(super) fn of(self, length: usize) -> Option<Range<usize>> {
         let index = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
         let range = match self {
@@ -63,8 +64,8 @@ mod tests {
 
     use super::*;
 
-    /// The bytes of a body with ten bytes that a header selects. `None` if the header is ignored, and an empty range
-    /// if it cannot be satisfied.
+    /// The bytes of a body with ten bytes that a header selects. `None` if the header is ignored, and an
+    /// empty range if it cannot be satisfied.
     fn check(value: &str, expected: Option<Range<usize>>) {
         let found = ByteRange::parse(value.as_bytes()).map(|range| range.of(10).unwrap_or(0..0));
         assert_eq!(found, expected, "{value}");

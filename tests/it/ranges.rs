@@ -6,7 +6,8 @@ use crate::support::http2::Http2;
 use crate::support::prebuilt::write_build;
 use crate::support::{Answer, TestServer};
 
-/// A build with the files `film.mp4` (256 bytes, each with its position as its value), `long.css` and `empty.bin`.
+/// A build with the files `film.mp4` (256 bytes, each with its position as its value), `long.css` and
+/// `empty.bin`.
 fn write_files(build: &Path) {
     write_build(build, "A state.");
     let film: Vec<u8> = (0..=255).collect();

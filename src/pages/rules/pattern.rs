@@ -3,16 +3,22 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::RulesDialect;
 use crate::pages::path;
+
+/// The hosting service that a build's rules are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RulesDialect {
+    Netlify,
+    Cloudflare,
+}
 
 /// A path with placeholders: `:name` for a segment or a part of one, and at most one `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::pages) struct Pattern {
     /// The segments up to the `*`; the last one is the beginning of the segment with the `*`.
     start: Vec<Segment>,
-    /// The segments after the `*`; the first one is the end of the segment with the `*`. `None` if the pattern has no
-    /// `*`.
+    /// The segments after the `*`; the first one is the end of the segment with the `*`. `None` if the
+    /// pattern has no `*`.
     end: Option<Vec<Segment>>,
     ignores_final_slash: bool,
 }
@@ -74,8 +80,9 @@ impl Pattern {
         self.start.iter().chain(self.end.iter().flatten())
     }
 
-    /// The segments that come before the one with the `*`, or all of them, without those that are empty at the end:
-    /// the text of each, or `None` for one with placeholders. Also returns whether the pattern has a `*`.
+    /// The segments that come before the one with the `*`, or all of them, without those that are empty at
+    /// the end: the text of each, or `None` for one with placeholders. Also returns whether the pattern has a
+    /// `*`.
     pub(super) fn whole_segments(&self) -> (Vec<Option<&str>>, bool) {
         let has_wildcard = self.end.is_some();
         let whole = self.start.len() - usize::from(has_wildcard);
@@ -135,8 +142,8 @@ impl Pattern {
 
     /// The values of the placeholders in a decoded path. `None` if the path does not match.
     ///
-    /// Like the hosts, each placeholder takes as much text as it can, the first ones first. The time is proportional
-    /// to the length of the path and the number of placeholders.
+    /// Like the hosts, each placeholder takes as much text as it can, the first ones first. The time is
+    /// proportional to the length of the path and the number of placeholders.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let path = path.strip_prefix('/')?;
         let mut captures = Captures::new();
@@ -180,8 +187,8 @@ impl Pattern {
     }
 }
 
-/// Matches the first segments of a path without its leading slash. Returns the rest of the path after the slash, or
-/// `None` in it if the path has no further slash.
+/// Matches the first segments of a path without its leading slash. Returns the rest of the path after the
+/// slash, or `None` in it if the path has no further slash.
 fn match_segments<'a>(
     segments: &'a [Segment],
     path: &'a str,
@@ -202,8 +209,8 @@ fn match_segments<'a>(
 }
 
 impl Segment {
-    /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one that follows a
-    /// letter or a digit is text, as in `/wiki/Category:Birds`.
+    /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one
+    /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`.
     fn parse(segment: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         let decode = |text: &str| path::percent_decode(text).map_err(|_| "is not a valid path");
         let mut pieces = vec![("", String::new())];
@@ -243,8 +250,8 @@ impl Segment {
         let Some((_, last)) = self.placeholders.last() else { return text == self.text };
         let values = text.strip_prefix(&*self.text).and_then(|values| values.strip_suffix(&**last));
         let Some(mut values) = values else { return false };
-        // The texts between the placeholders are searched from the end, so that the first placeholder gets the
-        // longest value. Each placeholder keeps at least one character.
+        // The texts between the placeholders are searched from the end, so that the first placeholder gets
+        // the longest value. Each placeholder keeps at least one character.
         for (index, (name, _)) in self.placeholders.iter().enumerate().rev() {
             let Some((last, _)) = values.char_indices().next_back() else { return false };
             let before = index.checked_sub(1).map(|before| &*self.placeholders[before].1);
@@ -267,8 +274,8 @@ pub(super) fn name_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// Replaces `:name` in a target or a header's value with the captured values, percent-encoded for the part of the URL
-/// in which they stand.
+/// Replaces `:name` in a target or a header's value with the captured values, percent-encoded for the part of
+/// the URL in which they stand.
 pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -287,7 +294,8 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// Encodes a value of a query parameter. Characters that separate or have a meaning of their own are encoded too.
+/// Encodes a value of a query parameter. Characters that separate or have a meaning of their own are encoded
+/// too.
 fn push_query_value(query: &mut String, value: &str) {
     for part in path::encode(value).split_inclusive(['&', '=', '+', ';']) {
         match part.strip_suffix(['&', '=', '+', ';']) {
@@ -411,8 +419,9 @@ mod tests {
         }
     }
 
-    /// Whether a segment's pieces match `text`, by trying all lengths; a second, simpler implementation. Each piece is
-    /// a literal text, or `None` for a placeholder. The first placeholder tries its longest value first.
+    /// Whether a segment's pieces match `text`, by trying all lengths; a second, simpler implementation. Each
+    /// piece is a literal text, or `None` for a placeholder. The first placeholder tries its longest value
+    /// first.
     fn try_all(pieces: &[Option<&str>], text: &str, values: &mut Vec<String>) -> bool {
         match pieces {
             [] => text.is_empty(),
