@@ -66,31 +66,31 @@ mod tests {
 
     /// The bytes of a body with ten bytes that a header selects. `None` if the header is ignored, and an
     /// empty range if it cannot be satisfied.
-    fn check(value: &str, expected: Option<Range<usize>>) {
+    fn check(value: &str, expected: impl Into<Option<Range<usize>>>) {
         let found = ByteRange::parse(value.as_bytes()).map(|range| range.of(10).unwrap_or(0..0));
-        assert_eq!(found, expected, "{value}");
+        assert_eq!(found, expected.into(), "{value}");
     }
 
     #[test]
     fn a_single_range_selects_bytes() {
-        check("bytes=0-1", Some(0..2));
-        check("bytes=0-", Some(0..10));
-        check("bytes=9-9", Some(9..10));
-        check("bytes=3-99", Some(3..10));
-        check("bytes=-3", Some(7..10));
-        check("bytes=-99", Some(0..10));
-        check("Bytes=, 2-3 ,", Some(2..4));
-        check("bytes=0-99999999999999999999999999", Some(0..10));
-        check("bytes=0-18446744073709551615", Some(0..10));
-        check("bytes=-99999999999999999999999999", Some(0..10));
+        check("bytes=0-1", 0..2);
+        check("bytes=0-", 0..10);
+        check("bytes=9-9", 9..10);
+        check("bytes=3-99", 3..10);
+        check("bytes=-3", 7..10);
+        check("bytes=-99", 0..10);
+        check("Bytes=, 2-3 ,", 2..4);
+        check("bytes=0-99999999999999999999999999", 0..10);
+        check("bytes=0-18446744073709551615", 0..10);
+        check("bytes=-99999999999999999999999999", 0..10);
     }
 
     #[test]
     fn a_range_beyond_the_body_is_unsatisfiable() {
-        check("bytes=10-", Some(0..0));
-        check("bytes=10-12", Some(0..0));
-        check("bytes=-0", Some(0..0));
-        check("bytes=99999999999999999999999999-", Some(0..0));
+        check("bytes=10-", 0..0);
+        check("bytes=10-12", 0..0);
+        check("bytes=-0", 0..0);
+        check("bytes=99999999999999999999999999-", 0..0);
         let of_nothing = |value: &[u8]| ByteRange::parse(value).expect("one range").of(0);
         assert_eq!(of_nothing(b"bytes=0-"), None);
         assert_eq!(of_nothing(b"bytes=-5"), None);

@@ -1,4 +1,5 @@
-//! Tells the Markdown that a generator wrote for readers from a copy of its source, which still has template syntax.
+//! Tells the Markdown that a generator wrote for readers from a copy of its source, which still has template
+//! syntax.
 
 /// Syntax that a generator replaces, outside of code: its kind, which is how it begins, and its line, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,17 +8,18 @@ pub(super) struct TemplateSyntax {
     pub line: usize,
 }
 
-/// Delimiters of expressions, tags and includes: of Hugo, Liquid, Jinja, Nunjucks, Vue, EJS, ERB and markdown-include.
+/// Delimiters of expressions, tags and includes: of Hugo, Liquid, Jinja, Nunjucks, Vue, EJS, ERB and
+/// markdown-include.
 const DELIMITERS: [(&str, &str); 4] = [("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("{!", "!}")];
 
-/// Lines that begin in this way are directives: snippets, admonitions and tabs of Python-Markdown, attributes of kramdown,
-/// includes of VitePress. The containers of VitePress and Docusaurus (`:::`) are not among them, because the plugins of
-/// these generators that write Markdown for readers keep them.
+/// Lines that begin in this way are directives: snippets, admonitions and tabs of Python-Markdown, attributes
+/// of kramdown, includes of VitePress. The containers of VitePress and Docusaurus (`:::`) are not among them,
+/// because the plugins of these generators that write Markdown for readers keep them.
 const DIRECTIVES: [&str; 9] =
     ["--8<--", "!!! ", "??? ", "???+ ", "=== \"", "{: ", "{:.", "<!--@include:", "<!-- @include:"];
 
-/// The first template syntax in `written` of a kind that `shown`, the Markdown of the page as readers see it, does not
-/// have: a page about templates may show some. `None` if `written` is for readers.
+/// The first template syntax in `written` of a kind that `shown`, the Markdown of the page as readers see it,
+/// does not have: a page about templates may show some. `None` if `written` is for readers.
 pub(super) fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax> {
     let found = template_syntax(written);
     let shown = if found.is_empty() { Vec::new() } else { template_syntax(shown) };
@@ -76,7 +78,8 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
                 }
             }
         }
-        follows_text = !trimmed.is_empty() && !(is_indented && !follows_text);
+        // Indented lines after text continue it.
+        follows_text = !trimmed.is_empty() && (follows_text || !is_indented);
     }
     found
 }

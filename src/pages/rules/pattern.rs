@@ -128,7 +128,7 @@ impl Pattern {
             for (index, Segment { text, placeholders }) in segments.iter().enumerate() {
                 path.push_str(if index > 0 { "/" } else { "" });
                 path.push_str(text);
-                placeholders.iter().for_each(|(_, rest)| path.extend(["x", rest]));
+                path.extend(placeholders.iter().flat_map(|(_, rest)| ["x", rest]));
             }
         };
         add(&self.start);
@@ -145,9 +145,8 @@ impl Pattern {
     /// Like the hosts, each placeholder takes as much text as it can, the first ones first. The time is
     /// proportional to the length of the path and the number of placeholders.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
-        let path = path.strip_prefix('/')?;
         let mut captures = Captures::new();
-        if self.matches(&self.start, path, &mut captures) {
+        if self.matches(path, &mut captures) {
             return Some(captures);
         }
         if !self.ignores_final_slash {
@@ -155,7 +154,7 @@ impl Pattern {
         }
         captures.clear();
         if let Some(path) = path.strip_suffix('/')
-            && self.matches(&self.start, path, &mut captures)
+            && self.matches(path, &mut captures)
         {
             return Some(captures);
         }
@@ -165,13 +164,13 @@ impl Pattern {
         let is_folder = last.literal() == Some("") && (self.end.is_none() || self.ends_with_wildcard());
         let rest = match_segments(folder, path, &mut captures).filter(|_| is_folder && !folder.is_empty())?;
         captures.push(("splat", Cow::Borrowed("")));
-        rest.is_none().then_some(captures)
+        rest.is_empty().then_some(captures)
     }
 
-    fn matches<'a>(&'a self, start: &'a [Segment], path: &'a str, captures: &mut Captures<'a>) -> bool {
-        let Some(end) = &self.end else { return match_segments(start, path, captures) == Some(None) };
-        let Some((first, whole)) = start.split_last() else { return false };
-        let Some(rest) = match_segments(whole, path, captures) else { return false };
+    fn matches<'a>(&'a self, path: &'a str, captures: &mut Captures<'a>) -> bool {
+        let Some(end) = &self.end else { return match_segments(&self.start, path, captures) == Some("") };
+        let Some((first, whole)) = self.start.split_last() else { return false };
+        let rest = match_segments(whole, path, captures).and_then(|rest| rest.strip_prefix('/'));
         let Some(mut splat) = rest.and_then(|rest| rest.strip_prefix(&*first.text)) else { return false };
         let [last, whole @ ..] = end.as_slice() else { return false };
         for segment in whole.iter().rev() {
@@ -187,19 +186,16 @@ impl Pattern {
     }
 }
 
-/// Matches the first segments of a path without its leading slash. Returns the rest of the path after the
-/// slash, or `None` in it if the path has no further slash.
+/// Matches the first segments of a path, each with the slash before it. Returns the rest of the path.
 fn match_segments<'a>(
     segments: &'a [Segment],
     path: &'a str,
     captures: &mut Captures<'a>,
-) -> Option<Option<&'a str>> {
-    let mut rest = Some(path);
+) -> Option<&'a str> {
+    let mut rest = path;
     for segment in segments {
-        let (text, after) = match rest?.split_once('/') {
-            Some((text, after)) => (text, Some(after)),
-            None => (rest?, None),
-        };
+        let from = rest.strip_prefix('/')?;
+        let (text, after) = from.split_at(from.find('/').unwrap_or(from.len()));
         if !segment.matches(text, captures) {
             return None;
         }
