@@ -408,7 +408,7 @@ pub(super) fn parse_headers(
 ) -> Vec<HeaderRule> {
     let mut rules: Vec<HeaderRule> = Vec::new();
     // Whether the headers that follow are skipped, because their path was ignored.
-    let mut is_skipped = true;
+    let mut is_skipped = false;
     for (line, text) in rule_lines(text, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
         if !text.starts_with([' ', '\t']) {
@@ -444,11 +444,11 @@ pub(super) fn parse_headers(
             Ok(name) if COMPUTED.contains(&name.as_str()) => {
                 warn(format!("`{name}` is ignored: rules cannot set this header"));
             }
-            Ok(name) if is_valid => {
-                if let Some(rule) = rules.last_mut().filter(|_| !is_skipped) {
-                    rule.headers.push((name, value));
-                }
-            }
+            Ok(name) if is_valid => match rules.last_mut() {
+                _ if is_skipped => {}
+                Some(rule) => rule.headers.push((name, value)),
+                None => warn(format!("`{name}` is ignored: no path precedes it")),
+            },
             _ => warn("is not a valid header".to_owned()),
         }
     }
@@ -537,7 +537,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_index_finds_every_rule_that_applies(
-            patterns in proptest::collection::vec("(/(a|b|:x|:y|a:z|:x-b|)){1,4}(/[*]a?)?/?", 1..12),
+            patterns in proptest::collection::vec("(/(a|b|:x|:y|a:z|:x-b)){1,4}(/[*]a?)?/?", 1..12),
             path in "(/(a|b|ab|)){1,5}/?",
             is_netlify in any::<bool>(),
         ) {
@@ -628,6 +628,22 @@ mod tests {
         assert_eq!(headers(&detached, Cloudflare, "/assets/x.css"), ["cache-control: no-cache, max-age=60"]);
         let linked = "/a/:name\n  Link: </:name.md>; rel=\"alternate\"\n";
         assert_eq!(headers(linked, Cloudflare, "/a/b"), ["link: </b.md>; rel=\"alternate\""]);
+    }
+
+    #[test]
+    fn headers_need_a_path() {
+        for (text, expected) in [
+            ("  X-A: 1\n/a\n  X-B: 1\n", &["_headers:1: `x-a` is ignored: no path precedes it"][..]),
+            // One fault is enough.
+            ("a\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
+        ] {
+            let mut faults = Vec::new();
+            parse_headers(text, Netlify, "_headers", &mut faults);
+            assert_eq!(faults.len(), expected.len(), "{faults:?}");
+            for (fault, expected) in faults.iter().zip(expected) {
+                assert!(fault.to_string().starts_with(expected), "{fault}");
+            }
+        }
     }
 
     #[test]
