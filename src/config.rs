@@ -516,8 +516,17 @@ fn hint_at_site(folder: &Path) -> String {
         here if here.as_os_str().is_empty() => ".".to_owned(),
         site => site.display().to_string(),
     };
+    let source = Some(folder).filter(|folder| pages::has_home_page(folder)).and_then(pages::find_source);
     match above.filter(is_site).or(only).map(shown) {
         Some(site) => format!("there is a site in {site}: name this folder in the command"),
+        None if let Some(source) = source => {
+            format!(
+                "the folder has an index.html, but {} is a source without its HTML; to serve the folder as the output of a \
+                 site generator all the same, `frontdesk init desk --prebuilt {}` writes a configuration beside it",
+                source.display(),
+                folder.display()
+            )
+        }
         None => {
             format!(
                 "is {} a site folder? `frontdesk init DIR` writes a small site to start from",

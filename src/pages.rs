@@ -30,6 +30,7 @@ mod mail_text;
 mod maps;
 pub mod markdown;
 mod math;
+mod media_type;
 pub mod negotiate;
 mod options;
 mod pagination;
@@ -72,14 +73,14 @@ pub use load::{LoadCache, LoadResult, load};
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
-pub use prebuilt::{decode_html, is_build};
+pub use prebuilt::{decode_html, find_source, has_home_page, is_build};
 pub use publication::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
     resolve_path,
 };
 pub use redirects::RedirectOption;
 pub use rules::RulesDialect;
-pub use schedule::{ScheduledPage, format_time};
+pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
 pub use words::{WordList, WordOverride};

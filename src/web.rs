@@ -36,6 +36,7 @@ mod preferences;
 mod private_conns;
 mod protocol;
 mod proxy;
+mod range;
 mod request_id;
 mod response;
 mod router;

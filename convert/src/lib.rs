@@ -26,7 +26,7 @@ pub use account::{Loss, Omission, Rule};
 use block::Block;
 use blocks::{Converter, Mode};
 pub use embedded::Embedded;
-pub use metadata::Metadata;
+pub use metadata::{Metadata, forbids_index};
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -77,8 +77,7 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> (Metadata, Titles)
             .clone()
             .or_else(|| head.first_value(&["og:locale"]).map(|l| l.replace('_', "-"))),
         image: head.first_value(&["og:image", "twitter:image"]).and_then(resolve),
-        is_unlisted: head.is_redirect
-            || head.first_value(&["robots"]).is_some_and(|robots| robots.contains("noindex")),
+        is_unlisted: head.is_redirect || head.forbids_index(),
         site,
     };
     (metadata, titles)
@@ -217,7 +216,7 @@ impl Head {
                     let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
                     let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
                     head.is_redirect |= equiv.eq_ignore_ascii_case("refresh") && content.contains("url");
-                    let name = dom.first_attribute(id, &["property", "name", "itemprop"]);
+                    let name = dom.first_attribute(id, &["property", "name", "itemprop", "http-equiv"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
                     }
@@ -228,10 +227,43 @@ impl Head {
         head
     }
 
+    /// Whether the page asks a crawler not to list it. Of contradicting values, the strictest one counts.
+    fn forbids_index(&self) -> bool {
+        let mut addressed = self.values.iter().filter(|(name, _)| CRAWLERS.contains(&name.as_str()));
+        addressed.any(|(_, directives)| forbids_index(directives))
+    }
+
     /// The `<meta>` value of the first name in `names` that the page declares.
     fn first_value(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.values.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()))
     }
+}
+
+/// The names by which pages address crawlers: all of them, and those of large search engines.
+const CRAWLERS: [&str; 11] = [
+    "robots",
+    "x-robots-tag",
+    "applebot",
+    "baiduspider",
+    "bingbot",
+    "duckduckbot",
+    "googlebot",
+    "msnbot",
+    "slurp",
+    "teoma",
+    "yandex",
+];
+
+/// Whether the value of a robots `<meta>` or of `X-Robots-Tag` asks not to list the page: one of its
+/// directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives.
+pub fn forbids_index(directives: &str) -> bool {
+    let mut words = directives.split(',').flat_map(|directive| {
+        // The values of other directives, as in `max-image-preview: none`, forbid nothing.
+        let (name, value) = directive.split_once(':').unwrap_or(("", directive));
+        let has_value = ["max-", "unavailable"].iter().any(|other| name.trim().starts_with(other));
+        if has_value { "" } else { value }.split_whitespace()
+    });
+    words.any(|word| word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none"))
 }
 
 /// The number of links to the home page that are read.
@@ -347,5 +379,37 @@ mod tests {
     #[test]
     fn a_page_without_metadata_has_no_front_matter() {
         assert_eq!(read_metadata(&parse("<p>x"), None).0.front_matter(&[]), "");
+    }
+
+    #[test]
+    fn pages_ask_crawlers_not_to_list_them() {
+        for (meta, expected) in [
+            ("<meta name=robots content=noindex>", true),
+            ("<META NAME=ROBOTS CONTENT=\"NOINDEX, FOLLOW\">", true),
+            ("<meta name=robots content=none>", true),
+            ("<meta name=robots content=\"follow , None\">", true),
+            ("<meta name=robots content=\"nofollow noindex\">", true),
+            ("<meta name=googlebot content=noindex>", true),
+            ("<meta http-equiv=X-Robots-Tag content=noindex>", true),
+            ("<meta name=robots content=index><meta name=robots content=noindex>", true),
+            ("<meta name=robots content=\"index, follow\">", false),
+            ("<meta name=robots content=\"max-image-preview:none, max-snippet:-1\">", false),
+            ("<meta name=robots content=\"max-image-preview: none\">", false),
+            ("<meta name=robots content=\"noindexing, noneSuch, noarchive\">", false),
+            ("<meta name=description content=\"noindex, none\">", false),
+            ("<meta name=googlebot-news content=noindex>", false),
+        ] {
+            let dom = parse(&format!("<!doctype html><title>T</title>{meta}<p>Text"));
+            assert_eq!(read_metadata(&dom, None).0.is_unlisted, expected, "{meta}");
+        }
+        for (header, expected) in [
+            ("noindex", true),
+            ("googlebot: noindex, nofollow", true),
+            ("nofollow, otherbot: none", true),
+            ("unavailable_after: 25 Jun 2026 15:00:00 PST", false),
+            ("noarchive", false),
+        ] {
+            assert_eq!(forbids_index(header), expected, "{header}");
+        }
     }
 }

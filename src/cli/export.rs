@@ -88,7 +88,7 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     if site.has_rules() {
         writeln!(
             stderr,
-            "{WARNING}warning:{WARNING:#} redirects with `*` or `:name` are exported to `_redirects`, but not to \
+            "{WARNING}warning:{WARNING:#} redirects with `*`, `:name` or query parameters are exported to `_redirects`, but not to \
              nginx's configuration: add them there"
         )?;
     }

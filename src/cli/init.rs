@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
 use crate::config::{Config, FILE_NAME};
-use crate::pages::{find_containing_folder, is_build, resolve_path};
+use crate::pages::{find_containing_folder, has_home_page, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.
 const FILES: &[(&str, &str)] = &[
@@ -138,7 +138,7 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 
 /// Renders the configuration for a build. Fails if `build` is not the output of a site generator.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
-    if !is_build(build) {
+    if !has_home_page(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());
     }
     let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;

@@ -13,7 +13,8 @@ use serde::Serialize;
 pub use self::color::Color;
 
 use self::font::FontFacts;
-use super::file::{Blob, media_type};
+use super::file::Blob;
+use super::media_type::media_type;
 use super::path;
 use super::site_files::Asset;
 use crate::fault::{Fault, Placed, closest};

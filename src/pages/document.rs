@@ -550,6 +550,6 @@ pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize)
         document.language == language && document.kind == PageKind::Post && !document.front_matter.unlisted
     };
     let mut posts: Vec<&Document> = documents.iter().filter(is_listed).collect();
-    posts.sort_unstable_by(|a, b| (b.front_matter.date, &a.path).cmp(&(a.front_matter.date, &b.path)));
+    posts.sort_by_key(|post| (post.front_matter.age(), &post.path));
     posts
 }

@@ -304,50 +304,18 @@ fn is_compressible(media_type: &str) -> bool {
             name,
             "application/json"
                 | "application/xml"
+                | "application/json5"
+                | "application/rtf"
+                | "application/vnd.apple.mpegurl"
+                | "application/vnd.ms-fontobject"
                 | "application/wasm"
+                | "application/x-subrip"
                 | "application/pdf"
                 | "font/ttf"
                 | "font/otf"
+                | "image/bmp"
+                | "image/x-icon"
         )
-}
-
-/// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
-pub fn media_type(name: &str) -> &'static str {
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    match extension.unwrap_or_default().as_str() {
-        "html" | "htm" => "text/html; charset=utf-8",
-        "md" | "markdown" => "text/markdown; charset=utf-8",
-        "txt" | "text" => "text/plain; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "csv" => "text/csv; charset=utf-8",
-        "js" | "mjs" => "text/javascript; charset=utf-8",
-        "json" | "map" => "application/json",
-        "webmanifest" => "application/manifest+json",
-        "xml" | "xsl" => "application/xml",
-        "rss" => "application/rss+xml",
-        "atom" => "application/atom+xml",
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        "webp" => "image/webp",
-        "avif" => "image/avif",
-        "ico" => "image/x-icon",
-        "woff" => "font/woff",
-        "woff2" => "font/woff2",
-        "ttf" => "font/ttf",
-        "otf" => "font/otf",
-        "mp4" => "video/mp4",
-        "webm" => "video/webm",
-        "mp3" => "audio/mpeg",
-        "ogg" => "audio/ogg",
-        "wasm" => "application/wasm",
-        "pdf" => "application/pdf",
-        "zip" => "application/zip",
-        "gz" => "application/gzip",
-        "asc" => "application/pgp-keys",
-        _ => "application/octet-stream",
-    }
 }
 
 #[cfg(test)]

@@ -36,17 +36,17 @@ pub fn read_image(bytes: &[u8]) {
     }
 }
 
-/// Reads `_redirects` and `_headers`, and applies the rules to the path in the first line.
+/// Reads `_redirects` and `_headers`, and applies the rules to the first line as the path and as the query.
 pub fn read_rules(text: &str) {
     let path = text.lines().next().unwrap_or_default();
     for dialect in [RulesDialect::Netlify, RulesDialect::Cloudflare] {
         let rules = RuleList::new(parse_redirects(text, dialect, "_redirects", &mut Vec::new()));
-        let applying = |rule: &&RedirectRule| rule.target(path).is_some();
+        let applying = |rule: &&RedirectRule| rule.target(path, Some(path)).is_some();
         let all: Vec<&RedirectRule> = rules.all().iter().filter(applying).collect();
         let found: Vec<&RedirectRule> = rules.candidates(path).filter(applying).collect();
         assert_eq!(found, all, "the index finds the rules that apply to {path:?}");
         for rule in all {
-            let target = rule.target(path).unwrap_or_default();
+            let target = rule.target(path, Some(path)).unwrap_or_default();
             assert!(!target.starts_with("//"), "a path leads to another host: {target}");
             rule.to_line();
         }

@@ -1,8 +1,9 @@
 //! The images of a site: their sizes, and the names of smaller variants.
 
-use super::file::{Blob, media_type};
+use super::file::Blob;
 use super::image_size::{self, ImageSize};
 use super::maps::HashMap;
+use super::media_type::media_type;
 use super::site_files::Asset;
 use crate::fault::Fault;
 use crate::panics::{self, Part};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::brand::BrandCache;
 use super::content::{Bodies, Body, Content};
 use super::document::{Document, PageKind, ParsedSource, Tag, read_documents, served_path};
-use super::file::{Blob, Cache, File, media_type};
+use super::file::{Blob, Cache, File};
 use super::file_list::FileChanged;
 use super::form_page::{FormPage, FormPages};
 use super::highlight::Highlighter;
@@ -20,6 +20,7 @@ use super::link::LinkOrigin;
 use super::live_reload::add_reload_script;
 use super::maps::{HashMap, HashSet};
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
+use super::media_type::{media_type, media_type_of};
 use super::options::{PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::{self, encode};
@@ -104,6 +105,10 @@ fn sort_faults(faults: &mut Vec<Fault>) -> bool {
     faults.iter().all(|fault| fault.severity != Severity::Error)
 }
 
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// The result for a build without Markdown pages.
 fn load_build_alone(
     build: Prebuilt,
@@ -169,7 +174,10 @@ impl LoadCache {
             .map(|build| self.build.load(build, options, &mut publication, &mut faults))
             .transpose()?;
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
-        if let Some(build) = build.take_if(|_| !folder.join("pages").is_dir()) {
+        // A folder `pages` in the build is a part of it.
+        let has_sources = folder.join("pages").is_dir()
+            && options.build.as_ref().is_none_or(|build| !is_same_folder(&build.folder, folder));
+        if let Some(build) = build.take_if(|_| !has_sources) {
             let publication = publication.finish(&mut faults);
             return Ok(load_build_alone(build, options, forms, publication, faults));
         }
@@ -593,7 +601,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
     let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
     for (name, blob) in verbatim {
         let path = format!("/{name}");
-        let file = file(media_type(&name), Cache::Revalidate, &blob);
+        let file = file(media_type_of(&name, &blob.bytes), Cache::Revalidate, &blob);
         // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
             let to = encode(folder).into_owned();
@@ -724,6 +732,7 @@ fn summarize(
         title: matter.title.clone(),
         description: matter.description.clone(),
         date: matter.date,
+        dated_at: matter.dated_at,
         updated: document.updated,
         author: matter.author.clone(),
         tags: matter.tags.clone(),

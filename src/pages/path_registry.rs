@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::file::media_type;
 use super::link::{LinkTarget, percent_decoded};
 use super::maps::{HashMap, HashSet};
 use super::markdown::BodyFacts;
+use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path;
 use super::publication::Exclusion;

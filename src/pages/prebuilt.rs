@@ -2,25 +2,30 @@
 //! converted to Markdown. Files in the build take precedence over everything that is generated.
 
 mod policy;
+mod source;
 mod urls;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
-use frontdesk_convert::{Converted, Embedded, Loss, Metadata, Options, Selector, convert, parse_url};
+use frontdesk_convert::{
+    Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url,
+};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
 use self::policy::content_security_policy;
+use self::source::find_template_syntax;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
-use super::file::{Blob, Cache, File, media_type};
+use super::file::{Blob, Cache, File};
 use super::file_list::{FileChanged, MAX_FILE_BYTES};
 use super::live_reload::add_reload_script;
+use super::media_type::media_type_of;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
@@ -35,10 +40,42 @@ use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 use crate::panics::{self, Panic, Part};
 
-/// Whether `folder` is a build: it contains a file `index.html` and no folder `pages`. `false` for the empty
-/// path.
+/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
+/// for the empty path.
 pub fn is_build(folder: &Path) -> bool {
-    !folder.as_os_str().is_empty() && folder.join("index.html").is_file() && !folder.join("pages").is_dir()
+    has_home_page(folder) && find_source(folder).is_none()
+}
+
+/// Whether `folder` contains a file `index.html`, as every build does. `false` for the empty path.
+pub fn has_home_page(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
+}
+
+/// A Markdown file below `pages` in `folder` without its HTML beside it: the source of a page, as in a site's
+/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its
+/// path relative to `folder`.
+pub fn find_source(folder: &Path) -> Option<PathBuf> {
+    let mut folders = vec![PathBuf::from("pages")];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(folder.join(&inner)).into_iter().flatten().flatten() {
+            let name = inner.join(entry.file_name());
+            // Symbolic links to folders are not followed, so they cannot form a loop.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(name);
+            } else if name.extension().is_some_and(|extension| extension == "md") {
+                let is_index = name.file_stem().is_some_and(|stem| stem == "index");
+                let html = [
+                    Some(name.with_extension("html")),
+                    Some(name.with_extension("").join("index.html")),
+                    name.parent().filter(|_| is_index).map(|page| page.with_added_extension("html")),
+                ];
+                if !html.into_iter().flatten().any(|html| folder.join(html).is_file()) {
+                    return Some(name);
+                }
+            }
+        }
+    }
+    None
 }
 
 /// A block of links is boilerplate if at least this percentage of the pages, and at least
@@ -141,6 +178,7 @@ impl BuildCache {
             prebuilt.add_file(file, &headers);
         }
         let converted = self.convert_pages(&pages, build, faults);
+        prebuilt.remove_sources(&pages, &converted, faults);
         let title_end = common_title_end(converted.iter().map(|page| &page.metadata));
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         // The first page that claims an additional path gets it.
@@ -529,7 +567,15 @@ fn compose_page(
     } else {
         html = html.with_link(link);
     }
-    let html = with_headers(html, headers, rules, &source.path);
+    let mut html = with_headers(html, headers, rules, &source.path);
+    keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
+    metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
+    let written = written.map(|file| {
+        let mut markdown = file.without_encodings();
+        keep_media_type(&mut markdown, &["text/markdown"]);
+        if markdown.is_like(&file) { file } else { Arc::new(markdown) }
+    });
     let markdown = written.unwrap_or_else(|| {
         let version = document_version(&converted.markdown);
         let guide = guide_url(&options.base_url);
@@ -539,7 +585,9 @@ fn compose_page(
         if !canonical.is_empty() {
             file = file.with_link(canonical);
         }
-        Arc::new(with_headers(file, Vec::new(), rules, &source.path))
+        let mut file = with_headers(file, Vec::new(), rules, &source.path);
+        keep_media_type(&mut file, &["text/markdown"]);
+        Arc::new(file)
     });
     let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
     let summary = (!metadata.is_unlisted).then(|| PageSummary {
@@ -578,6 +626,18 @@ fn with_headers(
     file
 }
 
+const X_ROBOTS_TAG: &str = "x-robots-tag";
+
+/// Removes a `Content-Type` that is not one of a page's representation: rules for the HTML also apply to the
+/// Markdown at the same URL.
+fn keep_media_type(file: &mut File, permitted: &[&str]) {
+    file.headers.retain(|(name, value)| {
+        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        name != http::header::CONTENT_TYPE
+            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
+    });
+}
+
 /// If a file is a 404 page, the folder in which it is sent for missing paths; empty for the whole build.
 fn not_found_folder(name: &str) -> Option<&str> {
     match name {
@@ -600,9 +660,43 @@ impl Prebuilt {
     fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
         let path = format!("{}{}", self.mount, file.name);
         let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
-        let new = File::from_blob(media_type(&file.name), cache, file.blob.clone());
+        let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, Vec::new(), rules, &path);
         self.files.insert(path, Arc::new(new));
+    }
+
+    /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
+    /// template syntax.
+    fn remove_sources(
+        &mut self,
+        pages: &[HtmlPage<'_>],
+        converted: &[Arc<Converted>],
+        faults: &mut Vec<Fault>,
+    ) {
+        let mut sources = Vec::new();
+        for (page, converted) in pages.iter().zip(converted) {
+            for name in twin_names(&page.path) {
+                let Some(file) = self.files.get(&name) else { continue };
+                let text = String::from_utf8_lossy(&file.unencoded().bytes);
+                // If the search panics, the file is used as it is.
+                let found = panics::catch(Part::Content, || find_template_syntax(&text, &converted.markdown));
+                if let Ok(Some(syntax)) = found {
+                    self.files.remove(&name);
+                    sources.push((name, syntax));
+                }
+            }
+        }
+        let Some((name, syntax)) = sources.first() else { return };
+        let (place, kind) = (name.strip_prefix(&*self.mount).unwrap_or(name), syntax.kind.trim());
+        let others = match sources.len() - 1 {
+            0 => String::new(),
+            1 => ", and one other file does".to_owned(),
+            count => format!(", and {count} other files do"),
+        };
+        let message =
+            format!("has template syntax (`{kind}`){others}; the Markdown of the page is made from its HTML");
+        let hint = "the file looks like a copy of the page's source; leave such copies out of the build";
+        faults.push(Fault::warning(place, Some(syntax.line), message).hint(hint));
     }
 
     /// Removes the 404 page of a folder, because the site has another one.

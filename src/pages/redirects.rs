@@ -43,7 +43,7 @@ pub(super) fn compile(
     for redirect in redirects {
         let rule = match redirect.status {
             410 => RedirectRule::gone(&redirect.from),
-            status => RedirectRule::new(&redirect.from, &encode_target(&redirect.to), status),
+            status => RedirectRule::new(&redirect.from, &redirect.to, status),
         };
         match rule {
             Ok(rule) => parsed.push((redirect, rule)),
@@ -59,8 +59,7 @@ pub(super) fn compile(
         (rule.literal_paths().is_empty(), std::cmp::Reverse(redirect.from.len()))
     });
     let rules = RuleList::new(parsed.iter().map(|(_, rule)| rule.clone()).collect());
-    let circular: Vec<bool> =
-        parsed.iter().map(|(redirect, _)| is_circular(redirect, &rules, names)).collect();
+    let circular: Vec<bool> = parsed.iter().map(|(_, rule)| is_circular(rule, &rules, names)).collect();
     let mut compiled = CompiledRedirects::default();
     for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
         let RedirectOption { from, to, place, line, .. } = redirect;
@@ -85,25 +84,17 @@ pub(super) fn compile(
                 names.mark_as_gone(path);
             }
         }
-        if let Some(target) = local_target(to).filter(|_| !to.contains("/:")) {
+        if let Some(target) = local_target(to).filter(|_| !rule.has_variable_target()) {
             compiled.targets.push((target, *line));
         }
         compiled.rules.push(rule);
     }
-    let leads_on = |rule: &RedirectRule, path: &str| !rule.is_gone() && rule.target(path).is_some();
+    let leads_on = |rule: &RedirectRule, path: &str| !rule.is_gone() && rule.target(path, None).is_some();
     let rules = RuleList::new(compiled.rules.clone());
     let has_rule =
         |target: &LinkTarget| rules.candidates(&target.path).any(|rule| leads_on(rule, &target.path));
     compiled.targets.retain(|(target, _)| !has_rule(target));
     compiled
-}
-
-/// Percent-encodes characters that a `Location` header cannot contain. Keeps reserved characters and existing
-/// escapes.
-fn encode_target(to: &str) -> String {
-    to.chars()
-        .map(|c| if c.is_ascii() { c.to_string() } else { path::encode(&c.to_string()).into_owned() })
-        .collect()
 }
 
 /// The path and fragment of a target on this site; `None` for a URL.
@@ -117,18 +108,16 @@ fn local_target(to: &str) -> Option<LinkTarget> {
     })
 }
 
-/// Whether a client that follows the redirect never arrives at a page or another site.
 /// Longer paths do not fit into a request's header.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
-fn is_circular(redirect: &RedirectOption, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
-    // An example of a path that the redirect applies to.
-    let segments =
-        redirect.from.split('/').map(|segment| if segment.starts_with(':') { "x" } else { segment });
-    let example = segments.collect::<Vec<_>>().join("/").replace('*', "x");
-    let Ok(mut path) = path::decode(&example).map(std::borrow::Cow::into_owned) else { return false };
+/// Whether a client that follows the redirect never arrives at a page or another site.
+fn is_circular(rule: &RedirectRule, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
+    let mut path = rule.example();
     for _ in 0..MAX_HOPS {
-        let Some(to) = rules.candidates(&path).find_map(|rule| rule.target(&path)) else { return false };
+        let Some(to) = rules.candidates(&path).find_map(|rule| rule.target(&path, None)) else {
+            return false;
+        };
         let Some(target) = local_target(&to).filter(|target| !names.has_path(&target.path)) else {
             return false;
         };
@@ -174,7 +163,7 @@ mod tests {
         ];
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
-        let target = |path| compiled.rules.iter().find_map(|rule| rule.target(path));
+        let target = |path| compiled.rules.iter().find_map(|rule| rule.target(path, None));
         for (path, expected) in [
             ("/old/a/", "/new/?q=1#x"),
             ("/old/a", "/new/?q=1#x"),
@@ -230,7 +219,8 @@ mod tests {
         let lines = [("/gone/", ""), ("/gone-below/*", ""), ("/a", "/gone"), ("/b", "/gone-below/x/")];
         let (compiled, faults) = compile_lines(&lines);
         assert_eq!(faults, [""; 0]);
-        let find = |path| compiled.rules.iter().find(|rule| rule.target(path).is_some()).expect("a rule");
+        let find =
+            |path| compiled.rules.iter().find(|rule| rule.target(path, None).is_some()).expect("a rule");
         for path in ["/gone", "/gone/", "/gone-below/x"] {
             assert!(find(path).is_gone(), "{path}");
         }

@@ -16,7 +16,7 @@ pub(super) struct RuleIndex {
 struct PatternNode {
     /// The node for each literal segment.
     literals: HashMap<String, usize>,
-    /// The node for a segment that is a placeholder.
+    /// The node for a segment with placeholders.
     placeholder: Option<usize>,
     /// The patterns that end here.
     complete: Vec<usize>,
@@ -25,13 +25,12 @@ struct PatternNode {
 }
 
 impl RuleIndex {
-    /// Creates the index of patterns, given as the part before the `*` and whether there is a `*`.
-    pub(super) fn new<'a>(patterns: impl Iterator<Item = (&'a str, bool)>) -> Self {
+    /// Creates the index of patterns, given as their segments up to the one with a `*`, and whether there is
+    /// a `*`. A segment with placeholders is `None`.
+    pub(super) fn new<'a>(patterns: impl Iterator<Item = (Vec<Option<&'a str>>, bool)>) -> Self {
         let mut index = Self { nodes: vec![PatternNode::default()] };
-        for (position, (start, has_wildcard)) in patterns.enumerate() {
-            let whole =
-                if has_wildcard { start.rsplit_once('/').map_or("", |(whole, _)| whole) } else { start };
-            let node = segments(whole).fold(0, |node, segment| index.child(node, segment));
+        for (position, (segments, has_wildcard)) in patterns.enumerate() {
+            let node = segments.into_iter().fold(0, |node, segment| index.child(node, segment));
             let node = &mut index.nodes[node];
             let list = if has_wildcard { &mut node.prefixes } else { &mut node.complete };
             list.push(position);
@@ -40,13 +39,12 @@ impl RuleIndex {
     }
 
     /// The child of a node for a segment of a pattern. Creates it if it does not exist.
-    fn child(&mut self, node: usize, segment: &str) -> usize {
+    fn child(&mut self, node: usize, segment: Option<&str>) -> usize {
         let new = self.nodes.len();
         let node = &mut self.nodes[node];
-        let child = if segment.starts_with(':') {
-            *node.placeholder.get_or_insert(new)
-        } else {
-            *node.literals.entry(segment.to_owned()).or_insert(new)
+        let child = match segment {
+            None => *node.placeholder.get_or_insert(new),
+            Some(text) => *node.literals.entry(text.to_owned()).or_insert(new),
         };
         if child == new {
             self.nodes.push(PatternNode::default());
@@ -84,13 +82,17 @@ fn segments(path: &str) -> impl Iterator<Item = &str> + Clone {
 mod tests {
     use super::*;
 
+    /// The segments of a pattern up to the one with a `*`.
+    fn split(pattern: &str) -> (Vec<Option<&str>>, bool) {
+        let start = pattern.split_once('*').map(|(start, _)| start);
+        let whole = start.map_or(pattern, |start| start.rsplit_once('/').map_or("", |(whole, _)| whole));
+        let literal = |segment| Some(segment).filter(|segment: &&str| !segment.starts_with(':'));
+        (segments(whole).map(literal).collect(), start.is_some())
+    }
+
     #[test]
     fn patterns_are_found_by_their_segments() {
         let patterns = ["/a", "/a/", "/a/*", "/:x", "/a/:y/b", "/*", "/a*", "/b/:x/*", "/", "/:x/*c"];
-        let split = |pattern: &'static str| match pattern.split_once('*') {
-            Some((start, _)) => (start, true),
-            None => (pattern, false),
-        };
         let index = RuleIndex::new(patterns.into_iter().map(split));
         for (path, expected) in [
             ("/", &["/*", "/a*", "/"][..]),
@@ -111,7 +113,7 @@ mod tests {
         let patterns: Vec<String> = (0..2000)
             .flat_map(|i| [format!("/:a/x{i}"), format!("/y{i}/:b/"), format!("/z/:c/:d/w{i}/")])
             .collect();
-        let index = RuleIndex::new(patterns.iter().map(|pattern| (pattern.as_str(), pattern.ends_with('/'))));
+        let index = RuleIndex::new(patterns.iter().map(|pattern| (split(pattern).0, pattern.ends_with('/'))));
         for path in
             ["/z/x", "/y7/q", "/z/1/2/w1999", &format!("/{}", "v/".repeat(7_500)), &"/v".repeat(15_000)]
         {

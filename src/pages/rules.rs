@@ -4,18 +4,17 @@
 //! redirects default to 301, and files take precedence over them unless the status ends with `!`.
 //! Cloudflare's redirects default to 302 and take precedence over files.
 
+mod pattern;
+
+use std::borrow::Cow;
+
+use form_urlencoded::parse as parse_query;
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use super::path;
+pub use self::pattern::RulesDialect;
+use self::pattern::{Captures, Pattern, encode_url, fill_in, name_length};
 use super::rule_index::RuleIndex;
 use crate::fault::Fault;
-
-/// The hosting service that a build's rules are written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RulesDialect {
-    Netlify,
-    Cloudflare,
-}
 
 /// Maximum number of rules in a file, the same as Cloudflare's limit.
 const MAX_RULES: usize = 2_100;
@@ -37,8 +36,7 @@ pub(super) trait PathRule {
 
 impl<R: PathRule> RuleList<R> {
     pub(super) fn new(rules: Vec<R>) -> Self {
-        let patterns = rules.iter().map(|rule| (rule.pattern().start.as_str(), rule.pattern().end.is_some()));
-        let index = RuleIndex::new(patterns);
+        let index = RuleIndex::new(rules.iter().map(|rule| rule.pattern().whole_segments()));
         Self { rules, index }
     }
 
@@ -78,11 +76,24 @@ impl PathRule for HeaderRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectRule {
     pattern: Pattern,
+    /// The query parameters that a request must have.
+    parameters: Vec<QueryParameter>,
+    /// The pattern and the query parameters as they were written.
+    from: String,
+    /// A URL with placeholders, in ASCII.
     to: String,
     /// With 200, the response is the page or file at the target. With 410, there is no target.
     pub status: StatusCode,
     /// Whether the rule takes precedence over a page or file at the path.
     pub is_forced: bool,
+}
+
+/// A query parameter that a rule requires. Both texts are decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct QueryParameter {
+    name: String,
+    /// The name of the placeholder for its value, or the value that it must have.
+    value: Result<String, String>,
 }
 
 impl RedirectRule {
@@ -95,56 +106,119 @@ impl RedirectRule {
         let is_path = to.starts_with('/') && !to.starts_with("//");
         let is_url =
             ["https://", "http://"].iter().any(|scheme| to.len() > scheme.len() && to.starts_with(scheme));
-        if !(is_path || is_url) || to.contains(char::is_whitespace) || HeaderValue::from_str(to).is_err() {
+        if !(is_path || is_url) || to.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(
                 "has an invalid target: expected a path that begins with `/`, or an http or https URL",
             );
         }
-        Ok(Self { pattern, to: to.to_owned(), status, is_forced: false })
+        let (from, to) = (from.to_owned(), encode_url(to));
+        Ok(Self { pattern, parameters: Vec::new(), from, to, status, is_forced: false })
     }
 
     /// Creates a rule for pages that were removed for good. It applies to the same paths as one with a
     /// target.
     pub fn gone(from: &str) -> Result<Self, &'static str> {
         let pattern = Pattern::parse_prefix(from)?;
-        Ok(Self { pattern, to: String::new(), status: StatusCode::GONE, is_forced: false })
+        let (parameters, from, to) = (Vec::new(), from.to_owned(), String::new());
+        Ok(Self { pattern, parameters, from, to, status: StatusCode::GONE, is_forced: false })
     }
 
     pub fn is_gone(&self) -> bool {
         self.status == StatusCode::GONE
     }
 
+    /// Whether the rule depends on the request's query.
+    pub fn has_parameters(&self) -> bool {
+        !self.parameters.is_empty()
+    }
+
+    /// Whether the target contains values from the path or the query.
+    pub fn has_variable_target(&self) -> bool {
+        self.unknown_placeholders().len() < placeholders(&self.to).count()
+    }
+
+    /// The placeholders in the target that have no value.
+    fn unknown_placeholders(&self) -> Vec<&str> {
+        let is_known = |name: &&str| {
+            let mut parameters = self.parameters.iter();
+            self.pattern.names().any(|known| known == *name)
+                || parameters.any(|parameter| parameter.value.as_ref().is_ok_and(|known| known == name))
+        };
+        placeholders(&self.to).filter(|name| !is_known(name)).collect()
+    }
+
     /// The rule as a line of `_redirects`.
     pub fn to_line(&self) -> String {
-        let end = self.pattern.end.as_deref().map(|end| format!("*{}", path::encode(end)));
-        format!(
-            "{}{} {} {}",
-            path::encode(&self.pattern.start),
-            end.unwrap_or_default(),
-            self.to,
-            self.status.as_u16()
-        )
+        format!("{} {} {}", encode_spaced(&self.from), self.to, self.status.as_u16())
     }
 
-    /// The decoded paths that a rule without placeholders applies to; empty for other rules.
+    /// The decoded paths that a rule without placeholders and query parameters applies to; empty for other
+    /// rules.
     pub fn literal_paths(&self) -> Vec<String> {
-        let Pattern { start, end, ignores_final_slash } = &self.pattern;
-        let stem = start.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(start);
-        match ignores_final_slash {
-            _ if end.is_some() || start.contains("/:") => Vec::new(),
-            true if start != "/" => vec![stem.to_owned(), format!("{stem}/")],
-            _ => vec![start.clone()],
-        }
+        if self.has_parameters() { Vec::new() } else { self.pattern.literal_paths() }
     }
 
-    /// The target for a decoded path; empty for the status 410. `None` if the rule does not apply to the
-    /// path.
-    pub fn target(&self, path: &str) -> Option<String> {
-        let captures = self.pattern.captures(path)?;
-        let to = fill_in(&self.to, &captures);
+    /// A decoded path that the rule applies to.
+    pub fn example(&self) -> String {
+        self.pattern.example()
+    }
+
+    /// The target for a request with a decoded path and an encoded query; empty for the status 410. `None` if
+    /// the rule does not apply.
+    ///
+    /// The target of a rule with query parameters has the other parameters of the request, unless it has a
+    /// query of its own.
+    pub fn target(&self, path: &str, query: Option<&str>) -> Option<String> {
+        let mut captures = self.pattern.captures(path)?;
+        let others = self.match_query(query, &mut captures)?;
+        let mut to = fill_in(&self.to, &captures);
+        if !others.is_empty() && !to.contains('?') {
+            let end = to.find('#').unwrap_or(to.len());
+            to.insert_str(end, &format!("?{others}"));
+        }
         // A captured value that begins with a slash must not turn the target into a URL on another host.
         Some(if to.starts_with("//") { format!("/{}", to.trim_start_matches('/')) } else { to })
     }
+
+    /// Adds the values of the query parameters, and returns the parameters that the rule does not name,
+    /// encoded. `None` if a parameter is missing, or has another value.
+    fn match_query<'a>(&'a self, query: Option<&'a str>, captures: &mut Captures<'a>) -> Option<String> {
+        let mut others = Vec::new();
+        let mut found: Vec<(&QueryParameter, Cow<'a, str>)> = Vec::new();
+        let pairs = query.filter(|_| self.has_parameters()).into_iter().flat_map(|query| query.split('&'));
+        for pair in pairs.filter(|pair| !pair.is_empty()) {
+            let Some((name, value)) = parse_query(pair.as_bytes()).next() else { continue };
+            match self.parameters.iter().find(|parameter| parameter.name == name) {
+                // Of several values, the first one counts.
+                Some(parameter) if found.iter().any(|(known, _)| known.name == parameter.name) => {}
+                Some(parameter) => found.push((parameter, value)),
+                None => others.push(pair),
+            }
+        }
+        if found.len() < self.parameters.len() {
+            return None;
+        }
+        for (parameter, value) in found {
+            match &parameter.value {
+                Ok(name) => captures.push((name, value)),
+                Err(expected) if *expected == value => {}
+                Err(_) => return None,
+            }
+        }
+        Some(others.join("&"))
+    }
+}
+
+/// Encodes words, but not the spaces between them.
+fn encode_spaced(words: &str) -> String {
+    words.split(' ').map(encode_url).collect::<Vec<_>>().join(" ")
+}
+
+/// The names of the placeholders in a target: those at the beginning of a segment or of a value.
+fn placeholders(to: &str) -> impl Iterator<Item = &str> {
+    let at_colon = to.match_indices(':').filter(|(at, _)| to[..*at].ends_with(['/', '=', '-', '_', '.']));
+    let names = at_colon.map(|(at, _)| &to[at + 1..][..name_length(&to[at + 1..])]);
+    names.filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// A path pattern in `_headers` with its headers.
@@ -175,119 +249,10 @@ pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(Head
     found.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?))).collect()
 }
 
-/// A path with placeholders: `:name` for a segment, and at most one `*` for any text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
-    /// The path before the `*`.
-    start: String,
-    /// The path after the `*`; `None` if the pattern has no `*`.
-    end: Option<String>,
-    ignores_final_slash: bool,
-}
-
-/// The values of a pattern's placeholders, by name. The name of `*` is `splat`.
-type Captures<'a> = Vec<(&'a str, &'a str)>;
-
-impl Pattern {
-    fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
-        if !text.starts_with('/') {
-            return Err("applies to another host or is not a path; paths begin with `/`");
-        }
-        if text.matches('*').count() > 1 {
-            return Err("has more than one `*`");
-        }
-        let decoded = path::percent_decode(text).map_err(|_| "is not a valid path")?;
-        let (start, end) = match decoded.split_once('*') {
-            Some((start, end)) => (start.to_owned(), Some(end.to_owned())),
-            None => (decoded, None),
-        };
-        Ok(Self { start, end, ignores_final_slash: dialect == RulesDialect::Netlify })
-    }
-
-    /// Parses a pattern that ignores a trailing slash and has no text after the `*`.
-    fn parse_prefix(text: &str) -> Result<Self, &'static str> {
-        let pattern = Self::parse(text, RulesDialect::Netlify)?;
-        if pattern.end.as_ref().is_some_and(|end| !end.is_empty()) {
-            return Err("has a `*` that is not at its end");
-        }
-        Ok(pattern)
-    }
-
-    /// The values of the placeholders in `path`. `None` if the path does not match.
-    fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
-        let mut captures = Captures::new();
-        let matches = |captures: &mut Captures<'a>, path| match &self.end {
-            None => match_segments(&self.start, path, captures).filter(|rest| rest.is_empty()).map(drop),
-            Some(end) => {
-                let rest = match_segments(&self.start, path, captures)?;
-                let splat = rest.strip_suffix(end.as_str())?;
-                captures.push(("splat", splat));
-                Some(())
-            }
-        };
-        if matches(&mut captures, path).is_some() {
-            return Some(captures);
-        }
-        let other = path.strip_suffix('/').filter(|_| self.ignores_final_slash && path.len() > 1);
-        captures.clear();
-        if let Some(other) = other
-            && matches(&mut captures, other).is_some()
-        {
-            return Some(captures);
-        }
-        let start = self.start.strip_suffix('/').filter(|_| self.ignores_final_slash)?;
-        captures.clear();
-        let is_end = self.end.as_ref().is_none_or(String::is_empty);
-        match_segments(start, path, &mut captures).filter(|rest| rest.is_empty() && is_end)?;
-        captures.push(("splat", ""));
-        Some(captures)
-    }
-}
-
-/// Matches the beginning of `path` against a pattern without `*`, and returns the rest of the path.
-fn match_segments<'a>(
-    mut pattern: &'a str,
-    mut path: &'a str,
-    captures: &mut Captures<'a>,
-) -> Option<&'a str> {
-    while let Some((literal, after)) = pattern.split_once("/:") {
-        path = path.strip_prefix(literal)?.strip_prefix('/')?;
-        let (name, rest) = after.split_at(name_length(after));
-        let (value, tail) = path.split_at(path.find('/').unwrap_or(path.len()));
-        if value.is_empty() {
-            return None;
-        }
-        captures.push((name, value));
-        (pattern, path) = (rest, tail);
-    }
-    path.strip_prefix(pattern)
-}
-
-fn name_length(text: &str) -> usize {
-    text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
-}
-
-/// Replaces `:name` in `text` with the captured values, percent-encoded.
-fn fill_in(text: &str, captures: &Captures<'_>) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(':') {
-        filled.push_str(before);
-        let (name, tail) = after.split_at(name_length(after));
-        if let Some((_, value)) = captures.iter().find(|(known, _)| *known == name) {
-            filled.push_str(&path::encode(value));
-        } else {
-            filled.push(':');
-            filled.push_str(name);
-        }
-        rest = tail;
-    }
-    filled + rest
-}
-
 /// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines that are
 /// too long.
 fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines: Vec<_> =
         lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#')).collect();
@@ -315,7 +280,18 @@ pub(super) fn parse_redirects(
                 faults.push(Fault::warning(file, Some(line), message));
                 break;
             }
-            Ok(rule) => rules.push(rule),
+            Ok(rule) => {
+                let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
+                if let [name, ..] = rule.unknown_placeholders()[..] {
+                    warn(format!("the target has the placeholder `:{name}`, which the path does not have"));
+                }
+                if dialect == RulesDialect::Netlify && rule.pattern.has_partial_placeholder() {
+                    let message = "a placeholder is only a part of a segment: the rule applies here, but Netlify may \
+                                   expect whole segments";
+                    warn(message.to_owned());
+                }
+                rules.push(rule);
+            }
             Err(RuleProblem::Unsupported(why)) => {
                 faults.push(Fault::warning(file, Some(line), format!("the rule is ignored: it {why}")));
             }
@@ -340,29 +316,44 @@ fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
 
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
+    let is_netlify = dialect == RulesDialect::Netlify;
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
-    let Some((from, rest)) = words.split_first() else { return unsupported("has no path") };
-    let is_target = |word: &&str| word.starts_with('/') || word.contains("://");
-    let Some(at) = rest.iter().position(is_target) else { return unsupported("has no target") };
+    let Some((path, rest)) = words.split_first() else { return unsupported("has no path") };
     if rest.iter().any(|word| word.starts_with("Role=")) {
         return Err(RuleProblem::Protects);
     }
-    if at > 0 {
-        return unsupported("depends on the query");
-    }
-    let (status, conditions) = match rest.get(1) {
-        Some(word) if word.starts_with(|c: char| c.is_ascii_digit()) => (Some(*word), &rest[2..]),
-        _ => (None, &rest[1..]),
+    let is_target = |word: &&str| {
+        let scheme = word.split_once("://").map(|(scheme, _)| scheme);
+        word.starts_with('/')
+            || scheme.is_some_and(|scheme| scheme.bytes().all(|c| c.is_ascii_alphanumeric()))
     };
+    let Some(at) = rest.iter().position(is_target) else { return unsupported("has no target") };
+    let (parameters, [to, rest @ ..]) = rest.split_at(at) else { return unsupported("has no target") };
+    if !parameters.is_empty() && !is_netlify {
+        return unsupported("depends on the query, which only Netlify's rules do");
+    }
+    let from = [&[*path], parameters].concat().join(" ");
+    let parameters: Option<Vec<_>> = parameters.iter().map(|word| parse_parameter(word)).collect();
+    let Some(parameters) = parameters else {
+        return unsupported("has a word before its target that is not a query parameter, such as `id=:id`");
+    };
+    let (status, conditions) = match rest {
+        [word, conditions @ ..] if word.starts_with(|c: char| c.is_ascii_digit()) => {
+            (Some(*word), conditions)
+        }
+        conditions => (None, conditions),
+    };
+    if conditions.iter().any(|word| word.to_ascii_lowercase().starts_with("role=")) {
+        return Err(RuleProblem::Protects);
+    }
     if !conditions.is_empty() {
         return unsupported("has a condition, such as a country or a language");
     }
-    let is_netlify = dialect == RulesDialect::Netlify;
     let status = status.unwrap_or(if is_netlify { "301" } else { "302" });
     let digits = status.strip_suffix('!').filter(|_| is_netlify);
     let is_forced = digits.is_some() || !is_netlify && status != "200";
     let status = match digits.unwrap_or(status) {
-        "200" if rest[0].contains("://") => return unsupported("is a proxy for another host"),
+        "200" if to.contains("://") => return unsupported("is a proxy for another host"),
         "200" => StatusCode::OK,
         "301" => StatusCode::MOVED_PERMANENTLY,
         "302" => StatusCode::FOUND,
@@ -371,11 +362,23 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
         "308" => StatusCode::PERMANENT_REDIRECT,
         _ => return unsupported("has a status other than 200, 301, 302, 303, 307 and 308"),
     };
-    let pattern = Pattern::parse(from, dialect).map_err(RuleProblem::Unsupported)?;
-    if HeaderValue::from_str(rest[0]).is_err() {
+    if to.starts_with("/.netlify/") {
+        return unsupported("leads to a function or a service of Netlify");
+    }
+    let pattern = Pattern::parse(path, dialect).map_err(RuleProblem::Unsupported)?;
+    if to.contains(char::is_control) {
         return unsupported("has a target with invalid characters");
     }
-    Ok(RedirectRule { pattern, to: rest[0].to_owned(), status, is_forced })
+    Ok(RedirectRule { pattern, parameters, from, to: encode_url(to), status, is_forced })
+}
+
+/// Parses a query parameter such as `id=:id` or `page=2`.
+fn parse_parameter(word: &str) -> Option<QueryParameter> {
+    let (name, value) = parse_query(word.as_bytes()).next().filter(|_| word.contains('='))?;
+    let placeholder = value.strip_prefix(':').filter(|name| !name.is_empty());
+    let is_name = |name: &&str| name_length(name) == name.len();
+    let value = placeholder.filter(is_name).map(str::to_owned).ok_or_else(|| value.clone().into_owned());
+    (!name.is_empty()).then(|| QueryParameter { name: name.into_owned(), value })
 }
 
 /// Headers that rules cannot set, because the server controls them.
@@ -405,7 +408,7 @@ pub(super) fn parse_headers(
 ) -> Vec<HeaderRule> {
     let mut rules: Vec<HeaderRule> = Vec::new();
     // Whether the headers that follow are skipped, because their path was ignored.
-    let mut is_skipped = true;
+    let mut is_skipped = false;
     for (line, text) in rule_lines(text, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
         if !text.starts_with([' ', '\t']) {
@@ -441,11 +444,11 @@ pub(super) fn parse_headers(
             Ok(name) if COMPUTED.contains(&name.as_str()) => {
                 warn(format!("`{name}` is ignored: rules cannot set this header"));
             }
-            Ok(name) if is_valid => {
-                if let Some(rule) = rules.last_mut().filter(|_| !is_skipped) {
-                    rule.headers.push((name, value));
-                }
-            }
+            Ok(name) if is_valid => match rules.last_mut() {
+                _ if is_skipped => {}
+                Some(rule) => rule.headers.push((name, value)),
+                None => warn(format!("`{name}` is ignored: no path precedes it")),
+            },
             _ => warn("is not a valid header".to_owned()),
         }
     }
@@ -471,6 +474,7 @@ mod tests {
     fn paths_match_as_on_the_host() {
         for (line, dialect, path, expected) in [
             ("/a /b", Netlify, "/a", Some("/b")),
+            ("\u{feff}/a /b", Netlify, "/a", Some("/b")),
             ("/a /b", Netlify, "/a/", Some("/b")),
             ("/a/ /b", Netlify, "/a", Some("/b")),
             ("/a /b", Cloudflare, "/a/", None),
@@ -485,24 +489,65 @@ mod tests {
             ("/caf%C3%A9 /b", Cloudflare, "/café", Some("/b")),
             ("/a/* /:splat", Cloudflare, "/a//example.org", Some("/example.org")),
             ("/* https://example.org/:splat", Cloudflare, "/a b", Some("https://example.org/a%20b")),
+            ("/posts/:slug.html /blog/:slug", Cloudflare, "/posts/a.html", Some("/blog/a")),
+            ("/a /café/", Cloudflare, "/a", Some("/caf%C3%A9/")),
+            ("/:x /find?q=:x&all", Cloudflare, "/a&b=c", Some("/find?q=a%26b%3Dc&all")),
             ("/a https://example.org:8443/x", Cloudflare, "/a", Some("https://example.org:8443/x")),
         ] {
-            assert_eq!(redirect(line, dialect).target(path).as_deref(), expected, "{line}: {path}");
+            assert_eq!(redirect(line, dialect).target(path, None).as_deref(), expected, "{line}: {path}");
         }
+    }
+
+    #[test]
+    fn rules_depend_on_the_query() {
+        for (line, query, expected) in [
+            ("/a id=:id /x/:id", "id=5", Some("/x/5")),
+            ("/a id=:id /x/:id", "utm=1&id=a%2Fb+c&y#", Some("/x/a/b%20c?utm=1&y#")),
+            ("/a id=:id /x/:id?own", "id=5&b=1", Some("/x/5?own")),
+            ("/a id=:id /x/#:id", "b=1&id=5", Some("/x/?b=1#5")),
+            ("/a id=:id tag=:tag /:tag/:id", "tag=t&id=1&id=2", Some("/t/1")),
+            ("/a id=:id tag=:tag /:tag/:id", "tag=t", None),
+            ("/a page=2 /two", "page=2", Some("/two")),
+            ("/a page=2 /two", "page=3", None),
+            ("/a u=https://b /b", "u=https%3A%2F%2Fb", Some("/b")),
+            ("/a id=:id /:id", "id=/example.org", Some("/example.org")),
+            ("/a /b", "id=5", Some("/b")),
+        ] {
+            let rule = redirect(line, Netlify);
+            assert_eq!(rule.target("/a", Some(query)).as_deref(), expected, "{line}: {query}");
+            assert_eq!(rule.target("/a", None).is_some(), line == "/a /b", "{line}");
+            assert_eq!(rule.literal_paths().is_empty(), line != "/a /b", "{line}");
+            assert_eq!(rule.to_line(), format!("{line} 301"));
+        }
+    }
+
+    #[test]
+    fn doubtful_rules_are_applied_with_a_warning() {
+        for (line, expected) in [
+            ("/a/:x /b/:y", "the target has the placeholder `:y`, which the path does not have"),
+            ("/a/:x.html /b/:x", "a placeholder is only a part of a segment"),
+        ] {
+            let mut faults = Vec::new();
+            assert_eq!(parse_redirects(line, Netlify, "_redirects", &mut faults).len(), 1);
+            assert!(faults.len() == 1 && faults[0].message.starts_with(expected), "{line}: {faults:?}");
+        }
+        redirect("/a https://example.org:8443/wiki/Category:Birds?at=10:30", Netlify);
     }
 
     proptest! {
         #[test]
         fn the_index_finds_every_rule_that_applies(
-            patterns in proptest::collection::vec("(/(a|b|:x|:y|a:z|)){1,4}[*]?a?/?", 1..12),
+            patterns in proptest::collection::vec("(/(a|b|:x|:y|a:z|:x-b)){1,4}(/[*]a?)?/?", 1..12),
             path in "(/(a|b|ab|)){1,5}/?",
             is_netlify in any::<bool>(),
         ) {
             let dialect = if is_netlify { Netlify } else { Cloudflare };
-            let parse = |pattern: &String| redirect(&format!("{pattern} /to/:splat/:x"), dialect);
-            let rules = RuleList::new(patterns.iter().map(parse).collect());
-            let found: Vec<_> = rules.candidates(&path).filter_map(|rule| rule.target(&path)).collect();
-            let expected: Vec<_> = rules.all().iter().filter_map(|rule| rule.target(&path)).collect();
+            let lines: Vec<String> = patterns.iter().map(|pattern| format!("{pattern} /to/")).collect();
+            let rules = parse_redirects(&lines.join("\n"), dialect, "_redirects", &mut Vec::new());
+            prop_assert_eq!(rules.len(), patterns.len());
+            let rules = RuleList::new(rules);
+            let found: Vec<_> = rules.candidates(&path).filter_map(|rule| rule.target(&path, None)).collect();
+            let expected: Vec<_> = rules.all().iter().filter_map(|rule| rule.target(&path, None)).collect();
             prop_assert_eq!(found, expected);
         }
     }
@@ -526,7 +571,25 @@ mod tests {
     fn unsupported_rules_are_faults() {
         for (line, dialect, expected) in [
             ("/a", Netlify, "_redirects:2: the rule is ignored: it has no target"),
-            ("/a id=:id /b", Netlify, "_redirects:2: the rule is ignored: it depends on the query"),
+            ("/a id=:id /b", Cloudflare, "_redirects:2: the rule is ignored: it depends on the query"),
+            (
+                "/a?id=3 /b",
+                Netlify,
+                "_redirects:2: the rule is ignored: it has a query or a fragment in its path",
+            ),
+            (
+                "/a#b /b",
+                Cloudflare,
+                "_redirects:2: the rule is ignored: it has a query or a fragment in its path",
+            ),
+            ("/a id /b", Netlify, "_redirects:2: the rule is ignored: it has a word before its target"),
+            (
+                "/a /.netlify/functions/b 200",
+                Netlify,
+                "_redirects:2: the rule is ignored: it leads to a function",
+            ),
+            ("/a/:x* /b", Cloudflare, "_redirects:2: the rule is ignored: it has a placeholder and `*`"),
+            ("/a /b 302 Signed=KEY", Netlify, "_redirects:2: the rule is ignored: it has a condition"),
             ("/a /b 302 Country=de", Netlify, "_redirects:2: the rule is ignored: it has a condition"),
             ("/a https://api.example.org/ 200", Netlify, "_redirects:2: the rule is ignored: it is a proxy"),
             (
@@ -537,6 +600,7 @@ mod tests {
             ("/a /b 404", Netlify, "_redirects:2: the rule is ignored: it has a status other"),
             ("/a /b 301!", Cloudflare, "_redirects:2: the rule is ignored: it has a status other"),
             ("/*/* /b", Cloudflare, "_redirects:2: the rule is ignored: it has more than one `*`"),
+            ("/a /b 200! role=admin", Netlify, "_redirects:2: `Role=` restricts access to the page"),
             ("/a /b 200! Role=admin", Netlify, "_redirects:2: `Role=` restricts access to the page"),
         ] {
             let mut faults = Vec::new();
@@ -564,6 +628,22 @@ mod tests {
         assert_eq!(headers(&detached, Cloudflare, "/assets/x.css"), ["cache-control: no-cache, max-age=60"]);
         let linked = "/a/:name\n  Link: </:name.md>; rel=\"alternate\"\n";
         assert_eq!(headers(linked, Cloudflare, "/a/b"), ["link: </b.md>; rel=\"alternate\""]);
+    }
+
+    #[test]
+    fn headers_need_a_path() {
+        for (text, expected) in [
+            ("  X-A: 1\n/a\n  X-B: 1\n", &["_headers:1: `x-a` is ignored: no path precedes it"][..]),
+            // One fault is enough.
+            ("a\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
+        ] {
+            let mut faults = Vec::new();
+            parse_headers(text, Netlify, "_headers", &mut faults);
+            assert_eq!(faults.len(), expected.len(), "{faults:?}");
+            for (fault, expected) in faults.iter().zip(expected) {
+                assert!(fault.to_string().starts_with(expected), "{fault}");
+            }
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 }
 
 /// The time at which a page with only a date is published.
-pub(super) fn start_of_day(date: Date) -> Option<Timestamp> {
+pub fn start_of_day(date: Date) -> Option<Timestamp> {
     date.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 

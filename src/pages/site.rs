@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use http::StatusCode;
+use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::confirm::ConfirmPage;
@@ -57,12 +58,14 @@ pub struct Redirect {
     /// A percent-encoded path or a URL, which may have a query and a fragment.
     pub to: String,
     pub status: StatusCode,
+    /// Whether the redirect keeps the request's query, unless `to` has its own.
+    pub keeps_query: bool,
 }
 
 impl Redirect {
     /// A permanent redirect that keeps the method (RFC 9110 §15.4.9).
     pub fn permanent(to: impl Into<String>) -> Self {
-        Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT }
+        Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT, keeps_query: true }
     }
 }
 
@@ -79,6 +82,8 @@ pub struct PageSummary {
     pub title: String,
     pub description: Option<String>,
     pub date: Option<Date>,
+    /// The time of `date`. `None` if only the day is known.
+    pub dated_at: Option<Timestamp>,
     pub updated: Date,
     pub author: Option<String>,
     pub tags: Vec<String>,
@@ -124,6 +129,8 @@ pub struct Site {
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: RuleList<RedirectRule>,
+    /// The rules for requests with certain query parameters, in order. They come before all others.
+    query_rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
     pub(super) hash: OnceLock<String>,
@@ -145,6 +152,7 @@ impl Site {
             drafts: Vec::new(),
             form_pages: FormPages::default(),
             rules: RuleList::default(),
+            query_rules: RuleList::default(),
             large_images: Vec::new(),
             hash: OnceLock::new(),
         }
@@ -204,14 +212,18 @@ impl Site {
 
     /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
     /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
+    /// Rules with query parameters precede all others.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
+        let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
+        let earlier = std::mem::take(&mut self.query_rules).into_vec();
+        self.query_rules = RuleList::new(with_query.into_iter().chain(earlier).collect());
         let rules = RuleList::new(rules);
         for rule in rules.all() {
             for path in rule.literal_paths() {
-                let first = rules.candidates(&path).find(|rule| rule.target(&path).is_some());
+                let first = rules.candidates(&path).find(|rule| rule.target(&path, None).is_some());
                 let is_earlier = first.is_some_and(|first| !std::ptr::eq(first, rule));
                 let is_free = rule.is_forced || self.get(&path).is_none();
-                if let Some(result) = self.follow_rule(rule, &path).filter(|_| is_free && !is_earlier) {
+                if let Some(result) = self.follow_rule(rule, &path, None).filter(|_| is_free && !is_earlier) {
                     let entry = result.into_owned();
                     self.entries.insert(path.into(), entry);
                 }
@@ -221,7 +233,7 @@ impl Site {
         let (forced, others): (Vec<_>, Vec<_>) = with_placeholders.partition(|rule| rule.is_forced);
         let forced = RuleList::new(forced);
         let replacement = |path: &str| {
-            let result = forced.candidates(path).find_map(|rule| self.follow_rule(rule, path))?;
+            let result = forced.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))?;
             Some((path.into(), result.into_owned()))
         };
         if !forced.all().is_empty() {
@@ -235,33 +247,53 @@ impl Site {
 
     /// Whether the site has rules with placeholders, which apply to paths without an entry.
     pub fn has_rules(&self) -> bool {
-        !self.rules.all().is_empty()
+        !self.rules.all().is_empty() || self.has_query_rules()
+    }
+
+    /// Whether the response to a request can depend on its query.
+    pub fn has_query_rules(&self) -> bool {
+        !self.query_rules.all().is_empty()
     }
 
     /// A copy without the rules that apply to paths without an entry.
     #[must_use]
     pub fn without_rules(&self) -> Self {
-        Self { rules: RuleList::default(), ..self.clone() }
+        Self { rules: RuleList::default(), query_rules: RuleList::default(), ..self.clone() }
     }
 
     /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
     pub fn rule_lines(&self) -> Vec<String> {
-        self.rules.all().iter().filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
+        let rules = self.query_rules.all().iter().chain(self.rules.all());
+        rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
     }
 
     /// The result of the first rule that applies to a decoded path without an entry.
     pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
-        self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path))
+        self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))
+    }
+
+    /// The result of the first rule with query parameters that applies to a decoded path and an encoded
+    /// query. Unless it is forced, such a rule does not apply to the path of a page or a file.
+    pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
+        let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
+        let mut rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
+        rules.find_map(|rule| self.follow_rule(rule, path, Some(query)))
     }
 
     /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
     /// rule does not apply, or if the entry does not exist.
-    fn follow_rule(&self, rule: &RedirectRule, path: &str) -> Option<Cow<'_, SiteEntry>> {
-        let to = rule.target(path)?;
+    fn follow_rule(
+        &self,
+        rule: &RedirectRule,
+        path: &str,
+        query: Option<&str>,
+    ) -> Option<Cow<'_, SiteEntry>> {
+        let to = rule.target(path, query)?;
+        let keeps_query = !rule.has_parameters();
         match rule.status {
             StatusCode::OK => {}
             StatusCode::GONE => return Some(Cow::Owned(SiteEntry::Gone)),
-            status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status }))),
+            status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status, keeps_query }))),
         }
         let entry = |path: &str| self.get(&path::decode(path).ok()?);
         Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
@@ -368,7 +400,8 @@ impl Site {
                     SiteEntry::Gone => format!("{path:?} gone"),
                 })
                 .collect();
-            lines.push(format!("{:?} {:?}", page(&self.not_found), self.rules.all()));
+            let rules = (self.rules.all(), self.query_rules.all());
+            lines.push(format!("{:?} {rules:?}", page(&self.not_found)));
             let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
             lines.extend(self.folder_not_found.iter().map(of_folder));
             lines.sort_unstable();

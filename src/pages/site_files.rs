@@ -12,9 +12,10 @@ use std::time::{Duration, SystemTime};
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::file::{Blob, media_type};
+use super::file::Blob;
 use super::file_list::{FileChanged, FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
+use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::publication::{Audience, ContentMark, Publication, examine};
@@ -374,8 +375,16 @@ fn read_file(
 /// Whether pages can show the file. Other files in `pages/` and `posts/`, such as notes and backups, are not
 /// published.
 fn is_media_file(name: &str) -> bool {
-    let kind = media_type(name);
-    ["image/", "audio/", "video/"].iter().any(|shown| kind.starts_with(shown)) || kind == "application/pdf"
+    match media_type(name).split_once('/') {
+        // Browsers show formats that are registered without a vendor. TypeScript shares its extension with
+        // segments of videos, which need a playlist.
+        Some(("image" | "audio" | "video", format)) => {
+            format == "x-icon"
+                || !(format.starts_with("vnd.") || format.starts_with("x-") || format == "mp2t")
+        }
+        Some(("application", format)) => format == "pdf",
+        _ => false,
+    }
 }
 
 fn modification_date(file: &Metadata) -> Date {

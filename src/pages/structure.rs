@@ -253,7 +253,7 @@ fn check_documents(
         };
         let matter = &document.front_matter;
         let rank = (document.language, rank);
-        (rank, matter.nav.unwrap_or(i64::MAX), std::cmp::Reverse(matter.date), document.path.clone())
+        (rank, matter.nav.unwrap_or(i64::MAX), matter.age(), document.path.clone())
     });
     for document in documents {
         let matter = &document.front_matter;

@@ -14,8 +14,9 @@ use blake3::Hash;
 use bytes::Bytes;
 
 use super::encodings::Encodings;
-use super::file::{Cache, File, media_type};
+use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
+use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path;
 use super::scale::scale_down;

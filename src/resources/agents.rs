@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 
 use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
-use super::text::{format_duration, list_item, rate_limit_clause};
+use super::text::{format_duration, heading, list_item, rate_limit_clause};
 use crate::forms::FORMS;
 use crate::pages::{PageSummary, PagesOptions};
 
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let (base, operator) = (&options.base_url, &options.operator);
     let mut text = format!(
-        "# {title}: guide for agents\n\n> {description}\n\n\
-         {title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and \
+        "{heading}\n{title} is the website of {name}. There are exactly two HTTP endpoints, a waitlist request and \
          a contact message. Neither needs credentials{limited}.\n\n\
          **{CONFIRMATION}**\n\n\
          ## Getting started: read pages\n\n\
@@ -23,7 +22,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
          last change, [llms-full.txt]({base}/llms-full.txt) has all of the text.\n\
          - The forms are described for programs in [openapi.json]({base}/openapi.json).\n",
         title = options.title,
-        description = options.description,
+        heading = heading(&format!("{}: guide for agents", options.title), &options.description),
         name = operator.name,
         limited = rate_limit_clause(resources),
     );

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::text::list_item;
+use super::text::{heading, list_item};
 use crate::pages::file::{Cache, File};
 use crate::pages::{Language, PageSummary, Site, escape_text};
 
@@ -17,8 +17,8 @@ const MAX_LISTED: usize = 40_000;
 pub(super) fn build_guides(site: &GuideContext<'_>, language: usize) -> Vec<(String, String)> {
     let Language { title, description, words, .. } = &site.languages[language];
     let base = site.base_url;
-    let introduction =
-        format!("# {title}\n\n> {description}\n\n{}\n", words.fill("guide_introduction", &[("base", base)]));
+    let heading = heading(title, description);
+    let introduction = format!("{heading}\n{}\n", words.fill("guide_introduction", &[("base", base)]));
     let is_listed = |page: &&PageSummary| page.language == language && !page.is_generated;
     let pages: Vec<&PageSummary> = site.pages.iter().filter(is_listed).collect();
     let mut guides = Vec::new();
@@ -29,7 +29,9 @@ pub(super) fn build_guides(site: &GuideContext<'_>, language: usize) -> Vec<(Str
         text.push_str(&format!("\n## {}\n\n", words.get("languages")));
         for other in &site.languages[1..] {
             let name = other.words.get("language_name");
-            text.push_str(&format!("- [{name}]({base}{}/llms.txt): {}\n", other.prefix, other.description));
+            let description = escape_text(other.description.trim());
+            let separator = if description.is_empty() { "" } else { ": " };
+            text.push_str(&format!("- [{name}]({base}{}/llms.txt){separator}{description}\n", other.prefix));
         }
     }
     let word = |name| words.get(name);
@@ -110,7 +112,8 @@ fn add_guides(
             if length > room {
                 room = MAX_LISTED;
                 let number = (parts.len() + 1).to_string();
-                parts.push(format!("# {site}: {}\n", words.fill("guide_continued", &[("n", &number)])));
+                let continued = words.fill("guide_continued", &[("n", &number)]);
+                parts.push(heading(&format!("{site}: {continued}"), ""));
                 is_first = true;
             }
             room = room.saturating_sub(length);
@@ -134,8 +137,8 @@ fn add_guides(
     guides.extend(parts.into_iter().enumerate().map(|(index, text)| (path(index + 1), text)));
     for (path, pages) in &folders {
         let url = format!("{base}{prefix}/llms.txt");
-        let introduction =
-            format!("# {site}: {path}\n\n> {}\n", words.fill("guide_of_folder", &[("url", &url)]));
+        let heading = heading(&format!("{site}: {path}"), "");
+        let introduction = format!("{heading}\n> {}\n", words.fill("guide_of_folder", &[("url", &url)]));
         add_guides(guides, context, path, introduction, pages);
     }
 }
@@ -145,7 +148,7 @@ pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
     let Language { title, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
-    let introduction = format!("# {title}\n\n> {description}\n");
+    let introduction = heading(title, description);
     File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies)
 }
 

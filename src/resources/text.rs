@@ -21,11 +21,18 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
+/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Both are text, not
+/// Markdown.
+pub(super) fn heading(title: &str, summary: &str) -> String {
+    let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));
+    if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
+}
+
 /// A Markdown list item: `- [Title](address): description`.
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
     let title = escape_text(&page.title);
-    let (separator, description) =
-        page.description.as_ref().map_or(("", "".into()), |text| (": ", escape_text(text)));
+    let description = page.description.as_ref().filter(|text| !text.trim().is_empty());
+    let (separator, description) = description.map_or(("", "".into()), |text| (": ", escape_text(text)));
     // Faster than `format!`, which matters on sites with thousands of pages.
     ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
 }
@@ -38,4 +45,32 @@ pub(super) fn escape_xml(text: &str) -> String {
     };
     let allowed: String = text.chars().filter(is_allowed).collect();
     escape_html(&allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_have_a_summary_only_if_there_is_one() {
+        assert_eq!(heading("Title", "What it\nis."), "# Title\n\n> What it is.\n");
+        assert_eq!(heading("Title", ""), "# Title\n");
+        assert_eq!(heading("List<T>", " \n"), "# List\\<T>\n");
+    }
+
+    #[test]
+    fn list_items_escape_their_texts() {
+        let page = |title: &str, description: Option<&str>| PageSummary {
+            title: title.to_owned(),
+            description: description.map(str::to_owned),
+            ..PageSummary::default()
+        };
+        for (page, expected) in [
+            (page("A [b]", Some("c *d*")), "- [A \\[b\\]](https://a/x.md): c \\*d\\*\n"),
+            (page("A", Some(" ")), "- [A](https://a/x.md)\n"),
+            (page("A", None), "- [A](https://a/x.md)\n"),
+        ] {
+            assert_eq!(list_item("https://a", "/x.md", &page), expected);
+        }
+    }
 }

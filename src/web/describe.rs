@@ -3,7 +3,8 @@
 //! This module records the responses of `get_page::choose`, so it defines no headers of its own.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use http::Method;
+use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, HeaderMap, HeaderValue};
 
 use super::get_page::{API, choose};
 use super::response::{HttpResponse, add_security_headers, bad_request};
@@ -14,7 +15,8 @@ use crate::pages::{CONFIRM_PATH, File, Site, SiteEntry, path};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
     pub status: u16,
-    /// Headers with lower-case names, in the order in which they are sent, without `content-length`.
+    /// Headers with lower-case names, in the order in which they are sent, without `content-length` and
+    /// `accept-ranges`.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
 }
@@ -100,10 +102,10 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
     let some = urls.first().map_or("/", |(path, _)| path);
     let ambiguous = path::PathError::Ambiguous.to_string();
     Description {
-        read_only: recorder.record_response_to(some, false, None, Encoding::Identity),
+        read_only: recorder.record_response_to(some, &Method::POST, None, Encoding::Identity),
         missing: missing.describe_url(nowhere, None),
         missing_in: missing_in.collect(),
-        unknown_endpoint: recorder.record_response_to(&no_endpoint, true, None, Encoding::Identity),
+        unknown_endpoint: recorder.record_response_to(&no_endpoint, &Method::GET, None, Encoding::Identity),
         ambiguous: recorder.record(bad_request(&ambiguous)),
         endpoints: FORMS
             .iter()
@@ -127,11 +129,11 @@ impl Recorder<'_> {
         let encoded = |media, file: &File| {
             let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);
             let prepared = encodings.filter(|encoding| file.has_encoding(*encoding));
-            let responses =
-                prepared.map(|encoding| (encoding, self.record_response_to(path, true, media, encoding)));
+            let responses = prepared
+                .map(|encoding| (encoding, self.record_response_to(path, &Method::GET, media, encoding)));
             EncodedResponses(responses.collect())
         };
-        let neither = || self.record_response_to(path, true, None, Encoding::Identity);
+        let neither = || self.record_response_to(path, &Method::GET, None, Encoding::Identity);
         let negotiated = |html, markdown| UrlResponses::Negotiated {
             html: encoded(Some(Media::Html), html),
             markdown: encoded(Some(Media::Markdown), markdown),
@@ -153,7 +155,7 @@ impl Recorder<'_> {
     fn record_response_to(
         self,
         path: &str,
-        is_read: bool,
+        method: &Method,
         media: Option<Media>,
         encoding: Encoding,
     ) -> RecordedResponse {
@@ -167,13 +169,15 @@ impl Recorder<'_> {
         if let Some(token) = encoding.token() {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(token));
         }
-        self.record(choose(self.site, path, is_read, &headers).0.into_response(self.site, None))
+        self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
     }
 
     fn record(self, response: HttpResponse) -> RecordedResponse {
         let (head, body) = add_security_headers(response, self.policy).into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value)));
+        // Whether ranges are possible depends on the server, not on the site.
+        let headers = head.headers.iter().filter(|(name, _)| *name != ACCEPT_RANGES);
+        let headers = headers.map(|(name, value)| (name.as_str().to_owned(), text(value)));
         RecordedResponse {
             status: head.status.as_u16(),
             headers: headers.collect(),

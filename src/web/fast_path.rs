@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 
 use bytes::buf::Chain;
 use bytes::{Buf as _, Bytes};
+use http::Method;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -33,6 +34,7 @@ use super::get_page::{self, Choice, RequestPreferences, matches_etag};
 use super::http1::timer::ConnTimer;
 use super::page_views::PageView;
 use super::preferences::PreferenceCache;
+use super::range::ByteRange;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::slot::cost;
 use super::socket::{Peer, Scheme};
@@ -214,7 +216,9 @@ impl FastPathConn<'_> {
             return None;
         }
         let preferences = PlainPreferences { request, cache: self.preferences };
-        let (Choice::Send(selection), labels) = get_page::choose(&snapshot.site, &path, true, &preferences)
+        let method = if request.is_head { &Method::HEAD } else { &Method::GET };
+        let (Choice::Send(selection), labels) =
+            get_page::choose(&snapshot.site, &path, request.query, method, &preferences)
         else {
             return None;
         };
@@ -242,7 +246,7 @@ impl FastPathConn<'_> {
         }
         let now = Instant::now();
         let served = ServedRequest {
-            method: if request.is_head { "HEAD" } else { "GET" },
+            method: method.as_str(),
             path: request.path,
             labels,
             status: selection.status(),
@@ -308,6 +312,16 @@ impl RequestPreferences for PlainPreferences<'_> {
                 self.request.values_of("if-none-match").any(|line| matches_etag(line, body.etag()))
             }
         }
+    }
+
+    /// Always `None`, because requests with `Range` are not plain.
+    fn range(&self) -> Option<ByteRange> {
+        None
+    }
+
+    /// Always false, because `If-Range` only matters with `Range`.
+    fn fails_if_range(&self, _: &EncodedBody) -> bool {
+        false
     }
 }
 

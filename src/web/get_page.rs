@@ -1,18 +1,20 @@
-//! Handles GET and HEAD: looks up the path, negotiates the representation and the encoding, and evaluates
-//! preconditions.
+//! Handles GET and HEAD: looks up the path, negotiates the representation and the encoding, evaluates
+//! preconditions, and selects a byte range of a file.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue, IF_MATCH,
-    IF_NONE_MATCH, LINK, LOCATION, REFERER, USER_AGENT, VARY,
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_RANGE, HOST, HeaderMap, HeaderName, HeaderValue,
+    IF_MATCH, IF_NONE_MATCH, IF_RANGE, LINK, LOCATION, RANGE, REFERER, USER_AGENT, VARY,
 };
 use http::request::Parts;
 use http::{Method, StatusCode};
 
 use super::metrics::{Class, Representation, RequestLabels};
 use super::page_views::{PageView, PageViews, is_prefetch};
+use super::range::ByteRange;
 use super::response::{
     HttpResponse, method_not_allowed, negotiated_text, removed_endpoint, text, unknown_endpoint, with_header,
 };
@@ -40,6 +42,10 @@ pub(super) enum Choice<'a> {
     NotAcceptable(&'a Page),
     /// 412: `If-Match` does not match the selected representation. Contains the value of `Vary`.
     PreconditionFailed(Option<&'static str>),
+    /// 206: a part of a file.
+    Part(Selection<'a>, Range<usize>),
+    /// 416: the file has none of the requested bytes.
+    RangeNotSatisfiable(Selection<'a>),
     Redirect(Cow<'a, Redirect>),
     /// 405: only GET and HEAD are allowed.
     ReadOnly,
@@ -57,27 +63,33 @@ pub(super) trait RequestPreferences {
 
     /// Whether `If-None-Match` lists this body's ETag.
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
+
+    /// The only range in `Range`; `None` if that header is missing or to be ignored.
+    fn range(&self) -> Option<ByteRange>;
+
+    /// Whether `If-Range` is present and names another body.
+    fn fails_if_range(&self, body: &EncodedBody) -> bool;
 }
 
-/// Chooses the response for a decoded `path`, and its metrics labels. `is_read` means GET or HEAD.
+/// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
-    is_read: bool,
+    query: Option<&str>,
+    method: &Method,
     preferences: &impl RequestPreferences,
 ) -> (Choice<'a>, RequestLabels) {
     let mut representation = Representation::Other;
-    let entry = match site.get(path) {
-        None => match site.find_rule(path) {
-            Some(Cow::Owned(SiteEntry::Redirect(to))) => {
-                let labels = RequestLabels { class: Class::Redirect, representation };
-                return (Choice::Redirect(Cow::Owned(to)), labels);
-            }
-            Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
-            Some(Cow::Borrowed(entry)) => Some(entry),
-            _ => None,
-        },
-        entry => entry,
+    let ruled = query.and_then(|query| site.find_query_rule(path, query));
+    let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
+    let entry = match entry {
+        Some(Cow::Owned(SiteEntry::Redirect(to))) => {
+            let labels = RequestLabels { class: Class::Redirect, representation };
+            return (Choice::Redirect(Cow::Owned(to)), labels);
+        }
+        Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
+        Some(Cow::Borrowed(entry)) => Some(entry),
+        _ => None,
     };
     let mut error_page = |kind, otherwise| {
         let media = preferences.media();
@@ -91,18 +103,20 @@ pub(super) fn choose<'a>(
         None => error_page(ResponseKind::NotFound, Choice::NotFound),
         Some(SiteEntry::Gone) if path.starts_with(API) => Choice::RemovedEndpoint,
         Some(SiteEntry::Gone) => error_page(ResponseKind::Gone, Choice::Gone),
-        Some(_) if !is_read => Choice::ReadOnly,
+        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => Choice::ReadOnly,
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
             representation_of(page, media).map_or(Choice::NotAcceptable(page), |file| {
-                Choice::conditional(file, true, Some(&page.path), preferences)
+                Choice::conditional(file, true, Some(&page.path), None, preferences)
             })
         }
         Some(SiteEntry::File(file, role)) => {
             representation = representation_label(file);
             let page = if let Role::Twin(page) = role { Some(page) } else { None };
-            Choice::conditional(file, false, page, preferences)
+            // Ranges are defined for GET only (RFC 9110 §14.2).
+            let range = if *method == Method::GET { preferences.range() } else { None };
+            Choice::conditional(file, false, page, range, preferences)
         }
         Some(SiteEntry::Redirect(to)) => Choice::Redirect(Cow::Borrowed(to)),
     };
@@ -163,6 +177,16 @@ impl RequestPreferences for HeaderMap {
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
         field_values(self, IF_NONE_MATCH).any(|line| matches_etag(line, body.etag()))
     }
+
+    fn range(&self) -> Option<ByteRange> {
+        let mut lines = field_values(self, RANGE);
+        lines.next().filter(|_| lines.next().is_none()).and_then(ByteRange::parse)
+    }
+
+    fn fails_if_range(&self, body: &EncodedBody) -> bool {
+        // A date never matches, because no representation has a modification date (RFC 9110 §13.1.5).
+        field_values(self, IF_RANGE).any(|value| value.trim_ascii() != body.etag().as_bytes())
+    }
 }
 
 /// Chooses the response to a request for any decoded path other than a form endpoint, and its metrics labels.
@@ -174,8 +198,7 @@ pub(super) fn choose_and_count<'a>(
     preferences: &impl RequestPreferences,
     views: Option<&PageViews>,
 ) -> (Choice<'a>, RequestLabels) {
-    let is_read = head.method == Method::GET || head.method == Method::HEAD;
-    let (choice, labels) = choose(site, path, is_read, preferences);
+    let (choice, labels) = choose(site, path, head.uri.query(), &head.method, preferences);
     if let (Choice::Send(selection), Some(views)) = (&choice, views)
         && let Some(page) = selection.viewed_page(head.method == Method::GET)
     {
@@ -217,21 +240,35 @@ impl<'a> Choice<'a> {
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
+    ///
+    /// A range applies to the unencoded body, which is the same for all clients and after a restart.
     fn conditional(
         file: &'a File,
         is_negotiated: bool,
         page: Option<&'a Arc<str>>,
+        range: Option<ByteRange>,
         preferences: &impl RequestPreferences,
     ) -> Self {
-        let selection = Selection::new(file, ResponseKind::Full, is_negotiated, || preferences.codings());
+        let codings = || if range.is_some() { Codings::default() } else { preferences.codings() };
+        let selection = Selection::new(file, ResponseKind::Full, is_negotiated, codings);
         let mut selection = selection.of_page(page);
         if preferences.fails_if_match(selection.body) {
             return Self::PreconditionFailed(selection.vary());
         }
         if preferences.matches_if_none_match(selection.body) {
             selection.kind = ResponseKind::NotModified;
+            return Self::Send(selection);
         }
-        Self::Send(selection)
+        let length = selection.body.bytes.len();
+        // An empty file is sent whole, because some clients add a range to all requests to limit the
+        // response.
+        match range.filter(|_| length > 0 && !preferences.fails_if_range(selection.body)) {
+            None => Self::Send(selection),
+            Some(range) => match range.of(length) {
+                Some(bytes) => Self::Part(selection, bytes),
+                None => Self::RangeNotSatisfiable(selection),
+            },
+        }
     }
 
     /// Builds the response. A redirect keeps the request's query, unless its target has one.
@@ -249,6 +286,8 @@ impl<'a> Choice<'a> {
             Self::RemovedEndpoint => removed_endpoint(),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
+            Self::Part(selection, bytes) => selection.to_partial_response(bytes),
+            Self::RangeNotSatisfiable(selection) => range_not_satisfiable(&selection),
             Self::Redirect(to) => redirect(&to, query),
             Self::ReadOnly => method_not_allowed("GET, HEAD"),
         }
@@ -284,10 +323,21 @@ fn precondition_failed(vary: Option<&'static str>) -> HttpResponse {
     if let Some(vary) = vary { with_header(response, VARY, vary) } else { response }
 }
 
+/// 416 with the length of the file (RFC 9110 §15.5.17).
+fn range_not_satisfiable(selection: &Selection<'_>) -> HttpResponse {
+    let length = selection.body.bytes.len();
+    let body = format!("The requested range is not in this file, which has {length} bytes.\n");
+    let mut response = text(StatusCode::RANGE_NOT_SATISFIABLE, body);
+    if let Ok(range) = HeaderValue::try_from(format!("bytes */{length}")) {
+        response.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    if let Some(vary) = selection.vary() { with_header(response, VARY, vary) } else { response }
+}
+
 /// A redirect that keeps the request's query, unless the target has its own (RFC 9110 §15.4).
-fn redirect(Redirect { to, status }: &Redirect, query: Option<&str>) -> HttpResponse {
+fn redirect(Redirect { to, status, keeps_query }: &Redirect, query: Option<&str>) -> HttpResponse {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
-    let location = match query.filter(|_| !path.contains('?')) {
+    let location = match query.filter(|_| *keeps_query && !path.contains('?')) {
         Some(query) => format!("{path}?{query}{fragment}"),
         None => to.clone(),
     };

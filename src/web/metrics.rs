@@ -131,8 +131,8 @@ impl RequestLabels {
 }
 
 /// Statuses with their own counters. Other statuses, such as those of configured redirects, share a counter.
-const STATUSES: [u16; 17] =
-    [200, 204, 304, 308, 400, 404, 405, 406, 408, 412, 413, 421, 429, 431, 500, 501, 503];
+const STATUSES: [u16; 19] =
+    [200, 204, 206, 304, 308, 400, 404, 405, 406, 408, 412, 413, 416, 421, 429, 431, 500, 501, 503];
 
 /// The index of each status in [`STATUSES`]; 255 for others.
 const STATUS_INDEXES: [u8; 600] = {
@@ -303,8 +303,8 @@ mod tests {
             assert_eq!(fresh.own.durations[none][bucket].load(Relaxed), 1, "{took:?}");
         };
         check(200, Duration::ZERO, 0, 0);
-        check(404, Duration::from_micros(50), 5, 0);
-        check(503, Duration::from_nanos(50_001), 16, 1);
+        check(404, Duration::from_micros(50), 6, 0);
+        check(503, Duration::from_nanos(50_001), 18, 1);
         check(599, Duration::from_millis(1), STATUSES.len(), 4);
         check(600, Duration::from_secs(15), STATUSES.len(), 15);
         check(999, Duration::MAX, STATUSES.len(), BOUNDS.len());

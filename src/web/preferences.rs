@@ -7,6 +7,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
 
 use super::get_page::{RequestPreferences, field_values};
 use super::parse_cache::ParseCache;
+use super::range::ByteRange;
 use crate::pages::file::EncodedBody;
 use crate::pages::negotiate::{self, Codings, Media};
 
@@ -58,5 +59,13 @@ impl RequestPreferences for HeaderPreferences<'_> {
 
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
         self.headers.matches_if_none_match(body)
+    }
+
+    fn range(&self) -> Option<ByteRange> {
+        self.headers.range()
+    }
+
+    fn fails_if_range(&self, body: &EncodedBody) -> bool {
+        self.headers.fails_if_range(body)
     }
 }

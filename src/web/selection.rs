@@ -2,11 +2,13 @@
 //!
 //! Both hyper and the fast path serialise the headers that [`Selection::head`] defines.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LINK, VARY,
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName,
+    HeaderValue, LINK, VARY,
 };
 use http::{Response, StatusCode};
 use http_body_util::Full;
@@ -122,6 +124,10 @@ impl<'a> Selection<'a> {
         if let Some(vary) = self.vary() {
             add(VARY, HeaderValue::from_static(vary));
         }
+        // Ranges of negotiated pages are not supported: their representations are short.
+        if self.kind == ResponseKind::Full && !self.is_negotiated {
+            add(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        }
         // Other sites may embed images, feeds and guides, but not pages.
         let embeddable = if self.is_negotiated { "same-origin" } else { "cross-origin" };
         add(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static(embeddable));
@@ -155,6 +161,18 @@ impl<'a> Selection<'a> {
         self.head(|name, value| {
             headers.insert(name, value);
         });
+        response
+    }
+
+    /// 206 with these bytes of the body (RFC 9110 §15.3.7).
+    pub(super) fn to_partial_response(self, bytes: Range<usize>) -> HttpResponse {
+        let range = format!("bytes {}-{}/{}", bytes.start, bytes.end - 1, self.body.bytes.len());
+        let mut response = self.to_response();
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        *response.body_mut() = Full::new(self.body.bytes.slice(bytes));
+        if let Ok(range) = HeaderValue::try_from(range) {
+            response.headers_mut().insert(CONTENT_RANGE, range);
+        }
         response
     }
 }

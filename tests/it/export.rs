@@ -151,9 +151,10 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A response's headers without connection headers and `Date`.
+/// A response's headers without connection headers, `Date` and `Accept-Ranges`, which depends on the server.
 fn said(answer: &Answer) -> Vec<(&str, &str)> {
-    let of_the_answer = |name: &str| !["date", "server", "connection", "content-length"].contains(&name);
+    let of_the_answer =
+        |name: &str| !["accept-ranges", "date", "server", "connection", "content-length"].contains(&name);
     let mut said: Vec<(&str, &str)> = answer
         .headers
         .iter()

@@ -37,6 +37,7 @@ mod prebuilt;
 mod privacy;
 mod proxy_headers;
 mod publication;
+mod ranges;
 mod reload;
 mod replicas;
 mod resources;

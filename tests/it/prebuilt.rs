@@ -121,3 +121,87 @@ fn convert_prints_the_markdown_of_a_page() {
     let (is_success, _, said) = run(&["--selector", "p["]);
     assert!(!is_success && said.contains("not a CSS selector: p["), "{said}");
 }
+
+#[test]
+fn a_folder_with_sources_is_a_build_only_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "A state.");
+    std::fs::remove_file(build.join("frontdesk.toml")).expect("it can be removed");
+    std::fs::create_dir(build.join("pages")).expect("it can be created");
+    std::fs::write(build.join("pages/notes.md"), "# Notes\n").expect("it can be written");
+    let run = |arguments: &[&str], site: &Path| {
+        let output =
+            frontdesk().args(arguments).arg(site).current_dir(folder.path()).output().expect("it runs");
+        (output.status.success(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let (is_valid, said) = run(&["check"], &build);
+    assert!(!is_valid && said.contains("pages/notes.md is a source without its HTML"), "{said}");
+    let (is_written, said) = run(&["init", "desk", "--prebuilt"], Path::new("dist"));
+    assert!(is_written, "{said}");
+    let (is_valid, said) = run(&["check"], &folder.path().join("desk"));
+    assert!(is_valid, "{said}");
+
+    std::fs::write(build.join("pages/notes.html"), "<title>Notes</title>").expect("it can be written");
+    let (is_valid, said) = run(&["check"], &build);
+    assert!(is_valid, "{said}");
+}
+
+#[test]
+fn redirects_depend_on_the_query_and_keep_the_rest_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "A state.");
+    let rules = "/ p=:post /posts/:post 301!\n/about/ id=:id /x 302\n/store id=:id /item/:id 302\n/store /shop 302\n\
+                 /view page=contact /contact 200\n/find/:word /search?q=:word 302\n/coffee /café/ 302\n";
+    std::fs::write(build.join("_redirects"), rules).expect("it can be written");
+    // The fast path and hyper.
+    for fast_lane in ["true", "false"] {
+        let server = TestServer::with(&build, &[("FRONTDESK_SERVER__FAST_LANE", fast_lane)]);
+        for (path, status, location) in [
+            ("/?p=12", 301, Some("/posts/12")),
+            ("/?a=b&p=a%26b", 301, Some("/posts/a&b?a=b")),
+            ("/?q=12", 200, None),
+            ("/", 200, None),
+            // Files precede rules that are not forced.
+            ("/about/?id=5", 200, None),
+            ("/store?id=5", 302, Some("/item/5")),
+            ("/store?other=5", 302, Some("/shop?other=5")),
+            ("/store", 302, Some("/shop")),
+            ("/view?page=contact", 200, None),
+            ("/view?page=other", 404, None),
+            ("/find/a%26b%20%C3%A9", 302, Some("/search?q=a%26b%20%C3%A9")),
+            ("/coffee", 302, Some("/caf%C3%A9/")),
+        ] {
+            let answer = server.get(path, &[]);
+            assert_eq!((answer.status, answer.header("location")), (status, location), "{path} {fast_lane}");
+        }
+        assert_eq!(server.get("/view?page=contact", &[]).body, server.get("/contact", &[]).body);
+    }
+}
+
+#[test]
+fn a_rule_for_the_html_does_not_label_the_markdown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let build = folder.path().join("dist");
+    write_build(&build, "A state.");
+    std::fs::write(build.join("contact.md"), "# Contact\n").expect("it can be written");
+    let rules = "/*\n  Content-Type: text/html; charset=utf-8\n/data.json\n  Content-Type: application/ld+json\n\
+                 /about/\n  Content-Type: text/plain\n";
+    std::fs::write(build.join("_headers"), rules).expect("it can be written");
+    let server = TestServer::with(&build, &[]);
+    for (path, accept, expected) in [
+        ("/", "text/html", "text/html; charset=utf-8"),
+        ("/", "text/markdown", "text/markdown; charset=utf-8"),
+        ("/index.md", "*/*", "text/markdown; charset=utf-8"),
+        ("/contact", "text/markdown", "text/markdown; charset=utf-8"),
+        ("/contact.md", "*/*", "text/markdown; charset=utf-8"),
+        ("/about/", "text/html", "text/html; charset=utf-8"),
+        ("/about/", "text/markdown", "text/markdown; charset=utf-8"),
+        ("/none", "text/markdown", "text/markdown; charset=utf-8"),
+        ("/data.json", "*/*", "application/ld+json"),
+    ] {
+        let answer = server.get(path, &[("Accept", accept)]);
+        assert_eq!(answer.header("content-type"), Some(expected), "{path} {accept}");
+    }
+}

@@ -641,3 +641,24 @@ fn redirects_of_the_configuration_are_entries_or_rules() {
     let said = "frontdesk.toml:1: the link to `/abuot/` is broken";
     assert!(faults.iter().any(|fault| fault.to_string().starts_with(said)), "{faults:?}");
 }
+
+#[test]
+fn posts_of_one_day_are_sorted_by_their_times() {
+    let mut bench = Bench::new();
+    for (name, date) in [
+        ("a", "2026-05-01T08:00:00Z"),
+        ("b", "2026-05-01T11:00:00+02:00"),
+        ("c", "2026-05-01"),
+        ("d", "2026-05-01"),
+        ("e", "2026-05-02"),
+    ] {
+        bench.write(
+            &format!("posts/{name}.md"),
+            &format!("---\ntitle: T\ndescription: D.\ndate: {date}\n---\nText.\n"),
+        );
+    }
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let posts = site.pages.iter().filter(|page| page.is_post && page.path.len() == "/blog/a/".len());
+    let order: Vec<&str> = posts.map(|page| page.path.as_str()).collect();
+    assert_eq!(order, ["/blog/e/", "/blog/b/", "/blog/a/", "/blog/c/", "/blog/d/"]);
+}

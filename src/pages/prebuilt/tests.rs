@@ -359,3 +359,96 @@ fn pages_of_a_build_and_markdown_pages_share_a_site() {
     let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
     assert_eq!(loaded.faults[0].message, "the path `/` is taken by index.html");
 }
+
+#[test]
+fn a_folder_is_a_build_unless_its_pages_are_sources() {
+    for (files, expected) in [
+        (&["index.html"][..], true),
+        (&["index.html", "pages/about.html"], true),
+        (&["index.html", "pages/photo.png", "frontdesk.toml"], true),
+        // Generators write Markdown beside the HTML.
+        (&["index.html", "pages/about.html", "pages/about.md"], true),
+        (&["index.html", "pages/about/index.html", "pages/about.md", "pages/about/index.md"], true),
+        (&["index.html", "pages/a/b.html", "pages/a/b/index.md"], true),
+        (&["index.html", "pages/index.html", "pages/index.md"], true),
+        // Sources of a site, also beside other HTML.
+        (&["index.html", "pages/index.md"], false),
+        (&["index.html", "pages/about.html", "pages/de/about.md"], false),
+        (&["index.html", "frontdesk.toml", "pages/index.md", "pages/index.html", "pages/a.md"], false),
+        (&["about.html", "pages/about.html"], false),
+        (&["index.html/a"], false),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in files {
+            let at = folder.path().join(name);
+            fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+            fs::write(at, "").expect("the file is written");
+        }
+        assert_eq!(is_build(folder.path()), expected, "{files:?}");
+        assert_eq!(has_home_page(folder.path()), files[0] == "index.html", "{files:?}");
+    }
+    assert!(!is_build(Path::new("")));
+}
+
+#[test]
+fn a_folder_named_pages_is_a_part_of_the_build() {
+    let text = page("Home", "<p>Text</p>");
+    let mut bench = Bench::new(&[("index.html", &text), ("pages/about.html", &page("About", "<p>Us</p>"))]);
+    bench.write("pages/about.md", "# About\n\nWritten.\n");
+    let folder = bench.folder.path().to_owned();
+    let loaded = bench.cache.load(&folder, &bench.options, &[]);
+    assert_eq!(loaded.faults, []);
+    let site = loaded.site.expect("a site");
+    assert_eq!(describe(&site, "/pages/about"), "page /pages/about.md");
+    assert_eq!(markdown(&site, "/pages/about"), "# About\n\nWritten.\n");
+}
+
+#[test]
+fn pages_that_forbid_indexing_are_served_and_not_listed() {
+    let hidden = |robots: &str| {
+        page("Hidden", "<p>Text</p>")
+            .replace("<title>", &format!("<meta name=robots content={robots}><title>"))
+    };
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("a.html", &hidden("NOINDEX")),
+        ("b.html", &hidden("none")),
+        ("c.html", &page("C", "<p>Text</p>")),
+        ("drafts/d.html", &page("D", "<p>Text</p>")),
+        ("_headers", "/drafts/*\n  X-Robots-Tag: googlebot: noindex\n/c\n  X-Robots-Tag: noarchive\n"),
+    ]);
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/c"]);
+    for path in ["/a", "/b", "/drafts/d"] {
+        assert!(describe(&site, path).starts_with("page "), "{path}");
+    }
+}
+
+#[test]
+fn copies_of_sources_do_not_replace_the_markdown_of_a_page() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("index.md", "---\ntitle: Title\n---\n# Title\n\nWritten.\n"),
+        ("raw/index.html", &text),
+        ("raw.md", "---\ntitle: Title\n---\n{{< include \"a\" >}}\n"),
+        ("other.html", &text),
+        ("other.md", "{% include a %}\n"),
+        ("loose.md", "{% include a %}\n"),
+    ]);
+    let loaded = bench.load();
+    let said: Vec<String> = loaded.faults.iter().map(ToString::to_string).collect();
+    let expected = "other.md:1: has template syntax (`{%`), and one other file does; the Markdown of the page is made from \
+                    its HTML";
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    let site = loaded.site.expect("a site");
+    assert!(markdown(&site, "/").ends_with("# Title\n\nWritten.\n"), "{}", markdown(&site, "/"));
+    for (path, twin) in [("/raw/", "/raw.md"), ("/other", "/other.md")] {
+        assert_eq!(describe(&site, path), format!("page {twin}"));
+        assert!(markdown(&site, path).ends_with("# Title\n\nText\n"), "{}", markdown(&site, path));
+        let Some(SiteEntry::File(file, Role::Twin(_))) = site.get(twin) else { panic!("no twin") };
+        assert_eq!(file.unencoded().bytes, markdown(&site, path));
+    }
+    assert!(describe(&site, "/loose.md").starts_with("Asset"), "it is beside no page");
+}

@@ -15,6 +15,8 @@ pub(super) struct PlainRequest<'h, 'b> {
     pub(super) is_head: bool,
     /// The path without the query, still percent-encoded.
     pub(super) path: &'b str,
+    /// Still percent-encoded.
+    pub(super) query: Option<&'b str>,
     /// Length of the header in bytes.
     pub(super) length: usize,
     pub(super) accept: FieldLines<'b>,
@@ -62,7 +64,7 @@ pub(super) fn parse<'h, 'b>(
         return None;
     };
     let is_head = method == "HEAD";
-    let path = path_of(target)?;
+    let (path, query) = split_target(target)?;
     if !is_head && method != "GET" {
         return None;
     }
@@ -83,6 +85,8 @@ pub(super) fn parse<'h, 'b>(
                 }
                 host = *value;
             }
+            // A part of a file, a response that is not in memory.
+            (5, Some(b'r')) if is("range") => return None,
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
             (7, Some(b'p')) if is("purpose") => is_prefetched |= is_prefetch(value),
@@ -108,6 +112,7 @@ pub(super) fn parse<'h, 'b>(
     Some(PlainRequest {
         is_head,
         path,
+        query,
         length,
         accept,
         accept_encoding,
@@ -120,16 +125,16 @@ pub(super) fn parse<'h, 'b>(
     })
 }
 
-/// The path, without the query, of a target in origin form with only characters of RFC 3986 §3.3.
-fn path_of(target: &str) -> Option<&str> {
+/// The path and the query of a target in origin form with only characters of RFC 3986 §3.3.
+fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     let bytes = target.as_bytes();
     let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
     if bytes.first() != Some(&b'/') || !bytes.iter().all(is_plain) {
         return None;
     }
     match bytes.iter().position(|byte| *byte == b'?') {
-        Some(end) => target.get(..end),
-        None => Some(target),
+        Some(end) => Some((target.get(..end)?, target.get(end + 1..))),
+        None => Some((target, None)),
     }
 }
 
@@ -193,6 +198,7 @@ mod tests {
             "Expect: 100-continue",
             "Upgrade: h2c",
             "if-match: *",
+            "Range: bytes=0-",
             "Connection: close",
             "Connection: upgrade",
             "Connection:",

@@ -1,0 +1,182 @@
+//! The media types of files, by their names.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use serde::de::IgnoredAny;
+
+/// The type of files about whose content nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+/// The extensions for which the table of `mime_guess` has no type, or an outdated one, and the reasons for
+/// these.
+const OVERRIDES: [(&str, &str); 24] = [
+    // RFC 9239.
+    ("mjs", "text/javascript"),
+    ("cjs", "text/javascript"),
+    // RFC 8081.
+    ("woff", "font/woff"),
+    ("otf", "font/otf"),
+    // RFC 8216: playlists and segments of HTTP live streaming.
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("ts", "video/mp2t"),
+    // RFC 4337.
+    ("m4a", "audio/mp4"),
+    ("m4v", "video/mp4"),
+    // ECMA-426: source maps are JSON.
+    ("map", "application/json"),
+    // As `text/xml`, it would get a `charset`, which precedes the encoding that the document declares (RFC
+    // 7303 §3).
+    ("xml", "application/xml"),
+    ("xsl", "application/xml"),
+    // Sites publish keys under this name rather than signatures; browsers show neither.
+    ("asc", "application/pgp-keys"),
+    // Not a plug-in of RealAudio.
+    ("rpm", "application/x-rpm"),
+    // RFC 1952: the same as `.tar.gz`.
+    ("tgz", "application/gzip"),
+    // Registered by IANA, and missing in the table.
+    ("zst", "application/zstd"),
+    ("usdz", "model/vnd.usdz+zip"),
+    ("sqlite", "application/vnd.sqlite3"),
+    // Not registered, but each is JSON, or JSON in lines, which browsers show as text.
+    ("ipynb", "application/json"),
+    ("topojson", "application/json"),
+    ("jsonl", "text/plain"),
+    ("ndjson", "text/plain"),
+    // Shaders: `WebGPU` loads them as text.
+    ("wgsl", "text/wgsl"),
+    // Subtitles and bibliographies are text.
+    ("ass", "text/plain"),
+    ("bib", "text/plain"),
+];
+
+/// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
+/// Texts have the charset UTF-8.
+pub fn media_type(name: &str) -> &'static str {
+    let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
+    let own = OVERRIDES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
+    let found = own.map(|(_, media_type)| *media_type);
+    let found = found.or_else(|| mime_guess::from_ext(extension).first_raw()).unwrap_or(UNKNOWN);
+    if found.starts_with("text/") { with_charset(found) } else { found }
+}
+
+/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/` from its
+/// content, because standards choose such names for JSON and for text. `name` is relative to the site's root.
+pub(super) fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    // Apple also reads this file at the root.
+    let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
+    if file.contains('.') || !is_known {
+        return media_type(name);
+    }
+    let is_object = bytes.trim_ascii_start().starts_with(b"{") || bytes.trim_ascii_start().starts_with(b"[");
+    if is_object && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+        return "application/json";
+    }
+    let is_text = |text: &str| !text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace());
+    if std::str::from_utf8(bytes).is_ok_and(is_text) { PLAIN_TEXT } else { UNKNOWN }
+}
+
+/// A text type with its charset. Each type of the table is allocated once.
+fn with_charset(text_type: &'static str) -> &'static str {
+    static TYPES: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
+    let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    types.entry(text_type).or_insert_with(|| format!("{text_type}; charset=utf-8").leak())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_types_that_browsers_expect() {
+        for (extensions, expected) in [
+            ("html HTM", "text/html; charset=utf-8"),
+            ("md markdown", "text/markdown; charset=utf-8"),
+            ("txt text jsonl", PLAIN_TEXT),
+            ("css", "text/css; charset=utf-8"),
+            ("csv", "text/csv; charset=utf-8"),
+            ("js mjs cjs", "text/javascript; charset=utf-8"),
+            ("ics", "text/calendar; charset=utf-8"),
+            ("vtt", "text/vtt; charset=utf-8"),
+            ("json map", "application/json"),
+            ("webmanifest", "application/manifest+json"),
+            ("geojson", "application/geo+json"),
+            ("jsonld", "application/ld+json"),
+            ("xml xsl", "application/xml"),
+            ("xhtml", "application/xhtml+xml"),
+            ("rss", "application/rss+xml"),
+            ("atom", "application/atom+xml"),
+            ("svg", "image/svg+xml"),
+            ("png", "image/png"),
+            ("JPG jpeg", "image/jpeg"),
+            ("gif", "image/gif"),
+            ("webp", "image/webp"),
+            ("avif", "image/avif"),
+            ("jxl", "image/jxl"),
+            ("ico", "image/x-icon"),
+            ("woff", "font/woff"),
+            ("woff2", "font/woff2"),
+            ("ttf", "font/ttf"),
+            ("otf", "font/otf"),
+            ("mp4 m4v", "video/mp4"),
+            ("webm", "video/webm"),
+            ("ogv", "video/ogg"),
+            ("mov", "video/quicktime"),
+            ("mp3", "audio/mpeg"),
+            ("m4a", "audio/mp4"),
+            ("ogg oga opus", "audio/ogg"),
+            ("flac", "audio/flac"),
+            ("wav", "audio/wav"),
+            ("m3u8", "application/vnd.apple.mpegurl"),
+            ("mpd", "application/dash+xml"),
+            ("wasm", "application/wasm"),
+            ("pdf", "application/pdf"),
+            ("epub", "application/epub+zip"),
+            ("apk", "application/vnd.android.package-archive"),
+            ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+            ("glb", "model/gltf-binary"),
+            ("gltf", "model/gltf+json"),
+            ("gpx", "application/gpx+xml"),
+            ("zip", "application/zip"),
+            ("gz tgz", "application/gzip"),
+            ("asc", "application/pgp-keys"),
+            ("qqq bin", UNKNOWN),
+        ] {
+            for extension in extensions.split(' ') {
+                assert_eq!(media_type(&format!("folder.d/a.{extension}")), expected, "{extension}");
+            }
+        }
+        assert_eq!(media_type("LICENSE"), UNKNOWN);
+        assert_eq!(media_type("html/a"), UNKNOWN);
+    }
+
+    #[test]
+    fn every_override_differs_from_the_table() {
+        for (extension, own) in OVERRIDES {
+            assert_ne!(mime_guess::from_ext(extension).first_raw(), Some(own), "{extension}");
+        }
+    }
+
+    #[test]
+    fn well_known_files_without_an_extension_have_the_type_of_their_content() {
+        for (name, content, expected) in [
+            (".well-known/apple-app-site-association", " {\"applinks\": {}}\n", "application/json"),
+            ("apple-app-site-association", "{}", "application/json"),
+            (".well-known/matrix/client", "{}", "application/json"),
+            (".well-known/atproto-did", "did:plc:abc", PLAIN_TEXT),
+            (".well-known/acme-challenge/token", "token.key\n", PLAIN_TEXT),
+            (".well-known/broken", "{\"a\":", PLAIN_TEXT),
+            (".well-known/signed", "\u{1}\u{2}", UNKNOWN),
+            (".well-known/a.json", "text", "application/json"),
+            ("LICENSE", "Text.", UNKNOWN),
+            ("data", "{}", UNKNOWN),
+        ] {
+            assert_eq!(media_type_of(name, content.as_bytes()), expected, "{name}");
+        }
+        assert_eq!(media_type_of(".well-known/a", &[0xff]), UNKNOWN);
+    }
+}
