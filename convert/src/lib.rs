@@ -296,7 +296,7 @@ mod tests {
                 "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
-            ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n9) b\n10) c\n"),
+            ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
             ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
             ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),
             ("<table><tr><th>a<tr><td>b<pre>c\n d</pre></table>", "| a |\n| --- |\n| b<br>`c`<br>` d` |\n"),

@@ -67,9 +67,16 @@ impl MarkdownWriter {
                 self.write_line("");
             }
             alternates = match (previous, block) {
-                (Some(Block::List(a)), Block::List(b)) => {
-                    a.start.is_some() == b.start.is_some() && !alternates
-                }
+                (Some(Block::List(a)), Block::List(b)) => match (a.start, b.start) {
+                    // A number keeps its full stop, so a comment separates the lists.
+                    (Some(_), Some(_)) => {
+                        self.write_line("<!-- -->");
+                        self.write_line("");
+                        false
+                    }
+                    (None, None) => !alternates,
+                    _ => false,
+                },
                 _ => false,
             };
             self.write_block(block, alternates);
@@ -168,7 +175,7 @@ impl MarkdownWriter {
             let mut marker = match list.start {
                 Some(start) => {
                     let number = start.saturating_add(u32::try_from(i).unwrap_or(u32::MAX)).min(999_999_999);
-                    format!("{number}{} ", if alternates { ')' } else { '.' })
+                    format!("{number}. ")
                 }
                 None if alternates => "* ".to_owned(),
                 None => "- ".to_owned(),
