@@ -237,7 +237,10 @@ impl Letters {
     /// Adds inline Markdown without tags, images and the destinations of links.
     fn add_inline(&mut self, text: &str) {
         let (mut rest, mut open_brackets) = (text, 0_usize);
-        while let Some(c) = rest.chars().next() {
+        while let Some(at) = rest.find(['`', '[', ']', '!', '<', '\\']) {
+            rest[..at].chars().for_each(|c| self.push(c));
+            rest = &rest[at..];
+            let c = rest.chars().next().unwrap_or_default();
             let (visible, after) = if c == '`' {
                 let fence = &rest[..rest.len() - rest.trim_start_matches('`').len()];
                 let code = &rest[fence.len()..];
@@ -267,6 +270,7 @@ impl Letters {
                 after
             };
         }
+        rest.chars().for_each(|c| self.push(c));
     }
 
     /// Adds the text of HTML that the converter wrote.

@@ -35,14 +35,21 @@ pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl 
     }
 }
 
-/// Counts the letters and digits in the body of a page, except in scripts and styles.
-pub(super) fn count_letters(dom: &Dom) -> usize {
+/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops soon after `limit`.
+pub(super) fn count_letters(dom: &Dom, limit: usize) -> usize {
     let is_text = |id: &NodeId| {
         let parent = dom.parent(*id).map(|parent| dom.tag(parent));
         !matches!(parent, Some(Tag::Script | Tag::Style | Tag::Noscript | Tag::Template))
     };
     let texts = dom.descendants(find_body(dom)).filter(is_text).filter_map(|id| dom.text(id));
-    texts.map(letters).sum()
+    let mut count = 0;
+    for text in texts {
+        count += letters(text);
+        if count >= limit {
+            break;
+        }
+    }
+    count
 }
 
 /// The number of letters and digits.
@@ -99,22 +106,23 @@ pub(super) struct Panels(HashSet<String>);
 impl Panels {
     pub(super) fn read(dom: &Dom) -> Self {
         let mut ids = HashSet::new();
-        for id in dom.descendants(DOCUMENT) {
-            let names = ["aria-controls", "data-bs-target", "data-target", "data-controls"];
+        for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
+            let (mut href, mut is_control) = (None, false);
             let mut add = |value: &str| {
-                ids.extend(
-                    clip(value, MAX_BASE)
-                        .split_ascii_whitespace()
-                        .map(|name| name.trim_start_matches('#').to_owned()),
-                );
+                let names = clip(value, MAX_BASE).split_ascii_whitespace();
+                ids.extend(names.map(|name| name.trim_start_matches('#').to_owned()));
             };
-            names.into_iter().filter_map(|name| dom.attribute(id, name)).for_each(&mut add);
-            if dom.has_attribute(id, "data-bs-toggle")
-                || dom.has_attribute(id, "data-toggle")
-                || dom.attribute(id, "role") == Some("tab")
-            {
-                dom.attribute(id, "href").filter(|href| href.starts_with('#')).into_iter().for_each(&mut add);
+            for attribute in &element.attributes {
+                let value = &*attribute.value;
+                match &*attribute.name.local {
+                    "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
+                    "data-bs-toggle" | "data-toggle" => is_control = true,
+                    "role" => is_control |= value == "tab",
+                    "href" => href = Some(value).filter(|href| href.starts_with('#')),
+                    _ => {}
+                }
             }
+            href.filter(|_| is_control).into_iter().for_each(&mut add);
         }
         Self(ids)
     }

@@ -63,10 +63,9 @@ pub struct Converted {
     pub link_blocks: Vec<[u64; 2]>,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
-    /// Number of letters and digits in the page's body, without scripts and styles.
+    /// Number of letters and digits in the page's body, without scripts and styles; about
+    /// [`COUNTED_LETTERS`] if there are more.
     pub page_letters: usize,
-    /// Number of letters and digits in [`Converted::markdown`].
-    pub letters: usize,
     /// Whether a part is missing because the page exceeded a limit.
     pub is_truncated: bool,
     /// The text of the main region that is missing although readers of the page see it. Not counted in the
@@ -106,6 +105,9 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
+/// Letters of a page are only counted up to this number, which tells pages without text from others.
+pub const COUNTED_LETTERS: usize = 1000;
+
 /// Converts a page in time and memory proportional to its length.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
@@ -113,7 +115,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref());
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
-    let page_letters = clean::count_letters(&dom);
+    let page_letters = clean::count_letters(&dom, COUNTED_LETTERS);
     render::render_templates(&mut dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
@@ -163,7 +165,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
-    let letters = clean::letters(&markdown);
     Converted {
         metadata,
         embedded,
@@ -171,7 +172,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         link_blocks,
         is_selected,
         page_letters,
-        letters,
         is_truncated,
         loss,
         omissions,

@@ -7,6 +7,7 @@ use super::clean;
 use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
 use super::notices;
 use super::select::Selector;
+use std::cell::OnceCell;
 
 /// Returns an element that contains all elements matching `main`, or `None` if there are none. Always removes
 /// scripts and the elements matching `exclude`.
@@ -128,16 +129,30 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId) {
 /// that have a title, permalinks and buttons that copy.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId) {
     let measures = measure_elements(dom, root);
-    let panels = clean::Panels::read(dom);
-    clean::remove(dom, root, Rule::Navigation, |dom, id| {
+    let panels = OnceCell::new();
+    let rule_for = |dom: &Dom, id: NodeId| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
-        is_navigation
+        if is_navigation
             && !holds_text(measures[id as usize])
-            && !panels.contains(dom, id)
+            && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
             && !dom.descendants(id).any(|d| dom.attribute(d, "role") == Some("tab"))
+        {
+            Some(Rule::Navigation)
+        } else if notices::is_permalink(dom, id) {
+            Some(Rule::Permalink)
+        } else {
+            notices::is_copy_button(dom, id).then_some(Rule::Control)
+        }
+    };
+    let mut rules = Vec::new();
+    let found = dom.outermost(root, |id| {
+        let rule = rule_for(dom, id);
+        rules.extend(rule);
+        rule.is_some()
     });
-    clean::remove(dom, root, Rule::Permalink, notices::is_permalink);
-    clean::remove(dom, root, Rule::Control, notices::is_copy_button);
+    for (id, rule) in found.into_iter().zip(rules) {
+        dom.omit(id, rule);
+    }
     let lists = dom.outermost(root, |id| {
         matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measures[id as usize])
     });

@@ -425,7 +425,6 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
         link_blocks: Vec::new(),
         is_selected: false,
         page_letters: 0,
-        letters: 0,
         is_truncated: false,
         loss: Loss::default(),
         omissions: Vec::new(),
@@ -473,7 +472,7 @@ fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault>
     }
     let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
                 try a selector with `frontdesk convert FILE --selector …`";
-    (converted.letters == 0 && converted.page_letters > 0)
+    (converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric))
         .then(|| fault("no main content was found".to_owned()).hint(hint))
 }
 
