@@ -42,8 +42,8 @@ pub struct Options {
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
-    /// Whether to extract the article from a stranger's page: also removes what is probably not part of it,
-    /// such as comments, bylines and lists of links, and so may lose content.
+    /// Whether to extract the main content of a stranger's page: also removes what is probably not part of
+    /// it, such as comments and lists of links, and so may lose content.
     pub article: bool,
 }
 
@@ -104,6 +104,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref());
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
+    let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_letters(&dom);
     render::render_templates(&mut dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
@@ -121,8 +122,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     ) {
         is_selected = true;
         root
-    } else if options.article {
-        article::isolate_content(&mut dom)
+    } else if let Some(declared) = &declared {
+        article::isolate_content(&mut dom, declared)
     } else {
         main_content::isolate_region(&mut dom, |heading| titles.is_site_name(heading))
     };
@@ -135,9 +136,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let converter = Converter::new(&dom, root, base, footnotes, mode);
     let mut blocks = converter.convert_document(root);
     if !is_fragment {
-        if options.article {
-            article::tidy_blocks(&mut blocks, metadata.author.as_deref());
-        }
         tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
