@@ -1,13 +1,15 @@
-//! Extracts the article from a page of a stranger's site. Guesses what belongs to it, and so loses parts of
-//! pages that are not articles. Pages of the operator's own site are read by [`super::main_content`].
+//! Extracts the main content from a page of a stranger's site. Guesses what belongs to it, and so may lose
+//! parts of the page. Pages of the operator's own site are read by [`super::main_content`].
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::account::Rule;
-use super::block::Block;
 use super::clean;
-use super::dom::{Dom, NodeId, Tag};
-use super::main_content::{is_table_of_contents, move_heading_into, move_to_one_element};
-use super::notices;
-use super::plain_words;
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use super::main_content::move_heading_into;
+use super::metadata::read_structured_data;
+use super::parse::parse;
 
 /// The amount of text in an element, in bytes.
 #[derive(Clone, Copy, Default)]
@@ -20,6 +22,11 @@ pub(super) struct Measure {
 }
 
 impl Measure {
+    /// The size of the text, with prose counted four times.
+    fn weight(self) -> usize {
+        self.prose * 3 + self.text
+    }
+
     /// The fraction of the text that is inside links, from 0 to 1.
     fn link_density(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
@@ -54,69 +61,109 @@ pub(super) fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
     measures
 }
 
-/// Removes navigation and other boilerplate, and returns the element that contains the content.
-pub(super) fn isolate_content(dom: &mut Dom) -> NodeId {
-    let body = clean::find_body(dom);
-    let marked = dom.outermost(body, |id| dom.has_attribute(id, "data-pagefind-body"));
-    if !marked.is_empty() {
-        let root = move_to_one_element(dom, &marked);
-        clean::remove_hidden(dom, root, true);
-        // Pagefind does not index these elements either.
-        clean::remove(dom, root, Rule::Article, |dom, id| {
-            matches!(dom.tag(id), Tag::Nav | Tag::Form) || is_page_footer(dom, id)
+/// The schema.org types that a page declares for its content.
+#[derive(Default)]
+pub(super) struct Declared {
+    /// Whether the page is a thread of a forum, or a question with answers.
+    is_discussion: bool,
+    /// The longest description of a product.
+    description: String,
+}
+
+impl Declared {
+    /// Reads JSON-LD and microdata. Call this before scripts are removed from the tree.
+    pub(super) fn read(dom: &Dom) -> Self {
+        let mut declared = Self::default();
+        for item in read_structured_data(dom) {
+            let kind = &item["@type"];
+            let has_kind =
+                |name: &str| kind == name || kind.as_array().is_some_and(|k| k.iter().any(|k| k == name));
+            declared.is_discussion |= DISCUSSIONS.into_iter().any(has_kind);
+            if let Some(text) = item["description"].as_str().filter(|_| has_kind("Product")) {
+                // Descriptions may contain HTML.
+                let text = parse(text).text_content(DOCUMENT);
+                if text.len() > declared.description.len() {
+                    declared.description = text;
+                }
+            }
+        }
+        declared.is_discussion |= dom.descendants(DOCUMENT).any(|id| {
+            let kind = dom.attribute(id, "itemtype").and_then(|kind| kind.rsplit('/').next());
+            kind.is_some_and(|kind| DISCUSSIONS.contains(&kind))
         });
-        return root;
+        declared
     }
+}
+
+/// The schema.org types of pages on which replies are content.
+const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
+
+/// Removes navigation and other boilerplate, and returns the element that contains the content.
+pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
+    let body = clean::find_body(dom);
     clean::remove_hidden(dom, body, true);
+    let description = find_text(dom, body, &declared.description);
     let measures = measure_elements(dom, body);
     let total = measures[body as usize];
     clean::remove(dom, body, Rule::Article, |dom, id| {
-        let own = measures[id as usize];
         let is_most = !matches!(dom.tag(id), Tag::Footer | Tag::Nav)
-            && (own.prose * 2 > total.prose && total.prose > 0 || own.text * 10 > total.text * 6);
-        (!is_most || own.link_density() > 0.7 && own.prose * 2 <= total.prose) && is_boilerplate(dom, id, own)
+            && measures[id as usize].weight() * 2 > total.weight();
+        !is_most && is_boilerplate(dom, id, declared.is_discussion)
     });
     let measures = measure_elements(dom, body);
-    let root = choose_content_root(dom, body, &measures);
+    let root = choose_content_root(dom, body, &measures, declared.is_discussion);
     remove_link_lists(dom, root, &measures);
+    remove_repeated_labels(dom, root, &measures);
+    let letters = |id: NodeId| clean::letters(&dom.text_content(id));
+    let root = description.filter(|&id| letters(id) * MAX_SURROUNDINGS >= letters(root)).unwrap_or(root);
     move_heading_into(dom, body, root, |_| false);
     root
 }
 
-/// The content is narrowed from `<main>` or `<article>` to a child element only if the text outside the child
-/// is shorter than this many bytes, with prose counted four times. Longer text may be content, such as the
-/// introduction to a list.
-const MAX_LOSS: usize = 2000;
+/// A product's description is the content unless the rest is more than this many times as long. The rest of
+/// such pages is offers, reviews and other products. A shorter description is only a summary.
+const MAX_SURROUNDINGS: usize = 10;
 
-/// Chooses the element that contains the content: one that a known generator marks as content, `<main>`,
-/// `<article>`, or the innermost element with nearly all of the text.
-fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId {
-    let total = measures[body as usize];
-    let weight = |id: NodeId| measures[id as usize].prose * 3 + measures[id as usize].text;
-    let whole = total.prose * 3 + total.text;
-    let known = dom
-        .descendants(body)
-        .filter(|&id| has_known_content_name(dom, id))
-        .max_by_key(|&id| (weight(id), std::cmp::Reverse(id)));
-    if let Some(known) = known.filter(|&id| weight(id) * 10 >= whole * 4) {
-        return known;
+/// Finds the innermost element below `root` that contains `text`, ignoring everything but letters and digits.
+fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let text = Some(letters(text)).filter(|text| !text.is_empty())?;
+    let mut page = String::new();
+    let mut starts = Vec::new();
+    for id in dom.descendants(root) {
+        if let Some(text) = dom.text(id) {
+            starts.push((page.len(), id));
+            page.push_str(&letters(text));
+        }
     }
-    let is_main = |id: NodeId| dom.tag(id) == Tag::Main || dom.attribute(id, "role") == Some("main");
-    let main = dom.descendants(body).filter(|&id| is_main(id)).max_by_key(|&id| weight(id));
-    let mut root = main.filter(|&id| weight(id) * 10 >= whole * 3).unwrap_or(body);
-    let article = dom
-        .descendants(root)
-        .filter(|&id| dom.tag(id) == Tag::Article)
-        .max_by_key(|&id| (weight(id), std::cmp::Reverse(id)));
-    if let Some(article) = article.filter(|&id| weight(id) * 10 >= weight(root) * 6) {
-        root = article;
+    let start = page.find(&text)?;
+    let node_at = |at: usize| starts[starts.partition_point(|&(start, _)| start <= at) - 1].1;
+    let around: Vec<NodeId> = dom.ancestors(node_at(start + text.len() - 1)).collect();
+    dom.ancestors(node_at(start)).skip(1).find(|id| around.contains(id))
+}
+
+/// Chooses the element that contains the content: inside `<main>` and the largest `<article>`, if these have
+/// at least 30 % of the text, the innermost element with 85 % of it. In a discussion, only `<main>` is
+/// searched for, because one post may have most of the text.
+fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure], is_discussion: bool) -> NodeId {
+    let weight = |id: NodeId| measures[id as usize].weight();
+    let narrow = |root: NodeId, is_match: &dyn Fn(NodeId) -> bool| {
+        let matches = dom.descendants(root).filter(|&id| is_match(id));
+        let largest = matches.max_by_key(|&id| (weight(id), Reverse(id)));
+        largest.filter(|&id| weight(id) * 10 >= weight(root) * 3).unwrap_or(root)
+    };
+    let main = narrow(body, &|id| dom.tag(id) == Tag::Main || dom.attribute(id, "role") == Some("main"));
+    if is_discussion {
+        return main;
     }
-    let is_marked = root != body;
+    let article = narrow(main, &|id| {
+        dom.tag(id) == Tag::Article || dom.attribute(id, "itemprop") == Some("articleBody")
+    });
+    let mut root = if is_one_of_many(dom, article, measures) { main } else { article };
     loop {
         let child = dom.child_elements(root).max_by_key(|&id| weight(id));
         match child.filter(|&id| {
-            weight(id) * 100 >= weight(root) * 92
-                && (!is_marked || weight(root) - weight(id) < MAX_LOSS)
+            weight(id) * 100 >= weight(root) * 85
                 && matches!(
                     dom.tag(id),
                     Tag::Div | Tag::Section | Tag::Article | Tag::Main | Tag::Center | Tag::Form
@@ -128,48 +175,19 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure]) -> NodeId 
     }
 }
 
-/// Whether the element has a class or an `itemprop` that known generators and themes use for the content.
-fn has_known_content_name(dom: &Dom, id: NodeId) -> bool {
-    let is_class = |c: &str| {
-        matches!(
-            c,
-            "sl-markdown-content"
-                | "theme-doc-markdown"
-                | "vp-doc"
-                | "md-content__inner"
-                | "markdown-body"
-                | "markdown-section"
-                | "mw-parser-output"
-                | "entry-content"
-                | "post-content"
-                | "gh-content"
-                | "article-body"
-                | "article-content"
-                | "post-body"
-                | "article__body"
-                | "article__content"
-                | "rst-content"
-                | "theme-default-content"
-                | "nextra-content"
-                | "story-body"
-                | "available-content"
-                | "blog-post-content"
-                | "article-text"
-                | "articleBody"
-                | "postcontent"
-        )
-    };
-    dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
+/// Whether the element is one of at least four with prose, the same tag and the same first class, as the
+/// posts of a thread are.
+fn is_one_of_many(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
+    let kind = |id: NodeId| (dom.tag(id), dom.classes(id).next());
+    let siblings = dom.parent(id).into_iter().flat_map(|parent| dom.child_elements(parent));
+    siblings.filter(|&other| kind(other) == kind(id) && measures[other as usize].prose > 0).nth(3).is_some()
 }
 
-/// Removes tables of contents from the main content. If it has enough prose, also removes blocks of links,
-/// unless these contain at least half of the text.
+/// Removes blocks of links if the main content has enough prose, and the blocks have less than half of its
+/// text.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
-    let whole = measures[root as usize];
     let measure = |id: NodeId| measures[id as usize];
-    clean::remove(dom, root, Rule::Article, |dom, id| {
-        matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measure(id))
-    });
+    let whole = measure(root);
     if whole.prose <= 500 {
         return;
     }
@@ -178,7 +196,6 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
             && measure(id).link_density() > 0.75
             && measure(id).prose == 0
             && measure(id).text * 4 < whole.text
-            && dom.closest(id, &[Tag::P, Tag::Td]).is_none()
             && dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A).count() > 2
     });
     if lists.iter().map(|&id| measure(id).text).sum::<usize>() * 2 < whole.text {
@@ -188,144 +205,55 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
     }
 }
 
-fn is_boilerplate(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+/// Removes links and buttons outside sentences whose label occurs at least three times, such as "Add to
+/// cart".
+fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
+    let measure = |id: NodeId| measures[id as usize];
+    let labels = dom.outermost(root, |id| {
+        let own = measure(id).text;
+        let is_alone = |parent| measure(parent).text <= measure(parent).linked.max(own);
+        matches!(dom.tag(id), Tag::A | Tag::Button)
+            && (1..=40).contains(&own)
+            && dom.parent(id).is_some_and(is_alone)
+    });
+    let mut places: HashMap<String, Vec<NodeId>> = HashMap::new();
+    for id in labels {
+        places.entry(dom.collapsed_text(id)).or_default().push(id);
+    }
+    for id in places.into_values().filter(|ids| ids.len() >= 3).flatten() {
+        dom.omit(id, Rule::Article);
+    }
+}
+
+/// Whether an element is probably not part of the content, by its tag, its role or its names.
+fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     match dom.tag(id) {
-        Tag::Nav | Tag::Search | Tag::Dialog => return true,
-        Tag::Footer => return is_page_footer(dom, id),
-        Tag::Aside => {
-            let is_footnote = dom.classes(id).any(|class| class.starts_with("footnote"));
-            return !is_footnote && notices::find_notice(dom, id).is_none();
-        }
-        Tag::Header
-            if dom.closest(id, &[Tag::Main, Tag::Article]).is_none() && dom.find(id, Tag::H1).is_none() =>
-        {
-            return true;
-        }
+        Tag::Nav | Tag::Search | Tag::Dialog | Tag::Aside => return true,
+        Tag::Footer => return dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none(),
         Tag::Body | Tag::Main | Tag::Article | Tag::Html | Tag::Pre | Tag::Code | Tag::P => return false,
         tag if tag.heading_level().is_some() => return false,
         _ => {}
     }
     let role = dom.attribute(id, "role").unwrap_or_default();
-    if matches!(
-        role,
-        "navigation"
-            | "search"
-            | "banner"
-            | "contentinfo"
-            | "complementary"
-            | "dialog"
-            | "alertdialog"
-            | "menu"
-            | "menubar"
-            | "toolbar"
-            | "tablist"
-    ) {
+    if matches!(role, "navigation" | "search" | "banner" | "contentinfo" | "complementary" | "dialog")
+        || dom.attribute(id, "itemprop") == Some("author")
+    {
         return true;
     }
-    if dom.closest(id, &[Tag::Pre, Tag::Code, Tag::P]).is_some() {
-        return false;
-    }
-    let is_prose = measure.prose > 400 && measure.link_density() < 0.2;
-    [dom.attribute(id, "id"), dom.attribute(id, "class")].into_iter().flatten().any(|names| {
-        is_boilerplate_name(names, is_prose)
-            || !is_prose && names_contents(names) && !lists_other_pages(dom, id)
-    })
+    let names = [dom.attribute(id, "id"), dom.attribute(id, "class")].into_iter().flatten();
+    names
+        .flat_map(|names| split_identifier(clip(names, 400)))
+        .any(|word| BOILERPLATE.contains(&&*word) && !(is_discussion && word == "comments"))
+        && dom.closest(id, &[Tag::Pre, Tag::Code, Tag::P]).is_none()
 }
 
-/// Whether an id or a list of classes names a table of contents.
-fn names_contents(names: &str) -> bool {
-    let names = &names[..names.floor_char_boundary(400)];
-    split_identifier(names).any(|word| matches!(&*word, "toc" | "tableofcontents"))
-}
-
-/// Whether the first link in the element leads to another page.
-fn lists_other_pages(dom: &Dom, id: NodeId) -> bool {
-    let link = dom.find(id, Tag::A).and_then(|link| dom.attribute(link, "href"));
-    link.is_some_and(|href| !href.starts_with('#'))
-}
-
-/// Whether the element is a `<footer>` that does not belong to a quotation or a figure.
-fn is_page_footer(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id) == Tag::Footer && dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none()
-}
-
-/// Whether an id or a list of classes contains a word for boilerplate, such as `sidebar`.
-fn is_boilerplate_name(names: &str, is_prose: bool) -> bool {
-    let names = &names[..names.floor_char_boundary(400)];
-    // Skip `anchorTargetStickyNavbar_x1UC`: Docusaurus sets it on the target of each anchor, not on a navbar.
-    for name in names.split_ascii_whitespace().filter(|name| !name.starts_with("anchorTarget")) {
-        let mut previous = String::new();
-        for word in split_identifier(name) {
-            let is_state = matches!(
-                &*previous,
-                "footnotes"
-                    | "footnote"
-                    | "has"
-                    | "no"
-                    | "with"
-                    | "without"
-                    | "hide"
-                    | "is"
-                    | "not"
-                    | "layout"
-                    | "left"
-                    | "right"
-            );
-            let is_named =
-                SURROUNDING.contains(&&*word) || !is_prose && is_boilerplate_word(&word, &previous);
-            if !is_state && is_named {
-                return true;
-            }
-            previous = word;
-        }
-    }
-    false
-}
-
-/// Words that mark an element as boilerplate, even if it contains paragraphs of text.
+/// Words in ids and classes that mark an element as boilerplate.
 #[rustfmt::skip]
-const SURROUNDING: &[&str] = &[
-    "footer", "sidebar", "cookie", "cookies", "consent", "gdpr", "newsletter", "comments", "disqus",
-    "related", "navbar", "copyright", "navheader", "navfooter", "nav", "advert", "advertisement",
-    "outbrain", "taboola", "recommendations", "megamenu",
+const BOILERPLATE: [&str; 19] = [
+    "breadcrumb", "breadcrumbs", "comments", "cookie", "cookies", "footer", "menu", "modal", "navigation",
+    "newsletter", "pagination", "popup", "promo", "related", "share", "sidebar", "social", "subscribe",
+    "toolbar",
 ];
-
-/// Whether a word, in addition to [`SURROUNDING`], marks an element without paragraphs of text as
-/// boilerplate.
-fn is_boilerplate_word(word: &str, previous: &str) -> bool {
-    matches!(
-        word,
-        "navigation"
-            | "breadcrumb"
-            | "breadcrumbs"
-            | "sidenav"
-            | "subscribe"
-            | "share"
-            | "sharing"
-            | "social"
-            | "sharedaddy"
-            | "recommended"
-            | "pagination"
-            | "pager"
-            | "skiplink"
-            | "popup"
-            | "modal"
-            | "promo"
-            | "ads"
-            | "advertising"
-            | "sponsor"
-            | "sponsored"
-            | "masthead"
-            | "login"
-            | "signup"
-            | "searchbox"
-            | "searchform"
-            | "toolbar"
-            | "trending"
-            | "offcanvas"
-            | "submenu"
-    ) || word == "menu" && previous != "food"
-}
 
 /// Splits an identifier into lower-case words, at punctuation and before capitals after lower-case letters.
 fn split_identifier(name: &str) -> impl Iterator<Item = String> {
@@ -346,106 +274,92 @@ fn split_identifier(name: &str) -> impl Iterator<Item = String> {
     out.into_iter().filter(|w| !w.is_empty())
 }
 
-/// Removes bylines, labels of page controls, and headings at the end.
-pub(super) fn tidy_blocks(blocks: &mut Vec<Block>, author: Option<&str>) {
-    remove_bylines(blocks, author);
-    blocks.retain(|b| !matches!(b, Block::Paragraph(text) if is_page_control(text)));
-    let notes = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. })).map_or(0, |at| at + 1);
-    let mut end = notes;
-    while end > 0 && matches!(blocks[end - 1], Block::Rule | Block::Heading { .. }) {
-        end -= 1;
-    }
-    blocks.drain(end..notes);
-}
-
-/// Removes bylines at the beginning, because they repeat the front matter.
-fn remove_bylines(blocks: &mut Vec<Block>, author: Option<&str>) {
-    let is_text = |b: &Block| {
-        matches!(b, Block::Paragraph(text) if text.len() > 200) || matches!(b, Block::Code { .. })
-    };
-    let start = blocks.iter().take(8).position(is_text).unwrap_or(blocks.len().min(4));
-    let mut at = 0;
-    blocks.retain(|block| {
-        at += 1;
-        let text = match block {
-            Block::Paragraph(text) => text.as_str(),
-            Block::List(list) if list.items.len() == 1 => match list.items[0].blocks.as_slice() {
-                [Block::Paragraph(text)] => text,
-                _ => return true,
-            },
-            _ => return true,
-        };
-        at > start || !is_byline(text, author)
-    });
-}
-
-/// Whether a line consists only of dates, reading times and the author's name.
-fn is_byline(text: &str, author: Option<&str>) -> bool {
-    if text.len() > 250 || text.starts_with("![") || text.starts_with("[![") {
-        return false;
-    }
-    let words = plain_words(text);
-    let author: Vec<String> = author.map(plain_words).unwrap_or_default();
-    let mut has_date = false;
-    let is_known = |word: &String| {
-        let number = word.parse::<u32>().ok();
-        let is_month = word.len() >= 3 && MONTHS.iter().any(|m| m.starts_with(word.as_str()) || *m == word);
-        has_date |= is_month || number.is_some_and(|n| (1990..2100).contains(&n)) || word == "read";
-        number.is_some() || is_month || author.contains(word) || BYLINE_WORDS.contains(&word.as_str())
-    };
-    let is_all_known = !words.is_empty() && words.len() <= 16 && words.iter().all(is_known);
-    is_all_known && (has_date || !author.is_empty() && words.iter().any(|w| author.contains(w)))
-}
-
-#[rustfmt::skip]
-const MONTHS: &[&str] = &[
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
-    "november", "december",
-];
-
-#[rustfmt::skip]
-const BYLINE_WORDS: &[&str] = &[
-    "a", "am", "and", "at", "author", "by", "date", "est", "gmt", "last", "min", "mins", "minute",
-    "minutes", "mon", "on", "pm", "posted", "published", "read", "reading", "sat", "sun", "the", "thu",
-    "time", "tue", "updated", "utc", "wed", "written", "fri", "st", "nd", "rd", "th", "monday",
-    "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "modified", "created",
-];
-
-/// Whether a paragraph is only the label of a page control, such as "share" or "back to top".
-fn is_page_control(text: &str) -> bool {
-    text.len() <= 200 && CONTROLS.contains(&plain_words(text).join(" ").as_str())
-}
-
-#[rustfmt::skip]
-const CONTROLS: &[&str] = &[
-    "share", "share this", "share this article", "share this post", "print", "tweet", "copy link",
-    "email", "advertisement", "copy", "skip to content", "skip to main content", "back to top",
-    "edit this page", "edit this page on github", "edit on github", "leave a comment", "comments",
-    "reply", "log in", "sign in", "sign up", "subscribe", "load more", "show more", "loading",
-    "was this page helpful", "was this helpful", "report a problem", "improve this page", "next",
-    "previous", "table of contents", "on this page", "in this article", "facebook", "twitter",
-    "linkedin", "close", "menu", "search", "listen to this article",
-];
-
 #[cfg(test)]
 mod tests {
     use super::super::{Options, convert};
 
+    const SENTENCE: &str = "A sentence that is long enough to be prose, like the others of its page.";
+
+    /// The Markdown of the article of a page with this body.
+    fn article(body: &str) -> String {
+        let html = format!("<!doctype html><title>Title</title><body>{body}");
+        convert(&html, &Options { article: true, ..Options::default() }).markdown
+    }
+
     #[test]
     fn what_is_probably_not_part_of_an_article_is_left_out() {
-        let text =
-            "A sentence of the article that is long enough to be prose, like those of other articles. "
-                .repeat(8);
+        let text = format!("<p>{}</p>", SENTENCE.repeat(9));
         let links = "<a href=/a>A</a> <a href=/b>B</a> <a href=/c>C</a>";
-        let html = format!(
-            "<!doctype html><title>Title</title><meta name=author content=Ada><body><div class=navbar>{links}</div><main><article><h1>Title</h1>\
-             <p>By Ada on 4 May 2026</p><p>{text}</p><p>Share</p><ul><li>{links}</ul><aside><p>Aside</p></aside>\
-             <div class=related><p>Another article</p></div><h2>More</h2></article></main>"
-        );
-        let article = |article| convert(&html, &Options { article, ..Options::default() }).markdown;
-        assert_eq!(article(true), format!("# Title\n\n{}\n", text.trim()));
-        for kept in ["By Ada on 4 May 2026", "Share", "[B](/b)", "Aside", "Another article", "## More"] {
-            assert!(article(false).contains(kept), "{kept}");
+        for left_out in [
+            "<aside><p>no</p></aside>",
+            "<div class=related><p>no</p></div>",
+            "<div id=site-footer>no</div>",
+            &format!("<footer>{}</footer>", text.repeat(9)),
+            "<p><span itemprop=author>no</span></p>",
+            &format!("<ul><li>{links}</ul>"),
+        ] {
+            let html = format!(
+                "<div class=topMenu>no</div><main><article><h1>a</h1>{text}{left_out}</article></main>"
+            );
+            assert_eq!(article(&html), format!("# a\n\n{}\n", SENTENCE.repeat(9)), "{left_out}");
         }
+        let kept = format!("<div><h1>a</h1><div class=menu>{text}</div></div>");
+        assert!(article(&kept).contains(SENTENCE), "a name does not remove most of the text");
+    }
+
+    #[test]
+    fn labels_that_repeat_are_left_out() {
+        let items = |label: &str| {
+            (1..4).map(|n| format!("<div><p>{SENTENCE}</p>{label} {n}</div>")).collect::<String>()
+        };
+        assert!(!article(&items("<div><a href=/x>Read</a></div>")).contains("Read"));
+        assert!(article(&items("<div>See <a href=/x>Read</a></div>")).contains("See [Read](/x)"));
+        assert!(article(&format!("<div><a href=/x>Read</a></div><p>{SENTENCE}")).contains("[Read](/x)"));
+    }
+
+    #[test]
+    fn one_of_many_articles_is_not_the_content() {
+        let (short, long) = (format!("<article>{SENTENCE}</article>"), SENTENCE.repeat(9));
+        let long = format!("<article>{long}</article>");
+        assert_eq!(article(&format!("<div>{long}</div><div>{short}</div>")).matches("A sentence").count(), 9);
+        let posts = format!("<div>{long}{short}{short}{short}</div>");
+        assert_eq!(article(&posts).matches("A sentence").count(), 12);
+    }
+
+    #[test]
+    fn replies_are_content_of_a_discussion_only() {
+        let page = |attributes: &str| {
+            let text = SENTENCE.repeat(9);
+            article(&format!(
+                "<main {attributes}><article>{text}</article><section class=comments><p>reply</section></main>"
+            ))
+        };
+        assert!(!page("").contains("reply"));
+        assert!(page("itemscope itemtype=https://schema.org/DiscussionForumPosting").contains("reply"));
+        let json = r#"<script type=application/ld+json>[{"@type":["QAPage"]}]</script>"#;
+        assert!(page(&format!(">{json}<div")).contains("reply"));
+    }
+
+    #[test]
+    fn the_declared_description_of_a_product_is_the_content() {
+        let page = |description: &str, rest: &str| {
+            article(&format!(
+                "<script type=application/ld+json>{{\"@graph\":[{{\"@type\":\"Product\",\"description\":\"{description}\"}}]}}</script>\
+                 <h1>a</h1><div>{rest}</div><div role=dialog><div><p>{SENTENCE}</p><ul><li>b<li>c</ul></div></div>"
+            ))
+        };
+        let description = format!("<p>{SENTENCE}</p> b &amp; c");
+        let reviews = |count| format!("<p>Reviews {}</p>", "Another sentence of the page. ".repeat(count));
+        assert_eq!(page(&description, &reviews(10)), format!("# a\n\n{SENTENCE}\n\n- b\n- c\n"));
+        // A summary, and a description that the page does not show.
+        assert!(page(&description, &reviews(40)).contains("Reviews"));
+        assert!(page("unseen", &reviews(10)).contains("Reviews"));
+    }
+
+    #[test]
+    fn fallbacks_are_content_if_they_are_most_of_the_page() {
+        let fallback = format!("<noscript><p>{SENTENCE}</p></noscript>");
+        assert!(article(&format!("<div>Loading</div>{fallback}")).contains(SENTENCE));
+        assert!(!article(&format!("<p>{}</p>{fallback}", "other ".repeat(50))).contains(SENTENCE));
     }
 }

@@ -35,7 +35,8 @@ pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl 
     }
 }
 
-/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops soon after `limit`.
+/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops after `limit` and
+/// the rest of a text.
 pub(super) fn count_letters(dom: &Dom, limit: usize) -> usize {
     let is_text = |id: &NodeId| {
         let parent = dom.parent(*id).map(|parent| dom.tag(parent));
@@ -73,9 +74,10 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
 }
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. An image takes the
-/// place of the placeholder before it. In an article, only images are kept.
+/// place of the placeholder before it. In an article, text is kept only if it is most of the page's.
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
+    let page = if is_article && !fallbacks.is_empty() { letters(&dom.text_content(root)) } else { 0 };
     for id in fallbacks {
         let image = dom.find(id, Tag::Img);
         let has_text = !dom.text_content(id).trim().is_empty();
@@ -91,7 +93,7 @@ fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
             if let Some(placeholder) = placeholder {
                 dom.detach(placeholder);
             }
-        } else if has_text && is_article {
+        } else if has_text && is_article && letters(&dom.text_content(id)) * 2 < page {
             dom.skip(id, Rule::Article);
         } else if has_text {
             dom.move_children_before(id, id);

@@ -44,8 +44,8 @@ pub struct Options {
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
-    /// Whether to extract the article from a stranger's page: also removes what is probably not part of it,
-    /// such as comments, bylines and lists of links, and so may lose content.
+    /// Whether to extract the main content of a stranger's page: also removes what is probably not part of
+    /// it, such as comments and lists of links, and so may lose content.
     pub article: bool,
     /// Whether to list what is left out in [`Converted::omissions`].
     pub explain: bool,
@@ -115,6 +115,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref());
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
+    let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_letters(&dom, COUNTED_LETTERS);
     render::render_templates(&mut dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
@@ -132,8 +133,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     ) {
         is_selected = true;
         root
-    } else if options.article {
-        article::isolate_content(&mut dom)
+    } else if let Some(declared) = &declared {
+        article::isolate_content(&mut dom, declared)
     } else {
         main_content::isolate_region(&mut dom, |heading| titles.is_site_name(heading))
     };
@@ -149,9 +150,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let roots = std::iter::once(root).chain(notes.copied());
     let loss = if options.article { Loss::default() } else { account::find_loss(&dom, roots, &blocks) };
     if !is_fragment {
-        if options.article {
-            article::tidy_blocks(&mut blocks, metadata.author.as_deref());
-        }
         tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);

@@ -170,7 +170,7 @@ fn holds_text(measure: Measure) -> bool {
 }
 
 /// Whether a list consists of links to places on the same page.
-pub(super) fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
         links += 1;
@@ -204,7 +204,7 @@ fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
 }
 
 /// Moves `nodes` into one element.
-pub(super) fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
+fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;
     }

@@ -301,46 +301,54 @@ struct StructuredData {
 impl StructuredData {
     fn read(dom: &Dom) -> Self {
         let mut data = Self::default();
-        let is_script = |&id: &NodeId| {
-            dom.tag(id) == Tag::Script
-                && dom.attribute(id, "type").is_some_and(|t| t.eq_ignore_ascii_case("application/ld+json"))
-        };
-        for id in dom.descendants(DOCUMENT).filter(is_script) {
-            if let Ok(value) = serde_json::from_str::<Value>(dom.text_content(id).trim()) {
-                data.add_json(&value);
-            }
+        for item in read_structured_data(dom) {
+            data.add_item(&item);
         }
         data
     }
 
-    /// Adds the values in one JSON-LD document that are not set yet.
-    fn add_json(&mut self, value: &Value) {
-        let graph = value.get("@graph").and_then(Value::as_array);
-        for item in graph.or_else(|| value.as_array()).map_or(std::slice::from_ref(value), Vec::as_slice) {
-            let kinds = |kind: &Value| match kind {
-                Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-                kind => kind.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
-            };
-            let kinds = item.get("@type").map(kinds).unwrap_or_default();
-            let is_article =
-                kinds.iter().any(|k| k.ends_with("Article") || k.ends_with("Posting") || k == "Report");
-            let is_page = is_article || kinds.iter().any(|k| k.ends_with("Page") || k == "CreativeWork");
-            let text =
-                |name: &str| item.get(name).and_then(Value::as_str).map(clip_value).filter(|t| !t.is_empty());
-            if kinds.iter().any(|k| k == "WebSite") {
-                self.site = self.site.take().or_else(|| text("name"));
-            }
-            if is_article {
-                self.title = self.title.take().or_else(|| text("headline"));
-                self.author = self.author.take().or_else(|| item.get("author").and_then(author_names));
-                self.description = self.description.take().or_else(|| text("description"));
-            }
-            if is_page {
-                self.published = self.published.take().or_else(|| text("datePublished"));
-                self.modified = self.modified.take().or_else(|| text("dateModified"));
-            }
+    /// Adds the values of one item that are not set yet.
+    fn add_item(&mut self, item: &Value) {
+        let kinds = |kind: &Value| match kind {
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            kind => kind.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
+        };
+        let kinds = item.get("@type").map(kinds).unwrap_or_default();
+        let is_article =
+            kinds.iter().any(|k| k.ends_with("Article") || k.ends_with("Posting") || k == "Report");
+        let is_page = is_article || kinds.iter().any(|k| k.ends_with("Page") || k == "CreativeWork");
+        let text =
+            |name: &str| item.get(name).and_then(Value::as_str).map(clip_value).filter(|t| !t.is_empty());
+        if kinds.iter().any(|k| k == "WebSite") {
+            self.site = self.site.take().or_else(|| text("name"));
+        }
+        if is_article {
+            self.title = self.title.take().or_else(|| text("headline"));
+            self.author = self.author.take().or_else(|| item.get("author").and_then(author_names));
+            self.description = self.description.take().or_else(|| text("description"));
+        }
+        if is_page {
+            self.published = self.published.take().or_else(|| text("datePublished"));
+            self.modified = self.modified.take().or_else(|| text("dateModified"));
         }
     }
+}
+
+/// The top-level items of the JSON-LD in a page.
+pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
+    let is_script = |&id: &NodeId| {
+        dom.tag(id) == Tag::Script
+            && dom.attribute(id, "type").is_some_and(|t| t.eq_ignore_ascii_case("application/ld+json"))
+    };
+    let scripts = dom.descendants(DOCUMENT).filter(is_script);
+    let documents = scripts.filter_map(|id| serde_json::from_str(dom.text_content(id).trim()).ok());
+    documents.flat_map(|mut document: Value| {
+        let graph = document.get_mut("@graph").filter(|graph| graph.is_array()).map(Value::take);
+        match graph.unwrap_or(document) {
+            Value::Array(items) => items,
+            item => vec![item],
+        }
+    })
 }
 
 /// Joins the names of authors in JSON-LD with commas. `value` is a string, an object, or a list of either.

@@ -25,8 +25,8 @@ pub(super) struct ConvertOptions {
     /// Selector of elements to leave out, as for `convert.exclude`
     #[arg(long, value_name = "CSS", value_parser = Selector::parse)]
     exclude: Option<Selector>,
-    /// Extract the article from a page of another site: also leave out comments, bylines, lists of links and
-    /// what else is probably not part of it
+    /// Extract the main content of a page of another site: also leave out comments, lists of links and what
+    /// else is probably not part of it
     #[arg(long)]
     article: bool,
     /// Instead of the Markdown, list each element that it leaves out, with the rule and the start of the text

@@ -1,15 +1,22 @@
 //! Compares frontdesk's HTML-to-Markdown converter with others, on pages built by site generators.
 //!
-//! `frontdesk-bench-convert FILE.tsv...` reads lists written by `tests/generators/roundtrip.py`. Each line
-//! names an HTML file and the file with its Markdown source, separated by a tab. The program prints a table
-//! of the megabytes of HTML that each converter processes per second of CPU time (median of the rounds), and
-//! of the F1 scores of the Markdown blocks compared with the source.
+//! `frontdesk-bench-convert FILE.tsv... [FILE.jsonl...]` reads lists written by
+//! `tests/generators/roundtrip.py`. Each line names an HTML file and the file with its Markdown source,
+//! separated by a tab. The program prints a table of the megabytes of HTML that each converter processes per
+//! second of CPU time (median of the rounds), and of the F1 scores of the Markdown blocks compared with the
+//! source.
+//!
+//! Each line of a `.jsonl` file is a page of the Web Content eXtraction Benchmark (WCXB) with `html`, `url`,
+//! `type` and `main_content`. For these pages, the program prints the speed of frontdesk's extraction of
+//! articles, and the F1 scores of its words by type of page.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::hint::black_box;
 
 use anyhow::{Context as _, Result, ensure};
+use frontdesk_convert::{Options, parse_url};
+use regex::Regex;
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 5;
@@ -32,11 +39,22 @@ const PROGRAMS: [(&str, Convert); 4] = [
 ];
 
 fn main() -> Result<()> {
+    let (foreign, lists): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|file| file.rsplit('.').next() == Some("jsonl"));
+    ensure!(!lists.is_empty(), "usage: frontdesk-bench-convert FILE.tsv... [FILE.jsonl...]");
     let mut pages = Vec::new();
-    for list in std::env::args().skip(1) {
-        read_pages(&list, &mut pages)?;
+    for list in &lists {
+        read_pages(list, &mut pages)?;
     }
-    ensure!(!pages.is_empty(), "usage: frontdesk-bench-convert FILE.tsv...");
+    compare_programs(&pages);
+    for file in &foreign {
+        measure_extraction(file)?;
+    }
+    Ok(())
+}
+
+/// Prints the table of the speed and the block F1 of each program.
+fn compare_programs(pages: &[Page]) {
     let bytes: usize = pages.iter().map(|page| page.html.len()).sum();
     println!("{} pages, {:.1} MB of HTML, median of {ROUNDS} rounds\n", pages.len(), megabytes(bytes));
     println!("| program | MB per second and core | block F1 |\n| --- | ---: | ---: |");
@@ -44,14 +62,18 @@ fn main() -> Result<()> {
     for _ in 0..ROUNDS {
         // Run all programs in each round, so that other load on the machine affects them equally.
         for ((_, convert), speeds) in PROGRAMS.iter().zip(&mut speeds) {
-            speeds.push(megabytes(bytes) / seconds_for(&pages, *convert));
+            let seconds = seconds_for(|| {
+                for page in pages {
+                    black_box(convert(black_box(&page.html)));
+                }
+            });
+            speeds.push(megabytes(bytes) / seconds);
         }
     }
     for ((name, convert), mut speeds) in PROGRAMS.into_iter().zip(speeds) {
         speeds.sort_by(f64::total_cmp);
-        println!("| {name} | {:.1} | {:.3} |", speeds[speeds.len() / 2], mean_f1(&pages, convert));
+        println!("| {name} | {:.1} | {:.3} |", speeds[speeds.len() / 2], mean_f1(pages, convert));
     }
-    Ok(())
 }
 
 fn read_pages(list: &str, pages: &mut Vec<Page>) -> Result<()> {
@@ -68,12 +90,10 @@ fn megabytes(bytes: usize) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// The CPU time that a program takes to convert all pages, in seconds.
-fn seconds_for(pages: &[Page], convert: Convert) -> f64 {
+/// The CPU time that `run` takes, in seconds.
+fn seconds_for(run: impl FnOnce()) -> f64 {
     let start = clock_gettime(ClockId::ThreadCPUTime);
-    for page in pages {
-        black_box(convert(black_box(&page.html)));
-    }
+    run();
     let end = clock_gettime(ClockId::ThreadCPUTime);
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let difference = |end: i64, start: i64| (end - start) as f64;
@@ -87,13 +107,71 @@ fn mean_f1(pages: &[Page], convert: Convert) -> f64 {
     sum / count
 }
 
-/// The F1 score of two multisets of blocks: the harmonic mean of precision and recall.
+/// The F1 score of two multisets of blocks or words: the harmonic mean of precision and recall.
 fn f1(found: &HashMap<String, usize>, expected: &HashMap<String, usize>) -> f64 {
     let total: usize = found.values().chain(expected.values()).sum();
     let common: usize =
         found.iter().map(|(block, &count)| count.min(expected.get(block).copied().unwrap_or(0))).sum();
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     if total == 0 { 1.0 } else { 2.0 * common as f64 / total as f64 }
+}
+
+/// A page of WCXB.
+#[derive(serde::Deserialize)]
+struct ForeignPage {
+    #[serde(rename = "type")]
+    kind: String,
+    url: String,
+    html: String,
+    main_content: String,
+}
+
+/// Extracts the main content of the pages in a file of WCXB, and prints the speed, and the mean F1 of the
+/// words by type of page.
+fn measure_extraction(file: &str) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let syntax = [r"!\[([^\]]*)\]\([^)]*\)", r"\[([^\]]*)\]\([^)]*\)", r"<[^>\n]+>", r"\\([^\w\s])"]
+        .map(|syntax| Regex::new(syntax).expect("the expression is valid"));
+    let plain = |markdown: String| {
+        let replaced = syntax.iter().zip([" ", "$1", " ", "$1"]);
+        replaced.fold(markdown, |text, (syntax, by)| syntax.replace_all(&text, by).into_owned())
+    };
+    let mut scores: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let (mut bytes, mut seconds) = (0, 0.0);
+    for line in text.lines() {
+        let page: ForeignPage =
+            serde_json::from_str(line).with_context(|| format!("cannot read a line of {file}"))?;
+        let options = Options { url: parse_url(&page.url).ok(), article: true, ..Options::default() };
+        let mut markdown = String::new();
+        seconds += seconds_for(|| markdown = frontdesk_convert::convert(&page.html, &options).markdown);
+        bytes += page.html.len();
+        let score = f1(&words(&plain(markdown)), &words(&page.main_content));
+        scores.entry(page.kind).or_default().push(score);
+        scores.entry("all".to_owned()).or_default().push(score);
+    }
+    println!(
+        "\n{:.1} MB of HTML of other sites, {:.1} MB per second and core\n",
+        megabytes(bytes),
+        megabytes(bytes) / seconds
+    );
+    println!("| type | pages | word F1 |\n| --- | ---: | ---: |");
+    for (kind, scores) in &scores {
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        println!("| {kind} | {} | {mean:.3} |", scores.len());
+    }
+    Ok(())
+}
+
+/// Counts how often each word occurs.
+fn words(text: &str) -> HashMap<String, usize> {
+    let mut words = HashMap::new();
+    for word in
+        text.to_lowercase().split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
+    {
+        *words.entry(word.to_owned()).or_default() += 1;
+    }
+    words
 }
 
 /// Splits Markdown into blocks at blank lines, and counts how often each block occurs. Code keeps its
@@ -126,7 +204,7 @@ fn blocks(markdown: &str) -> HashMap<String, usize> {
 }
 
 fn frontdesk(html: &str) -> String {
-    frontdesk_convert::convert(html, &frontdesk_convert::Options::default()).markdown
+    frontdesk_convert::convert(html, &Options::default()).markdown
 }
 
 fn htmd(html: &str) -> String {
