@@ -1,6 +1,8 @@
 //! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
 //! text.
 
+use super::writer::longest_run;
+
 /// A kind of emphasis, written with delimiters, or with tags where delimiters would not be recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Emphasis {
@@ -39,6 +41,9 @@ enum Open {
     Nothing,
 }
 
+/// A code span of more bytes is separated from the next one by a space. Joining them writes all code again.
+const MAX_JOINED_CODE: usize = 1000;
+
 /// The beginning or end of emphasis, at a position in the text.
 struct Mark {
     position: usize,
@@ -68,6 +73,10 @@ pub(super) struct Inline {
     /// The start marks of open emphasis, as indexes in `marks`.
     starts: Vec<usize>,
     marks: Vec<Mark>,
+    /// The position of a backslash before the last character, if that needs it only before some characters.
+    uncertain: Option<usize>,
+    /// The last code span: where it begins and ends, and its code.
+    code: Option<(usize, usize, String)>,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
     /// Whether the text is the description of an image, in which brackets need a backslash.
@@ -142,6 +151,12 @@ impl Inline {
     /// Writes the closing syntax of the innermost element whose opening syntax has been written.
     fn write_closing(&mut self) {
         self.written -= 1;
+        match self.stack[self.written] {
+            Open::Link(_) => self.settle(']'),
+            Open::Tag(_) => self.settle('<'),
+            Open::Emphasis(_) if self.text.ends_with(['[', ']']) => self.settle('*'),
+            Open::Emphasis(_) | Open::Nothing => {}
+        }
         match &self.stack[self.written] {
             Open::Emphasis(emphasis) => {
                 let (emphasis, position) = (*emphasis, self.text.trim_end_matches('\n').len());
@@ -163,18 +178,23 @@ impl Inline {
     /// Writes the pending space, and the opening syntax of elements that have just been opened.
     fn write_pending(&mut self) {
         if std::mem::take(&mut self.has_space) && !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.settle(' ');
             self.text.push(' ');
         }
         while self.written < self.stack.len() {
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
                 Open::Link(_) => {
+                    self.settle('[');
                     if self.text.ends_with('!') {
                         self.text.insert(self.text.len() - 1, '\\');
                     }
                     self.text.push('[');
                 }
-                Open::Tag(tag) => self.text.push_str(&format!("<{tag}>")),
+                Open::Tag(tag) => {
+                    self.settle('<');
+                    self.text.push_str(&format!("<{tag}>"));
+                }
                 Open::Nothing => {}
             }
             self.written += 1;
@@ -186,7 +206,8 @@ impl Inline {
         let position = self.text.len();
         let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
         if let Some(end) = adjacent {
-            if end.emphasis == emphasis {
+            // Without delimiters, brackets could become a link together with the text that follows.
+            if end.emphasis == emphasis && !self.text.ends_with(']') {
                 // CommonMark would not parse `**a****b**` as intended, so continue the previous emphasis.
                 self.starts.push(end.other);
                 self.marks.pop();
@@ -196,14 +217,68 @@ impl Inline {
             self.marks[end].is_tag = true;
             self.marks[start].is_tag = true;
         }
+        if self.text.ends_with(['[', ']']) {
+            self.settle('*');
+        }
         self.starts.push(self.marks.len());
-        self.marks.push(Mark::new(position, emphasis, usize::MAX, true));
+        self.marks.push(Mark::new(self.text.len(), emphasis, usize::MAX, true));
     }
 
     /// Adds finished Markdown, such as a code span or an image, without escaping it.
     pub(super) fn add_markdown(&mut self, markdown: &str) {
         self.write_pending();
+        self.settle(markdown.chars().next().unwrap_or(' '));
         self.text.push_str(markdown);
+    }
+
+    /// Adds a code span. Joins it to one that ends here, because CommonMark would read the backticks between
+    /// them as one run. The code must not be empty.
+    pub(super) fn add_code(&mut self, code: &str) {
+        self.write_pending();
+        self.settle('`');
+        let is_after_mark = self.marks.last().is_some_and(|mark| mark.position == self.text.len());
+        let before = self.code.take().filter(|(_, end, _)| *end == self.text.len() && !is_after_mark);
+        let (start, code) = match before {
+            Some((start, _, before)) if before.len() <= MAX_JOINED_CODE => (start, before + code),
+            Some(_) => {
+                self.text.push(' ');
+                (self.text.len(), code.to_owned())
+            }
+            None => (self.text.len(), code.to_owned()),
+        };
+        self.text.truncate(start);
+        let fence = "`".repeat(longest_run(&code, '`') + 1);
+        let is_padded = code.starts_with('`')
+            || code.ends_with('`')
+            || code.starts_with(' ') && code.ends_with(' ') && !code.trim_matches(' ').is_empty();
+        let pad = if is_padded { " " } else { "" };
+        self.text.push_str(&format!("{fence}{pad}{code}{pad}{fence}"));
+        self.code = Some((start, self.text.len(), code));
+    }
+
+    /// Removes the backslash before the last character if `next`, which follows, makes it needless.
+    fn settle(&mut self, next: char) {
+        let Some(at) = self.uncertain.take() else { return };
+        if self.text.len() != at + 2 || self.marks.last().is_some_and(|mark| mark.position > at) {
+            return;
+        }
+        let previous = self.text[..at].chars().next_back();
+        let is_apart = previous.is_none_or(char::is_whitespace) && next.is_whitespace();
+        let is_syntax = match self.text.as_bytes()[at + 1] {
+            b'*' if at == 0 => true,
+            b'\\' => next.is_ascii_punctuation(),
+            b'_' => {
+                let is_joined = previous.is_some_and(char::is_alphanumeric) && next.is_alphanumeric();
+                !is_apart && !is_joined
+            }
+            b'<' => next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'),
+            b'[' => next == '^' || at == 0 && matches!(next, ' ' | 'x' | 'X'),
+            b']' => next == '(',
+            _ => !is_apart,
+        };
+        if !is_syntax {
+            self.text.remove(at);
+        }
     }
 
     /// Adds a space before the next content, unless that content begins a line.
@@ -221,6 +296,9 @@ impl Inline {
             while self.written > 0 {
                 self.write_closing();
             }
+        }
+        if !self.is_cell {
+            self.settle('\n');
         }
         self.text.push('\n');
     }
@@ -260,6 +338,7 @@ impl Inline {
     /// Adds `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn add_escaped_word(&mut self, text: &str, start: usize, end: usize) {
         let bytes = text.as_bytes();
+        self.settle(text[start..].chars().next().unwrap_or(' '));
         let mut copied = start;
         let mut address_end = start;
         for at in start..end {
@@ -270,10 +349,18 @@ impl Inline {
             if at < address_end && (byte != b'|' || !self.is_cell) {
                 continue;
             }
-            if !matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b'&' | b'~' | b'|' | b'$') {
+            if !matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b';' | b'~' | b'|') {
                 continue;
             }
-            let next = text[at + 1..].chars().next();
+            if byte == b';' {
+                self.text.push_str(&text[copied..at]);
+                copied = at;
+                self.escape_entity();
+                continue;
+            }
+            // White space at the end of a node may be the end of the text.
+            let rest = text[at + 1..].trim_end_matches([' ', '\t', '\n', '\r', '\x0c']);
+            let next = rest.chars().next();
             let before = text[..at].chars().next_back();
             let previous = if at == 0 { self.text.chars().next_back() } else { before };
             let is_joined =
@@ -284,23 +371,39 @@ impl Inline {
                 b'*' => !is_apart || self.text.is_empty(),
                 b'_' => !is_joined && !is_apart,
                 b'`' => true,
-                b'[' => self.is_in_link() || may_be_link(&text[at..]),
-                b']' => self.is_in_link(),
-                b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
-                b'&' => {
-                    next.is_none_or(|c| c == '#' || c.is_ascii_alphabetic()) && may_be_entity(&text[at..])
+                b'[' => {
+                    let is_start = self.text.is_empty() && copied == at;
+                    self.is_in_link() || may_be_mark(&text[at..], is_start)
                 }
+                b']' => self.is_in_link() || next.is_none_or(|c| c == '('),
+                b'<' => next.is_none_or(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
                 b'~' => !is_apart,
                 b'|' => self.is_cell,
                 _ => false,
             };
             if is_syntax {
                 self.text.push_str(&text[copied..at]);
+                if next.is_none()
+                    && (matches!(byte, b'\\' | b'*' | b'_' | b'<' | b'~')
+                        || matches!(byte, b'[' | b']') && !self.is_in_link())
+                {
+                    self.uncertain = Some(self.text.len());
+                }
                 self.text.push('\\');
                 copied = at;
             }
         }
         self.text.push_str(&text[copied..end]);
+    }
+
+    /// Escapes the `&` of a character reference that the next character, a semicolon, would end.
+    fn escape_entity(&mut self) {
+        let name = self.text.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '#');
+        let Some(at) = name.len().checked_sub(1).filter(|_| name.ends_with('&')) else { return };
+        let is_divided = self.marks.last().is_some_and(|mark| mark.position > at);
+        if at + 1 < self.text.len() && !is_divided {
+            self.text.insert(at, '\\');
+        }
     }
 
     /// Closes all open elements, and returns the text as paragraphs.
@@ -310,6 +413,11 @@ impl Inline {
                 self.write_closing();
             }
             self.stack.pop();
+        }
+        self.text.truncate(self.text.trim_end_matches('\n').len());
+        // The text after a backslash at the end may begin with punctuation.
+        if self.is_cell && !self.is_description || !self.text.ends_with('\\') {
+            self.settle('\n');
         }
         let text = if self.marks.is_empty() { self.text } else { insert_delimiters(&self.text, self.marks) };
         if !text.contains('\n') {
@@ -357,23 +465,12 @@ fn end_of_address(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference.
-fn may_be_link(text: &str) -> bool {
-    if text.starts_with("[^") || text.starts_with("[ ]") || text.starts_with("[x]") {
-        return true;
-    }
-    let window = &text.as_bytes()[..text.len().min(300)];
-    window.windows(2).any(|w| matches!(w, b"](" | b"][" | b"]:"))
-}
-
-/// Whether the `&` at the start of `text` may begin a character reference.
-fn may_be_entity(text: &str) -> bool {
-    let window = &text.as_bytes()[1..text.len().min(34)];
-    match window.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'#')) {
-        Some(end) => window[end] == b';',
-        // The name may continue in the next node.
-        None => true,
-    }
+/// Whether the `[` at the start of `text` may begin a footnote reference or, at the start of a paragraph, a
+/// task's checkbox.
+fn may_be_mark(text: &str, is_start: bool) -> bool {
+    text.trim_end().len() == 1
+        || text.starts_with("[^")
+        || is_start && (text.starts_with("[ ]") || text.starts_with("[x]") || text.starts_with("[X]"))
 }
 
 /// Whether CommonMark treats the character as punctuation, which includes symbols.
@@ -425,6 +522,7 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::markdown;
     use super::*;
 
     fn line(build: impl FnOnce(&mut Inline)) -> String {
@@ -439,6 +537,51 @@ mod tests {
         inline.add_text(strong);
         inline.close();
         inline.add_text(after);
+    }
+
+    #[test]
+    fn adjacent_code_spans_become_one() {
+        for (html, expected) in [
+            ("<code>a.</code><code>b</code>", "`a.b`\n"),
+            ("<code>a</code> <code>b</code>", "`a` `b`\n"),
+            ("<code>a`</code><code>b</code>", "``a`b``\n"),
+            ("<code>a</code><a href=/x><code>b</code></a><code>c</code>", "`a`[`b`](/x)`c`\n"),
+            ("<code>a</code><b><code>b</code></b> c", "`a`**`b`** c\n"),
+            ("<a href=/x><code>a</code><code>b</code></a>", "[`ab`](/x)\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let long = "x".repeat(2000);
+        assert_eq!(markdown(&format!("<code>{long}</code><code>y</code>")), format!("`{long}` `y`\n"));
+    }
+
+    #[test]
+    fn escapes_at_the_end_of_a_node_depend_on_what_follows() {
+        for (html, expected) in [
+            ("<b>char</b> *<i> a</i>", "**char** * *a*\n"),
+            ("a *<b>b</b> *<u>c*</u>", "a \\***b** \\*c\\*\n"),
+            ("a_<span>b</span> a_<u> b</u>", "a_b a\\_ b\n"),
+            ("a &lt;<span>b</span> &lt;<span>=</span>", "a \\<b <=\n"),
+            (
+                "a &amp;<span>amp;</span> &amp;<span> b</span> &amp;c; \\&amp;amp;",
+                "a \\&amp; & b \\&c; \\\\\\&amp;\n",
+            ),
+            ("&amp;<b>a</b>; &amp;a", "&**a**; &a\n"),
+            ("[a]<span>(b)</span> [<b>c</b>](d) [<a href=/e>f</a>]", "[a\\](b) [**c**\\](d) [[f](/e)]\n"),
+            ("[a]<span>: /b</span>", "\\[a]: /b\n"),
+            ("c [a]: b [<u>^1]</u><br><br>[a]: b", "c [a]: b \\[^1]\n\n\\[a]: b\n"),
+            ("<em>a</em><em>[</em><em>b</em><em>]</em>", "*a[b]*\n"),
+            ("<em>[a]</em><em>(b)</em> <em>]</em>c", "<em>[a]</em>*(b)* <em>]</em>c\n"),
+            ("<a href=/a>&lt;&lt;</a> <a href=/b>c &lt;<sup>2</sup></a>", "[<<](/a) [c <<sup>2</sup>](/b)\n"),
+            (
+                "<table><tr><th> _ <th>_<th>\\<tr><td>*<td>~<td>\\ </table>",
+                "| _ | _ | \\ |\n| --- | --- | --- |\n| \\* | ~ | \\ |\n",
+            ),
+            ("a\\<span>*</span> b\\<u>c</u>", "a\\\\\\* b\\c\n"),
+            ("<p>a &lt;</p><p>b *</p><p>*</p>", "a <\n\nb *\n\n\\*\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 
     #[test]
@@ -468,7 +611,7 @@ mod tests {
         for (text, expected) in [
             ("snake_case 2 * 3 a*b", "snake_case 2 * 3 a\\*b"),
             ("[1] x[0]", "[1] x[0]"),
-            ("[a](b) [^1] [ ] x", "\\[a](b) \\[^1] \\[ ] x"),
+            ("[a](b) [^1] [ ] x", "[a\\](b) \\[^1] [ ] x"),
             ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
             ("9~12 and 13~17, ~/x ~ y", "9\\~12 and 13\\~17, \\~/x ~ y"),
             ("(see https://a.de/_b_/c*d*e_).", "(see https://a.de/_b_/c*d*e\\_)."),

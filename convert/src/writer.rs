@@ -67,6 +67,12 @@ impl MarkdownWriter {
                 self.write_line("");
             }
             alternates = match (previous, block) {
+                (Some(Block::List(a)), Block::List(b)) if a.start.is_some() && b.start.is_some() => {
+                    // Markdown would continue the list before.
+                    self.write_line("<!-- -->");
+                    self.write_line("");
+                    false
+                }
                 (Some(Block::List(a)), Block::List(b)) => {
                     a.start.is_some() == b.start.is_some() && !alternates
                 }
@@ -99,8 +105,8 @@ impl MarkdownWriter {
             }
             Block::List(list) => self.write_list(list, alternates),
             Block::Table(table) => self.write_table(table),
-            // After a list marker, `---` would turn the whole line into a rule, as in `- ---`.
-            Block::Rule => self.write_line(if self.has_marker { "***" } else { "---" }),
+            // After a list marker, `---` or `***` would turn the whole line into a rule, as in `- ---`.
+            Block::Rule => self.write_line(if self.has_marker { "___" } else { "---" }),
             Block::Html(html) => self.write_lines(html),
             Block::Footnote { label, blocks } => {
                 self.write_marked(&format!("[^{label}]: "), "    ", blocks, false);
@@ -168,7 +174,7 @@ impl MarkdownWriter {
             let mut marker = match list.start {
                 Some(start) => {
                     let number = start.saturating_add(u32::try_from(i).unwrap_or(u32::MAX)).min(999_999_999);
-                    format!("{number}{} ", if alternates { ')' } else { '.' })
+                    format!("{number}. ")
                 }
                 None if alternates => "* ".to_owned(),
                 None => "- ".to_owned(),
@@ -214,7 +220,7 @@ impl MarkdownWriter {
 }
 
 /// Whether a block needs a blank line before it even in a tight list item.
-fn needs_blank_line(previous: &Block, block: &Block) -> bool {
+pub(super) fn needs_blank_line(previous: &Block, block: &Block) -> bool {
     match (previous, block) {
         (Block::Heading { .. } | Block::Code { .. } | Block::Rule, block) => {
             matches!(block, Block::Table(_) | Block::Html(_))
@@ -249,7 +255,8 @@ fn escape_heading_end(text: &str) -> String {
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
-    let is_dashes = line.matches('-').count() >= 3 && bytes.iter().all(|&b| b == b'-' || b == b' ');
+    // Together with a list marker before it, one dash is enough for a rule.
+    let is_dashes = bytes.iter().all(|&b| b == b'-' || b == b' ');
     let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     let at = match bytes.first() {
