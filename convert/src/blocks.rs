@@ -10,7 +10,7 @@ use super::math;
 use super::media;
 use super::notices::{self, Tabs};
 use super::table;
-use super::writer::{longest_run, needs_blank_line};
+use super::writer::needs_blank_line;
 use std::cell::Cell;
 use url::Url;
 
@@ -89,7 +89,7 @@ impl<'a> Converter<'a> {
 
     /// Appends the blocks of a node. Inline content becomes paragraphs.
     fn append_node(&self, id: NodeId, out: &mut Vec<Block>) {
-        if is_block_element(self.dom, id) {
+        if is_block_element(self.dom, id) || self.has_blocks[id as usize] {
             return self.append_block(id, out);
         }
         let mut inline = Inline::default();
@@ -213,7 +213,8 @@ impl<'a> Converter<'a> {
         let mut list = List { start, is_loose: false, items: Vec::new() };
         // The items before one whose number does not follow are a list of their own.
         let mut lists: Vec<List> = Vec::new();
-        for child in dom.children(id).filter(|child| !self.tabs.tabs.contains(child)) {
+        let children = self.children_through_wrappers(id, &[Tag::Li]);
+        for child in children.into_iter().filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
@@ -254,6 +255,26 @@ impl<'a> Converter<'a> {
         }
     }
 
+    /// The children of an element. An element around children with one of the tags, which a browser lays out
+    /// as if it were not there, is replaced by its own children.
+    fn children_through_wrappers(&self, parent: NodeId, tags: &[Tag]) -> Vec<NodeId> {
+        let dom = self.dom;
+        let is_wrapper = |id: NodeId| {
+            matches!(dom.tag(id), Tag::Div | Tag::A | Tag::Span | Tag::Other)
+                || matches!(dom.tag(id), Tag::B | Tag::Strong | Tag::I | Tag::Em | Tag::Small | Tag::Code)
+        };
+        let mut children = Vec::new();
+        for child in dom.children(parent) {
+            let has_item = || dom.child_elements(child).any(|c| tags.contains(&dom.tag(c)));
+            if is_wrapper(child) && has_item() {
+                children.extend(self.children_through_wrappers(child, tags));
+            } else {
+                children.push(child);
+            }
+        }
+        children
+    }
+
     /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
     fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
@@ -278,14 +299,12 @@ impl<'a> Converter<'a> {
     /// definition lists.
     fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
-        for child in dom.children(id) {
+        for child in self.children_through_wrappers(id, &[Tag::Dt, Tag::Dd]) {
             if dom.tag(child) == Tag::Dt && !self.has_blocks[child as usize] {
                 let mut inline = Inline::default();
                 self.write_inline_children(child, &mut inline);
                 let term = inline.finish_line();
                 out.extend((!term.is_empty()).then_some(Block::Paragraph(term)));
-            } else if dom.tag(child) == Tag::Div {
-                self.append_definition_list(child, out);
             } else {
                 self.append_node(child, out);
             }
@@ -360,6 +379,12 @@ impl<'a> Converter<'a> {
                 }
                 tag if is_without_text(tag) => {
                     dom.skip(child, Rule::Control);
+                    continue;
+                }
+                // Headings stay headings.
+                Tag::H1 | Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6 if !inner.trim().is_empty() => {
+                    let level = dom.tag(child).heading_level().unwrap_or(6);
+                    out.push_str(&format!("<h{level}>{}</h{level}>", inner.trim()));
                     continue;
                 }
                 tag => {
@@ -537,11 +562,13 @@ impl<'a> Converter<'a> {
 
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
-        // A Markdown code span cannot contain links. A link around all of the code can enclose the span
-        // instead.
-        let link = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::A && !out.is_in_link());
-        let link = link.filter(|&a| dom.collapsed_text(a) == dom.collapsed_text(id));
-        let destination = link.and_then(|a| dom.attribute(a, "href")).and_then(|href| self.resolve(href));
+        // A Markdown code span cannot contain links, so links divide the code.
+        let is_link = |d| {
+            dom.tag(d) == Tag::A && dom.attribute(d, "href").and_then(|href| self.resolve(href)).is_some()
+        };
+        if !out.is_in_link() && dom.descendants(id).any(is_link) {
+            return self.write_linked_code(id, out);
+        }
         // A code span cannot contain line breaks either.
         let mut lines = vec![String::new()];
         for child in dom.descendants(id) {
@@ -552,13 +579,31 @@ impl<'a> Converter<'a> {
             }
         }
         if let [line] = &*lines {
-            return Self::write_code_line(line, destination, out);
+            return Self::write_code_line(line, None, out);
         }
         for (at, line) in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).enumerate() {
             if at > 0 {
                 out.add_line_break();
             }
-            Self::write_code_line(line, destination.clone(), out);
+            Self::write_code_line(line, None, out);
+        }
+    }
+
+    /// Writes the code below an element as code spans, those in links inside Markdown links.
+    fn write_linked_code(&self, parent: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        let code = |text: &str| text.replace(['\n', '\r', '\t'], " ");
+        for child in dom.children(parent) {
+            match (dom.tag(child), dom.text(child)) {
+                (Tag::Br, _) => out.add_line_break(),
+                (_, Some(text)) if text.trim().is_empty() => out.add_text(text),
+                (_, Some(text)) => Self::write_code_line(&code(text), None, out),
+                (Tag::A, _) => {
+                    let destination = dom.attribute(child, "href").and_then(|href| self.resolve(href));
+                    Self::write_code_line(&code(&dom.text_content(child)), destination, out);
+                }
+                _ => self.write_linked_code(child, out),
+            }
         }
     }
 
@@ -567,19 +612,11 @@ impl<'a> Converter<'a> {
             return;
         }
         let text = if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() };
-        let fence = "`".repeat(longest_run(&text, '`') + 1);
-        let is_padded = text.starts_with('`')
-            || text.ends_with('`')
-            || text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
-        let pad = if is_padded { " " } else { "" };
         let has_link = destination.is_some();
-        if out.ends_with_code() {
-            out.add_space();
-        }
         if let Some(destination) = destination {
             out.open_link(format!("]({destination})"));
         }
-        out.add_markdown(&format!("{fence}{pad}{text}{pad}{fence}"));
+        out.add_code(&text);
         if has_link {
             out.close();
         }

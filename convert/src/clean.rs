@@ -81,7 +81,16 @@ fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     for id in fallbacks {
         let image = dom.find(id, Tag::Img);
         let has_text = !dom.text_content(id).trim().is_empty();
-        if let Some(image) = image.filter(|_| !has_text) {
+        let is_shown = |image: NodeId| {
+            let source = dom.attribute(image, "src").filter(|source| !source.is_empty());
+            let next = dom.next_element(id).filter(|&next| dom.tag(next) == Tag::Img);
+            let names = ["src", "data-src", "data-image", "data-lazy-src"];
+            source.is_some()
+                && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
+        };
+        if image.is_some_and(is_shown) && !has_text {
+            // The image after this one is the same, and a script loads it.
+        } else if let Some(image) = image.filter(|_| !has_text) {
             let placeholder = dom.previous_element(id).and_then(|p| {
                 if dom.tag(p) == Tag::Img {
                     Some(p)
@@ -151,6 +160,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     let code_parents: HashSet<NodeId> =
         dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre).filter_map(|id| dom.parent(id)).collect();
     remove(dom, root, Rule::NotCode, |dom, id| is_language_label(dom, id, &code_parents));
+    remove(dom, root, Rule::Hidden, is_redundant_label);
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
         (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
@@ -179,19 +189,6 @@ fn is_language_label(dom: &Dom, id: NodeId, code_parents: &HashSet<NodeId>) -> b
         && dom.parent(id).is_some_and(|parent| code_parents.contains(&parent))
 }
 
-/// Whether a class has one of the names under which style sheets show elements only to screen readers.
-fn is_for_screen_readers(class: &str) -> bool {
-    matches!(
-        class,
-        "sr-only"
-            | "visually-hidden"
-            | "visuallyhidden"
-            | "screen-reader-text"
-            | "screen-reader-only"
-            | "element-invisible"
-    )
-}
-
 /// Whether browsers hide the element, or show decoration with it.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
@@ -201,12 +198,12 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
             "hidden" => !value.eq_ignore_ascii_case("until-found"),
             "aria-hidden" => value == "true" && is_decoration(dom, id),
             "style" => is_hidden_by_style(value),
+            // LaTeXML hides this part of a footnote mark; it contains no note.
             "class" => dom.classes(id).any(|c| {
                 // In a control, it only names a symbol.
                 is_for_screen_readers(c) && dom.closest(id, &[Tag::Button]).is_some()
-                // LaTeXML hides this part of a footnote mark; it contains no note.
-                || c == "ltx_note_outer"
-                    && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
+                    || c == "ltx_note_outer"
+                        && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
             }),
             _ => false,
         }
@@ -250,6 +247,30 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
                 || matches!(c, "hidden" | "d-none") && !is_shown_on_wide_screens(dom, id)
                 // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
                 || c.starts_with("not-") && c.ends_with(":hidden")
+        })
+}
+
+/// Whether a class is a common name for text that only screen readers read.
+fn is_for_screen_readers(class: &str) -> bool {
+    matches!(
+        class,
+        "sr-only"
+            | "visually-hidden"
+            | "visuallyhidden"
+            | "screen-reader-text"
+            | "screen-reader-only"
+            | "element-invisible"
+    )
+}
+
+/// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
+/// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
+fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
+    dom.classes(id).any(is_for_screen_readers)
+        && dom.parent(id).is_some_and(|parent| {
+            dom.tag(parent) == Tag::Figcaption
+                && dom.parent(parent).is_some_and(|figure| dom.has_class(figure, "frame"))
+                || dom.has_attribute(parent, "data-footnotes")
         })
 }
 
@@ -395,6 +416,14 @@ mod tests {
     }
 
     #[test]
+    fn labels_for_screen_readers_are_text_unless_markdown_says_the_same() {
+        let html = "<p class=visually-hidden>a</p><section data-footnotes><h2 class=sr-only>b</h2>c</section>\
+            <figure class='frame is-terminal'><figcaption><span></span><span class=sr-only>d</span></figcaption>e</figure>";
+        assert_eq!(visible(html, false), "ace");
+        assert_eq!(visible(html, true), "ce");
+    }
+
+    #[test]
     fn panels_that_a_control_opens_are_content() {
         for html in [
             "<button aria-controls=p>q</button><div id=p hidden>a</div>",
@@ -426,9 +455,14 @@ mod tests {
         let dom = |html: &str| {
             let mut dom = parse(html);
             let root = find_body(&dom);
+            remove_invisible(&mut dom, root, false);
             remove_hidden(&mut dom, root, false);
             dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Img).count()
         };
+        assert_eq!(
+            dom("<noscript><img src=a></noscript><img data-src=a><noscript><img src=b></noscript>"),
+            2
+        );
         assert_eq!(dom("<div class=clone><img src=a></div><div><img src=a></div><div><img src=b></div>"), 2);
     }
 

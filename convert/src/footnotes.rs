@@ -74,12 +74,18 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         });
     }
     for note in &order {
-        remove_back_links(dom, *note);
+        remove_back_links(dom, *note, |dom, link| {
+            let target = fragment(dom, link).and_then(|fragment| ids.get(fragment));
+            target.is_some_and(|&target| {
+                let around = dom.ancestors(target).take(3);
+                around.chain(dom.descendants(target).take(5)).any(|id| footnotes.references.contains_key(&id))
+            })
+        });
         if let Some(label) = labels.get(note) {
             remove_number(dom, *note, label);
         }
     }
-    make_labels_unique(&order, &mut labels, &mut footnotes);
+    number_notes(&order, &mut labels, &mut footnotes);
     // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
     order.sort_unstable();
     // The element above all notes that precede a node, for nodes with such notes directly before them. Asking
@@ -383,16 +389,8 @@ fn is_footnote_reference(
         || (is_raised && (names(target) || dom.tag(note) == Tag::Li))
 }
 
-/// Numbers the notes in the order of their references, unless all labels are already distinct numbers.
-fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    for label in labels.values() {
-        *seen.entry(label).or_default() += 1;
-    }
-    let is_numbered = labels.values().all(|l| l.bytes().all(|b| b.is_ascii_digit()));
-    if seen.values().all(|&count| count == 1) && is_numbered {
-        return;
-    }
+/// Numbers the notes in the order of their references, as renderers of Markdown do.
+fn number_notes(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
     let mut renamed: HashMap<String, VecDeque<String>> = HashMap::new();
     for (i, note) in order.iter().enumerate() {
         let new = (i + 1).to_string();
@@ -410,12 +408,14 @@ fn make_labels_unique(order: &[NodeId], labels: &mut HashMap<NodeId, String>, fo
     }
 }
 
-/// Removes a note's number and its links back to the text.
-fn remove_back_links(dom: &mut Dom, note: NodeId) {
+/// Removes a note's number and its links back to the text. `leads_back` is true for a link whose target is a
+/// reference.
+fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
     let is_back = |dom: &Dom, id: NodeId| {
         let text = dom.collapsed_text(id);
         let is_symbol = text.chars().all(|c| !c.is_alphabetic()) && text.chars().count() <= 12;
-        let is_short = text.chars().count() <= 4
+        // Short words may also be the text of other links.
+        let is_short = text.chars().count() <= 4 && leads_back(dom, id)
             || is_symbol
             || text.to_lowercase().contains("back")
             || text.to_lowercase().contains("jump");

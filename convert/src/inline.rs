@@ -1,6 +1,8 @@
 //! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
 //! text.
 
+use super::writer::longest_run;
+
 /// A kind of emphasis, written with delimiters, or with tags where delimiters would not be recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Emphasis {
@@ -39,6 +41,9 @@ enum Open {
     Nothing,
 }
 
+/// A code span of more bytes is separated from the next one by a space. Joining them writes all code again.
+const MAX_JOINED_CODE: usize = 1000;
+
 /// The beginning or end of emphasis, at a position in the text.
 struct Mark {
     position: usize,
@@ -70,6 +75,8 @@ pub(super) struct Inline {
     /// The start marks of open emphasis, as indexes in `marks`.
     starts: Vec<usize>,
     marks: Vec<Mark>,
+    /// The last code span: where it begins and ends, and its code.
+    code: Option<(usize, usize, String)>,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
     /// Whether the text is the description of an image, in which brackets need a backslash.
@@ -213,11 +220,6 @@ impl Inline {
         self.raw.chars().next_back().or_else(|| self.text.chars().next_back())
     }
 
-    /// Whether a code span has been added last. Another one would continue it.
-    pub(super) fn ends_with_code(&self) -> bool {
-        self.raw.is_empty() && self.text.ends_with('`') && !self.text.ends_with("\\`")
-    }
-
     /// Whether GitHub Flavored Markdown recognizes an address that is added next.
     pub(super) fn may_start_address(&self, address: &str) -> bool {
         let may_follow = |c: char| match address {
@@ -233,6 +235,31 @@ impl Inline {
         self.write_pending();
         self.write_raw(false);
         self.text.push_str(markdown);
+    }
+
+    /// Adds a code span. Joins it to one that ends here, because CommonMark would read the backticks between
+    /// them as one run. The code must not be empty.
+    pub(super) fn add_code(&mut self, code: &str) {
+        self.write_pending();
+        self.write_raw(false);
+        let is_after_mark = self.marks.last().is_some_and(|mark| mark.position == self.text.len());
+        let before = self.code.take().filter(|(_, end, _)| *end == self.text.len() && !is_after_mark);
+        let (start, code) = match before {
+            Some((start, _, before)) if before.len() <= MAX_JOINED_CODE => (start, before + code),
+            Some(_) => {
+                self.text.push(' ');
+                (self.text.len(), code.to_owned())
+            }
+            None => (self.text.len(), code.to_owned()),
+        };
+        self.text.truncate(start);
+        let fence = "`".repeat(longest_run(&code, '`') + 1);
+        let is_padded = code.starts_with('`')
+            || code.ends_with('`')
+            || code.starts_with(' ') && code.ends_with(' ') && !code.trim_matches(' ').is_empty();
+        let pad = if is_padded { " " } else { "" };
+        self.text.push_str(&format!("{fence}{pad}{code}{pad}{fence}"));
+        self.code = Some((start, self.text.len(), code));
     }
 
     /// Adds a space before the next content, unless that content begins a line.
@@ -481,6 +508,7 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::markdown;
     use super::*;
 
     fn line(build: impl FnOnce(&mut Inline)) -> String {
@@ -495,6 +523,22 @@ mod tests {
         inline.add_text(strong);
         inline.close();
         inline.add_text(after);
+    }
+
+    #[test]
+    fn adjacent_code_spans_become_one() {
+        for (html, expected) in [
+            ("<code>a.</code><code>b</code>", "`a.b`\n"),
+            ("<code>a</code> <code>b</code>", "`a` `b`\n"),
+            ("<code>a`</code><code>b</code>", "``a`b``\n"),
+            ("<code>a</code><a href=/x><code>b</code></a><code>c</code>", "`a`[`b`](/x)`c`\n"),
+            ("<code>a</code><b><code>b</code></b> c", "`a`**`b`** c\n"),
+            ("<a href=/x><code>a</code><code>b</code></a>", "[`ab`](/x)\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let long = "x".repeat(2000);
+        assert_eq!(markdown(&format!("<code>{long}</code><code>y</code>")), format!("`{long}` `y`\n"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use account::{Loss, Omission, Rule};
 use block::Block;
 use blocks::{Converter, Mode};
 pub use embedded::Embedded;
-pub use metadata::{Metadata, forbids_index};
+pub use metadata::{Metadata, forbids_index, title_ends, title_without};
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -44,6 +44,8 @@ pub struct Options {
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.
     pub boilerplate: HashSet<u64>,
+    /// The name of the site, which is not part of the titles of its pages.
+    pub site_name: Option<String>,
     /// Whether to extract the main content of a stranger's page: also removes what is probably not part of
     /// it, such as comments and lists of links, and so may lose content.
     pub article: bool,
@@ -61,6 +63,10 @@ pub struct Converted {
     /// site share. Each block has one for its distance from the start of the page and one for that from the
     /// end.
     pub link_blocks: Vec<[u64; 2]>,
+    /// The title that the page declares, with the name of the site.
+    pub declared_title: Option<String>,
+    /// Whether the first-level heading is the title from the page's metadata, because the content has none.
+    pub has_title_as_heading: bool,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
     /// Number of letters and digits in the page's body, without scripts and styles; about
@@ -112,7 +118,8 @@ pub const COUNTED_LETTERS: usize = 1000;
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
-    let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref());
+    let (mut metadata, titles) = metadata::read_metadata(&dom, base.as_ref(), options.site_name.as_deref());
+    let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
     let declared = options.article.then(|| article::Declared::read(&dom));
@@ -136,10 +143,9 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else if let Some(declared) = &declared {
         article::isolate_content(&mut dom, declared)
     } else {
-        main_content::isolate_region(&mut dom, |heading| titles.is_site_name(heading))
+        main_content::isolate_region(&mut dom, &titles, is_home)
     };
     main_content::remove_navigation(&mut dom, root);
-    let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     metadata.title = titles.choose(&dom, root, is_home);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
@@ -158,8 +164,9 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         omissions = account::list_omissions(&dom, clean::find_body(&dom), root);
     }
     let link_blocks = remove_boilerplate(&mut blocks, &options.boilerplate, limit);
-    if let Some(title) = metadata.title.as_deref() {
-        add_title(&mut blocks, title);
+    let has_title_as_heading = metadata.title.as_deref().is_some_and(|title| add_title(&mut blocks, title));
+    if !is_fragment {
+        keep_one_title(&mut blocks);
     }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
@@ -168,6 +175,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         embedded,
         markdown,
         link_blocks,
+        declared_title: titles.into_declared(),
+        has_title_as_heading,
         is_selected,
         page_letters,
         is_truncated,
@@ -176,11 +185,11 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
 }
 
-/// Adds the title as a first-level heading if there is none. A heading near the start that says the same
-/// becomes this heading.
-fn add_title(blocks: &mut Vec<Block>, title: &str) {
+/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading
+/// near the start that says the same becomes this heading.
+fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     if blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. })) {
-        return;
+        return false;
     }
     let words = plain_words(title);
     let level = blocks.iter_mut().take(6).find_map(|block| match block {
@@ -193,6 +202,7 @@ fn add_title(blocks: &mut Vec<Block>, title: &str) {
         let text = inline::Inline::of_text(title).finish_line();
         blocks.insert(0, Block::Heading { level: 1, text });
     }
+    true
 }
 
 /// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
@@ -226,19 +236,43 @@ fn is_fragment(html: &str) -> bool {
 }
 
 /// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
-/// after it move down by one level. Removes rules at the start and the end, and repeated rules.
-fn tidy_blocks(blocks: &mut Vec<Block>) {
-    let is_title = |block: &&mut Block| matches!(block, Block::Heading { level: 1, .. });
-    if blocks.iter_mut().filter(is_title).count() > 1 {
-        let headings = blocks.iter_mut().skip_while(|block| !is_title(block)).skip(1);
-        for block in headings {
-            if let Block::Heading { level, .. } = block {
+/// after it move down by one level.
+fn keep_one_title(blocks: &mut [Block]) {
+    let (mut titles, mut is_after) = (0, false);
+    for_each_heading(blocks, &mut |level| titles += usize::from(*level == 1));
+    if titles > 1 {
+        for_each_heading(blocks, &mut |level| {
+            if is_after {
                 *level = (*level + 1).min(6);
             }
+            is_after |= *level == 1;
+        });
+    }
+}
+
+/// Calls `change` with the level of each heading, also of those inside of other blocks, in order.
+fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
+    for block in blocks {
+        match block {
+            Block::Heading { level, .. } => change(level),
+            Block::Quote(blocks) | Block::Alert { blocks, .. } | Block::Footnote { blocks, .. } => {
+                for_each_heading(blocks, change);
+            }
+            Block::List(list) => {
+                list.items.iter_mut().for_each(|item| for_each_heading(&mut item.blocks, change));
+            }
+            _ => {}
         }
     }
-    while blocks.last().is_some_and(|b| matches!(b, Block::Rule)) {
-        blocks.pop();
+}
+
+/// Removes rules at the start and the end, and repeated rules.
+fn tidy_blocks(blocks: &mut Vec<Block>) {
+    // Renderers put the footnotes after everything else, with a rule of their own.
+    while let Some(last) = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. }))
+        && matches!(blocks[last], Block::Rule)
+    {
+        blocks.remove(last);
     }
     let start = blocks.iter().take_while(|b| matches!(b, Block::Rule)).count();
     blocks.drain(..start);
@@ -295,6 +329,13 @@ mod tests {
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            ("<ul><a><li>a<p>b</a><div><li>c</div></ul>", "- a\n\n  b\n\n- c\n"),
+            ("<dl><b><dt>a</b><div><dd>b</div></dl>", "**a**\n\nb\n"),
+            (
+                "<details><summary><h3>a <code>b</code></h3></summary>c</details>",
+                "<details>\n<summary><h3>a <code>b</code></h3></summary>\n\nc\n\n</details>\n",
+            ),
+            ("<ul><li>--<li>a<hr></ul>", "- \\--\n\n- a\n\n  ---\n"),
             ("<ol start=3><li value=5>a<li value=6>b<li value=x>c</ol>", "5. a\n6. b\n7. c\n"),
             ("<p>a <code>b<br>c</code>", "a `b`  \n`c`\n"),
             ("<table><tr><th>a<tr><td>b<pre>c\n d</pre></table>", "| a |\n| --- |\n| b<br>`c`<br>` d` |\n"),
@@ -319,7 +360,7 @@ mod tests {
                 "*a \\&* b * c \\&amp; 5 *\n",
             ),
             ("<p>see https://a.de/x.&nbsp;b", "see https://a.de/x. b\n"),
-            ("<p><code>a</code><code>b</code>", "`a` `b`\n"),
+            ("<p><code>a</code><code>b</code>", "`ab`\n"),
             ("<ul><li>a<blockquote>b</blockquote><hr><li>c</ul>", "- a\n\n  > b\n\n  ---\n\n- c\n"),
             ("<table><tr><td>a<td><tr><td><td></table>", "a\n"),
             ("<a href=/x><h3>[a] b</h3></a>", "### [\\[a\\] b](/x)\n"),
@@ -350,16 +391,17 @@ mod tests {
             ("<h2>A b</h2><p>c", "# A b\n\nc\n"),
             ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
             ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),
+            ("<ul><li><h1>c</h1>d<li><h1>e</h1></ul>", "# A b\n\n- ## c\n  d\n- ## e\n"),
         ] {
             assert_eq!(markdown(&format!("<title>A\u{a0}b</title>{body}")), expected, "{body}");
         }
     }
 
     #[test]
-    fn a_list_of_the_chapters_pages_stays_and_one_of_its_sections_goes() {
+    fn lists_of_chapters_and_of_sections_stay() {
         let page = |links: &str| markdown(&format!("<title>A</title><body><p>b<div class=toc>{links}</div>"));
         assert_eq!(page("<a href=c.html>C</a>"), "# A\n\nb\n\n[C](c.html)\n");
-        assert_eq!(page("<a href=#c>C</a>"), "# A\n\nb\n");
+        assert_eq!(page("<a href=#c>C</a>"), "# A\n\nb\n\n[C](#c)\n");
     }
 
     /// The number of nodes that the conversion of `start`, `count` copies of `piece`, and `end` reads.

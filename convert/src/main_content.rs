@@ -5,9 +5,11 @@ use super::account::Rule;
 use super::article::{Measure, measure_elements};
 use super::clean;
 use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
+use super::metadata::Titles;
 use super::notices;
 use super::select::Selector;
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 /// Returns an element that contains all elements matching `main`, or `None` if there are none. Always removes
 /// scripts and the elements matching `exclude`.
@@ -35,14 +37,14 @@ pub(super) fn select_content(
 }
 
 /// Reduces the page to its main region and returns the element that contains it.
-pub(super) fn isolate_region(dom: &mut Dom, is_logo: impl Fn(&str) -> bool) -> NodeId {
+pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
     let body = clean::find_body(dom);
     clean::remove_hidden(dom, body, false);
     let root = find_explicit_region(dom, body).unwrap_or_else(|| {
-        remove_surroundings(dom, body);
+        remove_surroundings(dom, body, |dom, id| !is_home && titles.is_logo(dom, id));
         find_lone_article(dom, body).unwrap_or(body)
     });
-    move_heading_into(dom, body, root, is_logo);
+    move_heading_into(dom, body, root, |heading| titles.is_site_name(heading));
     root
 }
 
@@ -55,18 +57,61 @@ fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
         found
     };
     let marked = filled(dom, &|id| dom.has_attribute(id, "data-pagefind-body"));
-    if !marked.is_empty() {
-        return Some(move_to_one_element(dom, &marked));
-    }
     let is_main = |id: NodeId| dom.tag(id) == Tag::Main || dom.attribute(id, "role") == Some("main");
     let mains = filled(dom, &is_main);
     let known = filled(dom, &|id| is_content_of_generator(dom, id));
-    if let [known] = *known
-        && (mains.is_empty() || dom.ancestors(known).any(|a| mains.contains(&a)))
-    {
-        return Some(known);
+    let regions = if marked.is_empty() { mains } else { marked };
+    match (&*known, &*regions) {
+        ([known], []) => return Some(*known),
+        ([known], [region]) => remove_links_beside(dom, *region, *known),
+        _ => {}
     }
-    (!mains.is_empty()).then(|| move_to_one_element(dom, &mains))
+    (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
+}
+
+/// Removes the links and buttons that a generator puts beside its content in the main region, such as those
+/// to the next page, to the source and to the sections: the elements without other text or a heading.
+fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
+    let around: Vec<NodeId> = dom.ancestors(content).take_while(|&a| a != main).collect();
+    if dom.parent(*around.last().unwrap_or(&content)) != Some(main) {
+        return;
+    }
+    let beside: Vec<NodeId> = around
+        .iter()
+        .filter_map(|&id| dom.parent(id))
+        .flat_map(|parent| dom.child_elements(parent))
+        .filter(|id| !around.contains(id))
+        .collect();
+    for id in beside {
+        if has_link_or_button(dom, id) && !has_own_text(dom, id) {
+            dom.detach(id);
+        }
+    }
+}
+
+fn is_control(dom: &Dom, id: NodeId) -> bool {
+    matches!(dom.tag(id), Tag::A | Tag::Button)
+}
+
+fn has_link_or_button(dom: &Dom, id: NodeId) -> bool {
+    is_control(dom, id) || dom.descendants(id).any(|d| is_control(dom, d))
+}
+
+/// Whether an element has letters or digits outside of links and buttons, or a heading or an image.
+fn has_own_text(dom: &Dom, root: NodeId) -> bool {
+    let is_own = |id| dom.tag(id) == Tag::Img || dom.tag(id).heading_level().is_some();
+    let mut next = Some(root);
+    while let Some(id) = next {
+        if is_own(id) || dom.text(id).is_some_and(|text| clean::letters(text) > 0) {
+            return true;
+        }
+        let is_control = is_control(dom, id);
+        if is_control && dom.descendants(id).any(is_own) {
+            return true;
+        }
+        next = dom.following(id, root, is_control);
+    }
+    false
 }
 
 /// The only `<article>` of the page, if it contains most of the text.
@@ -101,8 +146,10 @@ fn is_content_of_generator(dom: &Dom, id: NodeId) -> bool {
 
 /// Removes what surrounds the content of a page without a main region: headers without a heading, footers,
 /// and blocks of links in elements named for navigation.
-fn remove_surroundings(dom: &mut Dom, body: NodeId) {
+/// Also removes a first-level heading that is a link with the name of the site.
+fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
+    let steps = linked_steps(dom);
     clean::remove(dom, body, Rule::Outside, |dom, id| {
         let is_nested =
             || dom.closest(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]).is_some();
@@ -111,29 +158,98 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId) {
             (_, "banner") | (Tag::Header, _) => !is_nested() && dom.find(id, Tag::H1).is_none(),
             (_, "contentinfo") | (Tag::Footer, _) => !is_nested(),
             (Tag::Search, _) | (_, "search") => true,
+            (Tag::H1, _) => is_logo(dom, id),
+            (tag, _)
+                if tag.is_block()
+                    && measure.text < MAX_STEPS
+                    && is_sequential_navigation(dom, id, &steps) =>
+            {
+                true
+            }
             _ if measure.prose > 0 || measure.linked * 2 < measure.text || measure.linked == 0 => false,
-            _ => dom.classes(id).chain(dom.attribute(id, "id")).any(|name| match name {
-                "navheader" | "navfooter" | "navbar" | "navigation" | "nav" | "breadcrumb"
-                | "breadcrumbs" | "sidebar" | "sphinxsidebar" => true,
-                "toc" | "tableofcontents" | "table-of-contents" => {
-                    let link = dom.find(id, Tag::A).and_then(|link| dom.attribute(link, "href"));
-                    link.is_some_and(|href| href.starts_with('#'))
-                }
-                _ => false,
+            _ => dom.classes(id).chain(dom.attribute(id, "id")).any(|name| {
+                matches!(
+                    name,
+                    "navheader"
+                        | "navfooter"
+                        | "navbar"
+                        | "navigation"
+                        | "nav"
+                        | "breadcrumb"
+                        | "breadcrumbs"
+                        | "sidebar"
+                        | "sphinxsidebar"
+                )
             }),
         }
     });
 }
 
+/// Maximum length in bytes of the text of a block that links to the pages before and after.
+const MAX_STEPS: usize = 500;
+
+fn is_step(rel: &str) -> bool {
+    matches!(rel, "next" | "prev" | "previous" | "up")
+}
+
+/// The addresses of the pages before, after and above, which the head of the page names.
+fn linked_steps(dom: &Dom) -> HashSet<String> {
+    let is_link = |id: &NodeId| dom.tag(*id) == Tag::Link && dom.attribute(*id, "rel").is_some_and(is_step);
+    let links = dom.descendants(DOCUMENT).filter(is_link).take(MAX_LINKED_STEPS);
+    links.filter_map(|id| dom.attribute(id, "href")).map(str::to_owned).collect()
+}
+
+/// Maximum number of addresses that are read from the head of a page.
+const MAX_LINKED_STEPS: usize = 20;
+
+/// Whether an element only links to the pages before, after and above, as the `rel` of its links or the head
+/// of the page says. Each link may have a short label, such as "Next:".
+fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
+    let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
+    let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
+    let mut named = HashSet::new();
+    let mut next = Some(root);
+    while let Some(id) = next {
+        let is_link = dom.tag(id) == Tag::A;
+        if is_link {
+            let rels = || dom.attribute(id, "rel").unwrap_or_default().split_ascii_whitespace();
+            let target = dom.attribute(id, "href").filter(|href| linked.contains(*href));
+            if target.is_none()
+                && !dom.has_attribute(id, "accesskey")
+                && !rels().any(|rel| is_step(rel) || is_start(rel))
+            {
+                return false;
+            }
+            has_step |= rels().any(is_step);
+            let has_key = dom.has_attribute(id, "accesskey");
+            keys += usize::from(has_key && target.is_some());
+            is_marked |= rels().any(is_start) || has_key;
+            named.extend(target);
+            links += 1;
+        } else if let Some(text) = dom.text(id) {
+            labels += clean::letters(text);
+        } else if dom.tag(id).heading_level().is_some() || dom.tag(id) == Tag::Img {
+            return false;
+        }
+        next = dom.following(id, root, is_link);
+    }
+    // Links to the pages around may be content too, such as the items of a list.
+    // DocBook adds the titles of the pages.
+    (has_step || named.len() > 1 && is_marked) && (keys > 1 || labels <= links * MAX_LABEL)
+}
+
+/// Maximum number of letters and digits before a link in sequential navigation.
+const MAX_LABEL: usize = 12;
+
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
-/// that have a title, permalinks and buttons that copy.
+/// below a heading for them, permalinks and buttons that copy.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId) {
     let measures = measure_elements(dom, root);
     let panels = OnceCell::new();
     let rule_for = |dom: &Dom, id: NodeId| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
         if is_navigation
-            && !holds_text(measures[id as usize])
+            && !holds_paragraph(dom, id, &measures)
             && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
             && !dom.descendants(id).any(|d| dom.attribute(d, "role") == Some("tab"))
         {
@@ -164,9 +280,13 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element for navigation holds sentences, as the panels of some page builders do.
-fn holds_text(measure: Measure) -> bool {
-    measure.prose > 0 && measure.linked * 2 < measure.text
+/// Whether an element for navigation holds paragraphs of text, as the panels of some page builders do.
+fn holds_paragraph(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
+    let measure = measures[id as usize];
+    let has_prose = |id: NodeId| measures[id as usize].prose > 0;
+    measure.linked * 2 < measure.text
+        && has_prose(id)
+        && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && has_prose(d))
 }
 
 /// Whether a list consists of links to places on the same page.
@@ -181,9 +301,13 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
     links > 2 && measure.linked * 10 >= measure.text * 9
 }
 
-/// The title before a table of contents, such as "On this page".
+/// The heading before a table of contents, such as "On this page".
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
+    let is_heading = |id: NodeId| dom.tag(id).heading_level().is_some();
+    if !is_heading(title) && !dom.descendants(title).any(is_heading) {
+        return None;
+    }
     let is_title = matches!(
         dom.collapsed_text(title).trim_end_matches(':').to_lowercase().as_str(),
         "contents"
@@ -299,6 +423,10 @@ mod tests {
                 "These are the sentences of a panel that a page builder puts into a menu.\n\nc\n",
             ),
             (
+                "<nav><ul><li><a href=/a>a</a><li>The title of a page, which is longer than those of the others</ul></nav>c",
+                "c\n",
+            ),
+            (
                 "<h2>Contents</h2><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul>c",
                 "c\n",
             ),
@@ -319,6 +447,36 @@ mod tests {
         ] {
             assert_eq!(body(&format!("<main>{html}</main>")), expected, "{html}");
         }
+    }
+
+    #[test]
+    fn text_beside_the_content_of_a_generator_stays_and_links_go() {
+        for (html, expected) in [
+            (
+                "<div><p>a</p><div class=theme-doc-markdown>b</div><footer><a href=/e>Edit</a></footer></div><ul><li><a href=#x>x</a></ul>",
+                "a\n\nb\n",
+            ),
+            (
+                "<div class=entry-content>b</div><aside><h3>More</h3><ul><li><a href=/x>x</a></ul></aside><p>c",
+                "b\n\n### More\n\n- [x](/x)\n\nc\n",
+            ),
+            (
+                "<button>On this page</button><div class=sl-markdown-content>b</div><a href=/n rel=next>Next</a>",
+                "b\n",
+            ),
+            (
+                "<div data-pagefind-body><div class=entry-content>b</div><footer><a href=/e>Edit</a></footer></div>",
+                "b\n",
+            ),
+            ("<div class=entry-content>b</div><p>c <a href=/d>d</a>", "b\n\nc [d](/d)\n"),
+            ("<a href=/x><img src=/i alt=i></a><div class=entry-content>b</div>", "[![i](/i)](/x)\n\nb\n"),
+        ] {
+            assert_eq!(body(&format!("<main>{html}</main>")), expected, "{html}");
+        }
+        assert_eq!(
+            body("<main class=entry-content><p>a</p><ul><li><a href=/x>x</a></ul></main>"),
+            "a\n\n- [x](/x)\n"
+        );
     }
 
     /// Parts of pages. `@` stands for a word that readers see, in the order of the Markdown, and `!` for one
@@ -348,6 +506,7 @@ mod tests {
         "<p hidden>!</p><p style='display: none'>!</p><template><p>!</p></template><dialog>!</dialog>",
         "<p>@<script>!</script><style>!</style></p><span class=sr-only>@</span>",
         "<button><svg></svg><span class=sr-only>!</span></button>",
+        "<p>Contents</p><ul><li><a href=#a>@</a><li><a href=#b>@</a><li><a href=#c>@</a></ul>",
     ];
 
     /// Appends random parts, up to `depth` levels deep, and the words that readers see.
@@ -428,6 +587,60 @@ mod tests {
             "<header><a href=/>Logo</a></header><div class=breadcrumbs><a href=/a>A</a></div>{text}<footer>F</footer>"
         );
         assert_eq!(body(&page), "# t\n\ntext\n\nnote\n");
+    }
+
+    #[test]
+    fn links_to_the_pages_around_leave_a_page_without_a_main_region() {
+        let steps = "<div><p>Next: <a href=n rel=next>N</a>, Up: <a href=u rel=up>U</a> [<a href=c rel=contents>C</a>]</div>";
+        assert_eq!(body(&format!("<div>{steps}<h1>t</h1><p>text</div>")), "# t\n\ntext\n");
+        let named = |links: &str| {
+            let head = "<!doctype html><link rel=next href=n><link rel=up href=u><title>t</title>";
+            convert(&format!("{head}<body><p>{links}</p><p>text"), &Options::default()).markdown
+        };
+        assert_eq!(named("Next: <a href=n accesskey=n>N</a>, Up: <a href=u>U</a>"), "# t\n\ntext\n");
+        assert_eq!(named("<a href=n>N</a>, <a href=u>U</a>"), "# t\n\n[N](n), [U](u)\n\ntext\n");
+        for kept in [
+            "<p><a href=n rel=next>N</a> <a href=x>x</a>",
+            "<p>See also the chapter <a href=n rel=next>N</a>",
+        ] {
+            assert!(body(&format!("<div>{kept}</p><h1>t</h1><p>text</div>")).contains("[N](n)"), "{kept}");
+        }
+        assert!(body(&format!("<main>{steps}<h1>t</h1><p>text</main>")).contains("[N](n)"));
+    }
+
+    #[test]
+    fn a_heading_with_the_name_of_the_site_is_not_that_of_a_page() {
+        for (href, path, expected) in [
+            ("../index.html", "a/b.html", "# Page\n"),
+            ("index.html", "a/b.html", "# Page\n"),
+            ("https://www.example.com", "b.html", "# Page\n"),
+            ("index.html", "", "# [Site](https://www.example.com/index.html)\n"),
+            ("index.html", "a/", "# [Site](https://www.example.com/a/index.html)\n"),
+            ("b.html", "c.html", "# [Site](https://www.example.com/b.html)\n"),
+        ] {
+            let page = format!(
+                "<!doctype html><title>Page — Site</title><body><div><h1><a href='{href}'>Site</a></h1></div><h2>Page</h2><p>x"
+            );
+            let url = parse_url(&format!("https://www.example.com/{path}")).ok();
+            let converted = convert(&page, &Options { url, ..Options::default() });
+            assert!(converted.markdown.starts_with(expected), "{href} on {path}: {}", converted.markdown);
+        }
+    }
+
+    #[test]
+    fn a_known_name_of_the_site_is_not_the_title() {
+        let title = |head: &str, body: &str| {
+            let page = format!("<!doctype html><title>{head}</title><body>{body}");
+            let converted =
+                convert(&page, &Options { site_name: Some("Manual".to_owned()), ..Options::default() });
+            (converted.metadata.title.unwrap_or_default(), converted.markdown)
+        };
+        assert_eq!(
+            title("Manual", "<h2>4.1 Page</h2><p>x"),
+            ("4.1 Page".to_owned(), "# 4.1 Page\n\nx\n".to_owned())
+        );
+        assert_eq!(title("Page - Manual", "<p>x"), ("Page".to_owned(), "# Page\n\nx\n".to_owned()));
+        assert_eq!(title("Manual", "<p>x"), ("Manual".to_owned(), "# Manual\n\nx\n".to_owned()));
     }
 
     #[test]

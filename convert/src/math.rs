@@ -57,7 +57,11 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         || has("block") && is_plain
         || dom.attribute(id, "display").is_some_and(|d| d == "true" || d == "block")
         || is_mathjax && dom.attribute(id, "jax").is_some() && dom.has_attribute(id, "display")
-        || dom.tag(id) == Tag::Div && (is_plain || tex.is_some());
+        || dom.tag(id) == Tag::Div && (is_plain || tex.is_some())
+        // `math-block` or `math-display`, but not `inline-block`.
+        || dom.classes(id).any(|c| {
+            (c.contains("math") || c.contains("tex")) && (c.ends_with("block") || c.ends_with("display"))
+        });
     let tex = if let Some(tex) = tex {
         clean_tex(tex)?
     } else if let Some(math) = math {
@@ -412,6 +416,16 @@ mod tests {
         let row = "<mrow><mo>(</mo><mtable><mtr><mtd><mi>a</mi></mtd><mtd><mover><mi>b</mi><mo>→</mo></mover></mtd></mtr></mtable><mo>)</mo></mrow>";
         let matrix = "\\begin{pmatrix} a & \\vec{b} \\end{pmatrix}";
         assert_eq!(first(&format!("<math>{row}</math>")), Some((matrix.into(), false)));
+    }
+
+    #[test]
+    fn a_class_may_say_that_a_formula_is_displayed() {
+        let page = |class: &str| {
+            super::super::tests::markdown(&format!("<p>a<p><span class={class} data-math='x_1'>x</span>"))
+        };
+        assert_eq!(page("math-block"), "a\n\n$$\nx_1\n$$\n");
+        assert_eq!(page("math-inline"), "a\n\n$x_1$\n");
+        assert_eq!(page("'math inline-block'"), "a\n\n$x_1$\n");
     }
 
     #[test]

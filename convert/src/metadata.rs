@@ -30,8 +30,10 @@ const MAX_VALUE: usize = 1000;
 
 /// Reads the metadata of a page except its title, and resolves links against `base`. The title depends on the
 /// headings of the main region.
-pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> (Metadata, Titles) {
-    let head = Head::read(dom);
+///
+/// `site_name` is the name of the site, if the caller knows it.
+pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {
+    let head = Head::read(dom, base);
     let data = StructuredData::read(dom);
     let site = head.first_value(&["og:site_name", "application-name"]).or(data.site);
     let titles = Titles {
@@ -47,6 +49,7 @@ pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>) -> (Metadata, Titles)
             .iter()
             .map(String::as_str)
             .chain(head.logos.iter().map(String::as_str))
+            .chain(site_name)
             .map(str::to_lowercase)
             .collect(),
     };
@@ -92,15 +95,31 @@ pub(super) struct Titles {
 }
 
 impl Titles {
+    /// The title in `<title>`, or else the first declared one.
+    pub(super) fn into_declared(mut self) -> Option<String> {
+        self.declared.pop()
+    }
+
     /// Whether a text is the name of the site.
     pub(super) fn is_site_name(&self, text: &str) -> bool {
-        self.site_names.contains(&text.trim().to_lowercase())
+        self.site_names.contains(&text.trim_matches(MARKS).to_lowercase())
+    }
+
+    /// Whether an element is a first-level heading that consists of a link with the name of the site.
+    pub(super) fn is_logo(&self, dom: &Dom, id: NodeId) -> bool {
+        let is_link = |child| dom.tag(child) == Tag::A || dom.is_blank(child);
+        dom.tag(id) == Tag::H1
+            && dom.find(id, Tag::A).is_some()
+            && dom.children(id).all(is_link)
+            && self.is_site_name(&dom.collapsed_text(id))
     }
 
     /// The title of the page with its main region below `root`: a declared one without the name of the site.
     /// If that is only the name of the site, except on the home page, or missing: the first heading.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
-        let headings = dom.descendants(root).filter(|&id| dom.tag(id).heading_level().is_some());
+        let is_title =
+            |&id: &NodeId| dom.tag(id).heading_level().is_some() && (is_home || !self.is_logo(dom, id));
+        let headings = dom.descendants(root).filter(is_title);
         let texts = headings
             .map(|id| (dom.tag(id), clip_value(&dom.collapsed_text(id))))
             .filter(|(_, t)| !t.is_empty());
@@ -125,7 +144,7 @@ impl Titles {
     /// Removes the site's name from the end or the beginning of a title.
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
-        for separator in [" | ", " - ", " – ", " — ", " · ", " :: ", " » ", " • "] {
+        for separator in SEPARATORS {
             let ends = title.rsplit_once(separator).map(|(stem, end)| (stem.trim(), end.trim()));
             let starts = title.split_once(separator).map(|(start, stem)| (stem.trim(), start.trim()));
             for (stem, site) in [ends, starts].into_iter().flatten() {
@@ -135,6 +154,36 @@ impl Titles {
             }
         }
         title.to_owned()
+    }
+}
+
+/// Separators between the name of the site and the rest of a title.
+const SEPARATORS: [&str; 10] = [" | ", " - ", " -- ", " – ", " — ", " · ", " :: ", " » ", " • ", ": "];
+
+/// The characters of separators, which a title may begin or end with if one of its parts is empty.
+const MARKS: [char; 9] = [' ', '|', '-', '–', '—', '·', ':', '»', '•'];
+
+/// The title without the name of the site at its end or its beginning.
+pub fn title_without<'a>(title: &'a str, site_name: &str) -> &'a str {
+    let rests = [title.strip_suffix(site_name), title.strip_prefix(site_name)];
+    let cut = |rest: Option<&'a str>| {
+        let rest = rest?;
+        SEPARATORS.iter().find_map(|s| rest.strip_suffix(s).or_else(|| rest.strip_prefix(s)))
+    };
+    rests.into_iter().find_map(cut).map_or(title, str::trim)
+}
+
+/// The parts of a title, of which one may be the name of the site: the first and the last one, or the whole
+/// title if it has no parts.
+pub fn title_ends(title: &str) -> HashSet<&str> {
+    let cut = |find: fn(&str, &str) -> Option<usize>| {
+        SEPARATORS.iter().filter_map(move |s| find(title, s).map(|at| (at, at + s.len())))
+    };
+    let first = cut(|title, s| title.find(s)).min().map(|(at, _)| title[..at].trim());
+    let last = cut(|title, s| title.rfind(s)).max().map(|(_, end)| title[end..].trim());
+    match (first, last) {
+        (Some(first), Some(last)) => HashSet::from([first, last]),
+        _ => HashSet::from([title.trim_matches(MARKS)]),
     }
 }
 
@@ -196,7 +245,7 @@ struct Head {
 }
 
 impl Head {
-    fn read(dom: &Dom) -> Self {
+    fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
@@ -209,7 +258,7 @@ impl Head {
                 {
                     head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
                 }
-                Tag::A if head.logos.len() < MAX_LOGOS && is_home_link(dom, id) => {
+                Tag::A if head.logos.len() < MAX_LOGOS && is_home_link(dom, id, base) => {
                     head.logos.push(clip_value(&dom.collapsed_text(id)));
                 }
                 Tag::Meta => {
@@ -269,15 +318,31 @@ pub fn forbids_index(directives: &str) -> bool {
 /// The number of links to the home page that are read.
 const MAX_LOGOS: usize = 4;
 
-/// Whether a link in a header or before the content leads to the home page, as logos do.
-fn is_home_link(dom: &Dom, link: NodeId) -> bool {
-    dom.attribute(link, "rel") == Some("home")
-        || dom.attribute(link, "href").is_some_and(|href| {
-            matches!(href, "/" | "./" | "." | "../" | "..")
-                || href.strip_prefix("https://").or_else(|| href.strip_prefix("http://")).is_some_and(
-                    |rest| rest.trim_end_matches('/').bytes().all(|b| b != b'/' && b != b'?' && b != b'#'),
-                )
-        }) && dom.closest(link, &[Tag::Main]).is_none()
+/// Whether a link outside of the main region leads to the home page or to the start of a section above the
+/// page, as logos do.
+pub(super) fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
+    let Some(href) = dom.attribute(link, "href") else { return false };
+    if dom.attribute(link, "rel") == Some("home") {
+        return true;
+    }
+    let is_origin = || {
+        href.strip_prefix("https://")
+            .or_else(|| href.strip_prefix("http://"))
+            .is_some_and(|rest| rest.trim_end_matches('/').bytes().all(|b| !matches!(b, b'/' | b'?' | b'#')))
+    };
+    let without_index = |path: &str| path.strip_suffix("index.html").unwrap_or(path).to_owned();
+    let folder = without_index(href);
+    let is_above = || {
+        folder.split('/').all(|part| matches!(part, "" | "." | ".."))
+            && (folder != href || !folder.is_empty())
+            // A page that is the start of its section links to itself.
+            && base.is_none_or(|base| {
+                base.join(href).is_ok_and(|to| without_index(to.path()) != without_index(base.path()))
+            })
+    };
+    let is_main = |a| dom.tag(a) == Tag::Main || dom.attribute(a, "role") == Some("main");
+    (matches!(href, "/" | "./" | "." | "../" | "..") || is_origin() || is_above())
+        && !dom.ancestors(link).any(is_main)
 }
 
 /// Collapses white space, and truncates the value to [`MAX_VALUE`] bytes.
@@ -376,7 +441,7 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let (mut metadata, titles) = read_metadata(&dom, Some(&base));
+        let (mut metadata, titles) = read_metadata(&dom, Some(&base), None);
         metadata.title = titles.choose(&dom, DOCUMENT, false);
         let front_matter = metadata.front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
@@ -385,8 +450,25 @@ mod tests {
     }
 
     #[test]
+    fn a_title_has_ends_that_may_name_the_site() {
+        for (title, ends, without) in [
+            ("Page | Part | Site", &["Page", "Site"][..], "Page | Part"),
+            ("Site - Page", &["Page", "Site"], "Page"),
+            ("Site", &["Site"], "Site"),
+            ("Site --", &["Site"], "Site --"),
+            ("Page-Site", &["Page-Site"], "Page-Site"),
+            ("", &[""], ""),
+        ] {
+            let mut found: Vec<&str> = title_ends(title).into_iter().collect();
+            found.sort_unstable();
+            assert_eq!(found, ends, "{title}");
+            assert_eq!(title_without(title, "Site"), without, "{title}");
+        }
+    }
+
+    #[test]
     fn a_page_without_metadata_has_no_front_matter() {
-        assert_eq!(read_metadata(&parse("<p>x"), None).0.front_matter(&[]), "");
+        assert_eq!(read_metadata(&parse("<p>x"), None, None).0.front_matter(&[]), "");
     }
 
     #[test]
@@ -408,7 +490,7 @@ mod tests {
             ("<meta name=googlebot-news content=noindex>", false),
         ] {
             let dom = parse(&format!("<!doctype html><title>T</title>{meta}<p>Text"));
-            assert_eq!(read_metadata(&dom, None).0.is_unlisted, expected, "{meta}");
+            assert_eq!(read_metadata(&dom, None, None).0.is_unlisted, expected, "{meta}");
         }
         for (header, expected) in [
             ("noindex", true),

@@ -197,9 +197,11 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
 
-/// Whether an element is a link to its own place on the page, whose text is a symbol or says so.
+/// Whether an element is a link to its own place on the page, whose text is a symbol or says so. Links in
+/// code are code.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
-    if dom.tag(link) != Tag::A || !dom.attribute(link, "href").is_some_and(|h| h.contains('#')) {
+    let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
+    if !href.contains('#') || dom.closest(link, &[Tag::Pre, Tag::Code]).is_some() {
         return false;
     }
     let text = dom.collapsed_text(link);
@@ -242,8 +244,21 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     };
     match text.as_str() {
         "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
-        _ => is_symbol || says_so() && (is_named() || text.len() < 200),
+        // A link to another page may be about the character.
+        _ => {
+            is_symbol && (!text.contains('#') || href.starts_with('#') || is_named())
+                || says_so() && (is_named() || leads_to_own_place(dom, link, href))
+        }
     }
+}
+
+/// Whether a link leads to an element around it or before it.
+fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
+    let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
+    let before = dom.previous_element(link);
+    let below = before.into_iter().flat_map(|id| dom.descendants(id).take(5));
+    let mut places = dom.ancestors(link).take(4).chain(before).chain(below);
+    places.any(|id| dom.attribute(id, "id") == Some(name) || dom.attribute(id, "name") == Some(name))
 }
 
 /// The texts of buttons that copy something, and what they say afterwards.
@@ -325,6 +340,12 @@ mod tests {
         ] {
             assert_eq!(markdown(html), "## A b\n", "{html}");
         }
+        assert_eq!(markdown("<pre>a <a href=#b>#</a></pre>"), "```\na #\n```\n");
+        let wrapped =
+            "<div><h2 id=a>A b</h2><a class=sl-anchor-link href=#a><span>Section titled A b</span></a></div>";
+        assert_eq!(markdown(wrapped), "## A b\n");
+        assert_eq!(markdown("<p id=c>an <a href=#a>anchor</a>"), "an [anchor](#a)\n");
+        assert_eq!(markdown("the <a href=b.html#c>#</a> register"), "the [#](b.html#c) register\n");
         let term = "<dl><dt>f()<a class=headerlink href=#f>¶</a><dd>x</dl>";
         assert_eq!(markdown(term), "f()\n\nx\n");
     }

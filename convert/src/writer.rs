@@ -106,8 +106,8 @@ impl MarkdownWriter {
             }
             Block::List(list) => self.write_list(list, alternates),
             Block::Table(table) => self.write_table(table),
-            // After a list marker, `---` would turn the whole line into a rule, as in `- ---`.
-            Block::Rule => self.write_line(if self.has_marker { "***" } else { "---" }),
+            // After a list marker, `---` or `***` would turn the whole line into a rule, as in `- ---`.
+            Block::Rule => self.write_line(if self.has_marker { "___" } else { "---" }),
             Block::Html(html) => self.write_lines(html),
             Block::Footnote { label, blocks } => {
                 self.write_marked(&format!("[^{label}]: "), "    ", blocks, false);
@@ -256,7 +256,8 @@ fn escape_heading_end(text: &str) -> String {
 fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     let bytes = line.as_bytes();
     let ends_marker = |at: usize| matches!(bytes.get(at), None | Some(b' ' | b'\t'));
-    let is_dashes = line.matches('-').count() >= 3 && bytes.iter().all(|&b| b == b'-' || b == b' ');
+    // Together with a list marker before it, one dash is enough for a rule.
+    let is_dashes = bytes.iter().all(|&b| b == b'-' || b == b' ');
     let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     let at = match bytes.first() {

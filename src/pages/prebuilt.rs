@@ -14,7 +14,8 @@ use std::sync::Arc;
 use blake3::Hash;
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use frontdesk_convert::{
-    Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url,
+    Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url, title_ends,
+    title_without,
 };
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
@@ -78,12 +79,12 @@ pub fn find_source(folder: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A block of links is boilerplate if at least this percentage of the pages, and at least
+/// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
 /// [`MIN_REPETITIONS`] pages, have it at the same place.
 const BOILERPLATE_PERCENT: usize = 90;
 const MIN_REPETITIONS: usize = 5;
 
-/// The minimum number of pages that must share a suffix of their titles for it to be the site's name.
+/// The minimum number of pages whose titles must share a part for it to be the site's name.
 const MIN_TITLES: usize = 3;
 
 /// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
@@ -102,10 +103,19 @@ struct CachedPage {
     inputs: (Hash, String, String, String),
     /// The conversion of the page on its own, including the blocks that other pages share.
     alone: Arc<Converted>,
-    /// The hashes of the blocks that were left out as boilerplate, and the conversion without these blocks.
-    without_boilerplate: Option<(HashSet<u64>, Arc<Converted>)>,
+    /// The parts that the page shares with others, and the conversion without them.
+    without_shared: Option<(Shared, Arc<Converted>)>,
     /// The panic of the conversion. `alone` is then [`unconverted`].
     defect: Option<Panic>,
+}
+
+/// The parts of a page that belong to the site, because other pages have them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Shared {
+    /// Hashes of blocks of links.
+    links: HashSet<u64>,
+    /// The name of the site, if the title or the first-level heading of the Markdown contains it.
+    site_name: Option<String>,
 }
 
 /// The pages, files and rules of a build.
@@ -179,7 +189,7 @@ impl BuildCache {
         }
         let converted = self.convert_pages(&pages, build, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
-        let title_end = common_title_end(converted.iter().map(|page| &page.metadata));
+        let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
         let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
         // The first page that claims an additional path gets it.
         let mut claimed: HashSet<String> = HashSet::new();
@@ -204,7 +214,7 @@ impl BuildCache {
                 (twins, claim(redirect_names(path)))
             })
             .collect();
-        let context = ComposeContext { build, options, headers: &headers, title_end: title_end.as_deref() };
+        let context = ComposeContext { build, options, headers: &headers, site_name: site_name.as_deref() };
         let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
         let pages = in_parallel(&all, |((source, converted), names)| {
             let written = prebuilt.files.get(&names.0[0]).cloned();
@@ -227,8 +237,7 @@ impl BuildCache {
         Ok(prebuilt)
     }
 
-    /// Converts the pages in parallel: first each on its own, then again without the blocks that many pages
-    /// share.
+    /// Converts the pages in parallel: first each on its own, then again without what many pages share.
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -240,11 +249,11 @@ impl BuildCache {
             |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
         let base =
             Options { main: selector(&build.main), exclude: selector(&build.exclude), ..Options::default() };
-        let run = |page: &HtmlPage<'_>, boilerplate| {
+        let run = |page: &HtmlPage<'_>, Shared { links: boilerplate, site_name }| {
             let url = parse_url(&page.url).ok();
             panics::catch(Part::Content, || {
                 panics::inject("build-page", &page.file.name);
-                Arc::new(convert(&page.html, &Options { url, boilerplate, ..base.clone() }))
+                Arc::new(convert(&page.html, &Options { url, boilerplate, site_name, ..base.clone() }))
             })
         };
         let known = &self.pages;
@@ -252,19 +261,23 @@ impl BuildCache {
             let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
             let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
             current.cloned().unwrap_or_else(|| {
-                let converted = run(page, HashSet::new());
+                let converted = run(page, Shared::default());
                 let defect = converted.as_ref().err().cloned();
                 let alone = converted.unwrap_or_else(|_| Arc::new(unconverted(page)));
-                CachedPage { inputs, alone, without_boilerplate: None, defect }
+                CachedPage { inputs, alone, without_shared: None, defect }
             })
         });
         let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
+        let site_name = common_site_name(cached.iter().map(|page| page.alone.declared_title.as_deref()));
         let both: Vec<_> = pages.iter().zip(&cached).collect();
         let cleaned = in_parallel(&both, |(page, cached)| {
             let hashes = cached.alone.link_blocks.iter().flatten().copied();
-            let own: HashSet<u64> = hashes.filter(|hash| boilerplate.contains(hash)).collect();
-            match &cached.without_boilerplate {
-                _ if own.is_empty() => None,
+            let own = Shared {
+                links: hashes.filter(|hash| boilerplate.contains(hash)).collect(),
+                site_name: site_name.clone().filter(|name| depends_on(&cached.alone, name)),
+            };
+            match &cached.without_shared {
+                _ if own == Shared::default() => None,
                 Some((known, result)) if *known == own => Some((own, result.clone())),
                 // If the second conversion panics, the first one is used.
                 _ => run(page, own.clone()).ok().map(|result| (own, result)),
@@ -272,8 +285,8 @@ impl BuildCache {
         });
         let mut results = Vec::with_capacity(pages.len());
         for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
-            cached.without_boilerplate = cleaned;
-            let result = cached.without_boilerplate.as_ref().map_or(&cached.alone, |(_, result)| result);
+            cached.without_shared = cleaned;
+            let result = cached.without_shared.as_ref().map_or(&cached.alone, |(_, result)| result);
             faults.extend(match &cached.defect {
                 Some(panic) => {
                     let consequence = "the page's Markdown only links to its HTML";
@@ -423,6 +436,8 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
         embedded: Embedded { has_policy: true, ..Embedded::default() },
         markdown: format!("This page is available as HTML: <{}>\n", page.url),
         link_blocks: Vec::new(),
+        declared_title: None,
+        has_title_as_heading: false,
         is_selected: false,
         page_letters: 0,
         is_truncated: false,
@@ -431,17 +446,22 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
     }
 }
 
-/// The hashes of blocks of links that nearly all pages share.
-fn find_boilerplate<'a>(pages: impl ExactSizeIterator<Item = &'a Converted>) -> HashSet<u64> {
-    let needed = (pages.len() * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
-    let mut counts: HashMap<u64, usize> = HashMap::new();
+/// The hashes of blocks of links that nearly all pages of a language share.
+fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u64> {
+    let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
     for page in pages {
+        let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();
+        *number += 1;
         let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();
         for hash in distinct {
             *counts.entry(hash).or_default() += 1;
         }
     }
-    counts.into_iter().filter(|(_, count)| *count >= needed).map(|(hash, _)| hash).collect()
+    let repeated = languages.into_values().flat_map(|(number, counts)| {
+        let needed = (number * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
+        counts.into_iter().filter(move |(_, count)| *count >= needed)
+    });
+    repeated.map(|(hash, _)| hash).collect()
 }
 
 /// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any.
@@ -498,22 +518,29 @@ struct ComposeContext<'a> {
     build: &'a BuildOptions,
     options: &'a PagesOptions,
     headers: &'a RuleList<HeaderRule>,
-    /// The suffix to remove from titles; see [`common_title_end`].
-    title_end: Option<&'a str>,
+    /// The name of the site, which is removed from titles.
+    site_name: Option<&'a str>,
 }
 
-/// The suffix that the titles of most pages share, such as ` — Python documentation`.
-fn common_title_end<'a>(pages: impl ExactSizeIterator<Item = &'a Metadata>) -> Option<String> {
-    let needed = (pages.len() / 2 + 1).max(MIN_TITLES);
+/// The name of the site: what most titles begin with, end with or consist of, such as `Python documentation`.
+fn common_site_name<'a>(titles: impl ExactSizeIterator<Item = Option<&'a str>>) -> Option<String> {
+    let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
     let mut counts: HashMap<&str, usize> = HashMap::new();
-    for title in pages.filter_map(|page| page.title.as_deref()) {
-        let separators = [" — ", " – ", " | ", " - ", " · "];
-        if let Some(at) = separators.iter().filter_map(|separator| title.rfind(separator)).max() {
-            *counts.entry(&title[at..]).or_default() += 1;
+    for title in titles.flatten() {
+        for end in title_ends(title) {
+            *counts.entry(end).or_default() += 1;
         }
     }
-    let (end, count) = counts.into_iter().max_by_key(|(end, count)| (*count, *end))?;
-    (count >= needed).then(|| end.to_owned())
+    let (name, count) = counts.into_iter().max_by_key(|(name, count)| (*count, *name))?;
+    (count >= needed).then(|| name.to_owned())
+}
+
+/// Whether the Markdown of a page changes if `name` is the name of the site.
+fn depends_on(page: &Converted, name: &str) -> bool {
+    page.metadata
+        .title
+        .as_deref()
+        .is_some_and(|title| title == name || page.has_title_as_heading && title_ends(title).contains(&name))
 }
 
 /// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
@@ -523,7 +550,7 @@ fn compose_page(
     converted: &Converted,
     written: Option<Arc<File>>,
     (twins, redirects): (Vec<String>, Vec<String>),
-    &ComposeContext { build, options, headers: rules, title_end }: &ComposeContext<'_>,
+    &ComposeContext { build, options, headers: rules, site_name }: &ComposeContext<'_>,
 ) -> PrebuiltPage {
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
@@ -533,8 +560,8 @@ fn compose_page(
     let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
     let updated = modified.or(published).unwrap_or(source.file.changed);
     metadata.url = Some(source.url.clone());
-    if let (Some(title), Some(end)) = (&mut metadata.title, title_end) {
-        title.truncate(title.strip_suffix(end).unwrap_or(title).len());
+    if let (Some(title), Some(name)) = (&mut metadata.title, site_name) {
+        *title = title_without(title, name).to_owned();
     }
     metadata.modified = Some(updated.to_string());
 

@@ -447,4 +447,5 @@ def main():
         sys.exit(f"the mean must be at least {MEAN} and each score {LOWEST}; no page may contain navigation; {faults}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -190,6 +190,47 @@ fn only_links_that_nearly_all_pages_share_are_left_out() {
 }
 
 #[test]
+fn menus_that_the_pages_of_one_language_share_are_left_out() {
+    let pages: Vec<(String, String)> = ["en", "de"]
+        .iter()
+        .flat_map(|language| {
+            (0..6).map(move |number| {
+                let text = format!("<ul><li><a href=/{language}/0.html>{language}</a></ul><p>text {number}");
+                let text = page(&format!("{language} {number}"), &text)
+                    .replace("lang=en", &format!("lang={language}"));
+                (format!("{language}/{number}.html"), text)
+            })
+        })
+        .chain([("index.html".to_owned(), page("Home", "<p>text"))])
+        .collect();
+    let files: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let site = Bench::new(&files).site();
+    assert!(markdown(&site, "/de/3.html").ends_with("\n# de 3\n\ntext 3\n"));
+}
+
+#[test]
+fn the_name_of_the_site_is_not_the_title_of_a_page() {
+    let page = |title: &str, main: &str| format!("<!doctype html><title>{title}</title><body>{main}");
+    let site = Bench::new(&[
+        ("index.html", &page("Manual", "<p>x")),
+        ("a.html", &page("Manual", "<h2>4.1 Cranes</h2><p>x")),
+        ("b.html", &page("Pumps -- Manual", "<p>x")),
+        ("c.html", &page("Ropes -- Manual", "<h1>All ropes</h1><p>x")),
+    ])
+    .site();
+    for (path, title, heading) in [
+        ("/", "Manual", "Manual"),
+        ("/a", "\"4.1 Cranes\"", "4.1 Cranes"),
+        ("/b", "Pumps", "Pumps"),
+        ("/c", "Ropes", "All ropes"),
+    ] {
+        let text = markdown(&site, path);
+        assert!(text.starts_with(&format!("---\ntitle: {title}\n")), "{path}: {text}");
+        assert!(text.ends_with(&format!("\n# {heading}\n\nx\n")), "{path}: {text}");
+    }
+}
+
+#[test]
 fn rules_of_the_host_apply() {
     let text = page("Title", "<p>Text</p>");
     let mut bench = Bench::new(&[
