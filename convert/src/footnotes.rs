@@ -88,12 +88,19 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     number_notes(&order, &mut labels, &mut footnotes);
     // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
     order.sort_unstable();
+    footnotes.definitions = detach_notes(dom, order, labels);
+    footnotes
+}
+
+/// Detaches the notes, which are in document order, with the sections that are empty without them.
+fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
+    let mut definitions = Vec::new();
     // The element above all notes that precede a node, for nodes with such notes directly before them. Asking
     // the tree would visit the text that the notes leave behind once for each note.
     let mut above: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut titles: HashMap<NodeId, bool> = HashMap::new();
     let mut containers: BTreeSet<(usize, NodeId)> = BTreeSet::new();
-    for note in order {
+    for note in notes {
         let label = labels.remove(&note).unwrap_or_default();
         let container = dom.parent(note);
         let mut parts = vec![note];
@@ -143,10 +150,10 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
             }
         }
         containers.extend(container.map(|container| (dom.ancestors(container).count(), container)));
-        footnotes.definitions.push(Definition { label, nodes: parts });
+        definitions.push(Definition { label, nodes: parts });
     }
     remove_empty_containers(dom, containers);
-    footnotes
+    definitions
 }
 
 /// Adds footnotes without links, whose references are superscript numbers. The note is a block that begins
