@@ -28,8 +28,8 @@ from content import ALERT, Page, collapse, read_markdown, render, without_front_
 from server import serve
 
 KINDS = ("heading", "block", "link", "code", "cell")
-# The highest shares over all pages: of each kind that may be lost, of words that may be boilerplate, and of pages
-# whose Markdown may change.
+# The highest shares over all pages: of each kind that may be lost, of words that may be boilerplate, and of
+# pages whose Markdown may change.
 BARS = {"heading": 0.001, "block": 0.001, "link": 0.002, "code": 0, "cell": 0, "kept": 0.01, "changed": 0.001}
 
 
