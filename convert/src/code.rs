@@ -143,7 +143,9 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let end = text.trim_end().len();
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
-    if dom.tag(root) == Tag::Pre { text.to_owned() } else { text.trim().to_owned() }
+    // Doxygen's lines keep their indentation.
+    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment");
+    if is_exact { text.to_owned() } else { text.trim().to_owned() }
 }
 
 /// Whether the element is a `<pre><code>` that contains only text.
@@ -323,6 +325,12 @@ mod tests {
             code("<pre><code class=language-plaintext>  a\n b\n</code></pre>"),
             (String::new(), "  a\n b".to_owned())
         );
+    }
+
+    #[test]
+    fn the_first_line_keeps_its_indentation() {
+        let lines = "<div class=line>    }, {</div><div class=line>  b</div>";
+        assert_eq!(code(&format!("<div class=fragment>{lines}</div>")).1, "    }, {\n  b");
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else {
         main_content::isolate_region(&mut dom, &titles, is_home)
     };
-    main_content::remove_navigation(&mut dom, root);
+    main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
@@ -395,6 +395,12 @@ mod tests {
         ] {
             assert_eq!(markdown(&format!("<title>A\u{a0}b</title>{body}")), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_fragment_keeps_its_table_of_contents() {
+        let list = "<h2>Contents</h2><ul><li><a href=#a>a</a><li><a href=#b>b</a><li><a href=#c>c</a></ul>";
+        assert_eq!(markdown(list), "## Contents\n\n- [a](#a)\n- [b](#b)\n- [c](#c)\n");
     }
 
     #[test]

@@ -62,7 +62,14 @@ fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     let known = filled(dom, &|id| is_content_of_generator(dom, id));
     let regions = if marked.is_empty() { mains } else { marked };
     match (&*known, &*regions) {
-        ([known], []) => return Some(*known),
+        ([known], []) => {
+            let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
+            return Some(match *articles {
+                // Its date and its tags may be links.
+                [article] if dom.ancestors(*known).any(|a| a == article) => article,
+                _ => *known,
+            });
+        }
         ([known], [region]) => remove_links_beside(dom, *region, *known),
         _ => {}
     }
@@ -242,8 +249,8 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
 const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
-/// below a heading for them, permalinks and buttons that copy.
-pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId) {
+/// below a heading for them, permalinks and buttons that copy. A fragment keeps the lists.
+pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     let measures = measure_elements(dom, root);
     let panels = OnceCell::new();
     let rule_for = |dom: &Dom, id: NodeId| {
@@ -268,6 +275,9 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId) {
     });
     for (id, rule) in found.into_iter().zip(rules) {
         dom.omit(id, rule);
+    }
+    if is_fragment {
+        return;
     }
     let lists = dom.outermost(root, |id| {
         matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measures[id as usize])
@@ -473,6 +483,8 @@ mod tests {
         ] {
             assert_eq!(body(&format!("<main>{html}</main>")), expected, "{html}");
         }
+        let article = "<article><p>a</p><div itemprop=articleBody>b</div><footer><a href=/t>t</a></footer></article><p>no";
+        assert_eq!(body(article), "a\n\nb\n\n[t](/t)\n");
         assert_eq!(
             body("<main class=entry-content><p>a</p><ul><li><a href=/x>x</a></ul></main>"),
             "a\n\n- [x](/x)\n"

@@ -51,8 +51,9 @@ def nikola(folder, pages, tools):
     for page in pages[:4]:
         head = f".. title: {page.title}\n.. date: 2026-01-02 00:00:00 UTC\n.. tags: a, b\n"
         write(folder / f"site/posts/{flat(page)}-post.md", f"{head}.. slug: {flat(page)}-post\n\n{page.body}")
+    # A build with a folder `pages` would look like a site.
     with (folder / "site/conf.py").open("a") as file:
-        file.write("\nPAGES = (('pages/*.md', 'pages', 'page.tmpl'),)\nPOSTS = (('posts/*.md', 'posts', 'post.tmpl'),)\n")
+        file.write("\nPAGES = (('pages/*.md', 'docs', 'page.tmpl'),)\nPOSTS = (('posts/*.md', 'posts', 'post.tmpl'),)\n")
     run("nikola build -q", folder / "site", tools)
 
 
