@@ -291,7 +291,7 @@ fn a_large_answer_arrives_whole_and_a_reader_that_stops_is_cut_off() {
 #[test]
 fn a_certificate_that_changes_ten_times_costs_no_request() {
     const REQUESTS: usize = 1000;
-    let server = TlsServer::start(&[]);
+    let server = TlsServer::start(&deadlines(&[]));
     let (client, address) = (server.authority.client(), server.address());
     let (asked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
