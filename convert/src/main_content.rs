@@ -251,12 +251,13 @@ const MAX_LABEL: usize = 12;
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, permalinks and buttons that copy. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
-    let measures = measure_elements(dom, root);
-    let panels = OnceCell::new();
+    // Most pages need neither.
+    let (measures, panels) = (OnceCell::new(), OnceCell::new());
+    let measure = |dom: &Dom| measures.get_or_init(|| measure_elements(dom, root)).as_slice();
     let rule_for = |dom: &Dom, id: NodeId| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
         if is_navigation
-            && !holds_paragraph(dom, id, &measures)
+            && !holds_paragraph(dom, id, measure(dom))
             && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
             && !dom.descendants(id).any(|d| dom.attribute(d, "role") == Some("tab"))
         {
@@ -280,7 +281,9 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
         return;
     }
     let lists = dom.outermost(root, |id| {
-        matches!(dom.tag(id), Tag::Ul | Tag::Ol) && is_table_of_contents(dom, id, measures[id as usize])
+        matches!(dom.tag(id), Tag::Ul | Tag::Ol)
+            && links_to_own_places(dom, id)
+            && measure(dom)[id as usize].is_mostly_links()
     });
     for list in lists {
         if let Some(title) = title_of_contents(dom, list) {
@@ -299,8 +302,8 @@ fn holds_paragraph(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
         && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && has_prose(d))
 }
 
-/// Whether a list consists of links to places on the same page.
-fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
+/// Whether an element has at least three links, all to places on the same page.
+fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
     let mut links = 0;
     for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
         links += 1;
@@ -308,7 +311,7 @@ fn is_table_of_contents(dom: &Dom, id: NodeId, measure: Measure) -> bool {
             return false;
         }
     }
-    links > 2 && measure.linked * 10 >= measure.text * 9
+    links > 2
 }
 
 /// The heading before a table of contents, such as "On this page".
