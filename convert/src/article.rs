@@ -1,4 +1,4 @@
-//! Extracts the main content from a page of a stranger's site. Guesses what belongs to it, and so may lose
+//! Extracts the main content from a page of another site. Guesses what belongs to it, and so may lose
 //! parts of the page. Pages of the operator's own site are read by [`super::main_content`].
 
 use std::cmp::Reverse;

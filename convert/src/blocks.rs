@@ -260,8 +260,8 @@ impl<'a> Converter<'a> {
     fn children_through_wrappers(&self, parent: NodeId, tags: &[Tag]) -> Vec<NodeId> {
         let dom = self.dom;
         let is_wrapper = |id: NodeId| {
-            matches!(dom.tag(id), Tag::Div | Tag::A | Tag::Span | Tag::Other)
-                || matches!(dom.tag(id), Tag::B | Tag::Strong | Tag::I | Tag::Em | Tag::Small | Tag::Code)
+            use Tag::{A, B, Code, Div, Em, I, Other, Small, Span, Strong};
+            matches!(dom.tag(id), A | B | Code | Div | Em | I | Other | Small | Span | Strong)
         };
         let mut children = Vec::new();
         for child in dom.children(parent) {

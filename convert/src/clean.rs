@@ -35,8 +35,8 @@ pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl 
     }
 }
 
-/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops after `limit` and
-/// the rest of a text.
+/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops at the end
+/// of the text in which the count reaches `limit`.
 pub(super) fn count_letters(dom: &Dom, limit: usize) -> usize {
     let is_text = |id: &NodeId| {
         let parent = dom.parent(*id).map(|parent| dom.tag(parent));

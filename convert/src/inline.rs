@@ -41,7 +41,7 @@ enum Open {
     Nothing,
 }
 
-/// A code span of more bytes is separated from the next one by a space. Joining them writes all code again.
+/// A code span of more bytes is separated from the next one by a space. Joining two spans writes both again.
 const MAX_JOINED_CODE: usize = 1000;
 
 /// The beginning or end of emphasis, at a position in the text.
@@ -331,6 +331,7 @@ impl Inline {
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn write_word(&mut self, text: &str, start: usize, end: usize, is_end: bool) {
         let bytes = text.as_bytes();
+        // Links on the stack that are not written yet begin after this text.
         let is_in_link =
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
         let mut copied = start;

@@ -46,8 +46,8 @@ pub struct Options {
     pub boilerplate: HashSet<u64>,
     /// The name of the site, which is not part of the titles of its pages.
     pub site_name: Option<String>,
-    /// Whether to extract the main content of a stranger's page: also removes what is probably not part of
-    /// it, such as comments and lists of links, and so may lose content.
+    /// Whether to extract the main content of a page of another site: also removes what is probably not part
+    /// of it, such as comments and lists of links, and so may lose content.
     pub article: bool,
     /// Whether to list what is left out in [`Converted::omissions`].
     pub explain: bool,
@@ -360,7 +360,6 @@ mod tests {
                 "*a \\&* b * c \\&amp; 5 *\n",
             ),
             ("<p>see https://a.de/x.&nbsp;b", "see https://a.de/x. b\n"),
-            ("<p><code>a</code><code>b</code>", "`ab`\n"),
             ("<ul><li>a<blockquote>b</blockquote><hr><li>c</ul>", "- a\n\n  > b\n\n  ---\n\n- c\n"),
             ("<table><tr><td>a<td><tr><td><td></table>", "a\n"),
             ("<a href=/x><h3>[a] b</h3></a>", "### [\\[a\\] b](/x)\n"),

@@ -173,8 +173,8 @@ pub fn title_without<'a>(title: &'a str, site_name: &str) -> &'a str {
     rests.into_iter().find_map(cut).map_or(title, str::trim)
 }
 
-/// The parts of a title, of which one may be the name of the site: the first and the last one, or the whole
-/// title if it has no parts.
+/// The texts before the first separator and after the last separator of a title, or the whole title if it has
+/// no separator. One of them may be the name of the site.
 pub fn title_ends(title: &str) -> HashSet<&str> {
     let cut = |find: fn(&str, &str) -> Option<usize>| {
         SEPARATORS.iter().filter_map(move |s| find(title, s).map(|at| (at, at + s.len())))
