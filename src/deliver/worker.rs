@@ -34,15 +34,16 @@ use super::notification::Notification;
 use crate::panics::{self, Part};
 use crate::store::lock::Lock;
 use crate::store::notifier;
-use crate::store::{DatabaseUrl, Store, StoreError};
+use crate::store::{DatabaseUrl, Store, StoreError, Transaction};
 use crate::submission::delivery::{ChannelTarget, Claimed, Claims, Lease};
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
 use crate::submission::visitor::is_visitor_channel;
 
-/// Longer than the longest attempt, so that two attempts of one delivery never overlap.
-const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
+/// How long another replica waits for a process that has ended or lost the database. The leases of attempts
+/// in progress are extended three times as often, so that two attempts of one delivery never overlap.
+const LEASE: Duration = Duration::from_mins(3);
 /// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
 /// change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
@@ -296,6 +297,7 @@ impl WorkerLoop {
             sealed: self.sealed.clone(),
             reported_panics: Cell::default(),
         }));
+        let mut extension = tokio::time::interval(LEASE / 3);
         loop {
             let idle = self.idle_time();
             let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
@@ -306,12 +308,24 @@ impl WorkerLoop {
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
+                _ = extension.tick() => self.extend_leases().await,
                 _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
                 Ok(()) = latest.changed() => break StopReason::Reconfigured,
             }
             while let Some(ended) = self.attempts.try_join_next() {
                 self.end_attempt(ended.ok()).await;
             }
+        }
+    }
+
+    async fn extend_leases(&mut self) {
+        let under_way = self.dispatcher.under_way.clone();
+        if under_way.is_empty() {
+            return;
+        }
+        let extend = move |tx: &Transaction<'_>| tx.extend_leases(&under_way, Timestamp::now(), LEASE);
+        if let Err(error) = self.store.change(extend).await {
+            tracing::error!(%error, "could not extend the leases of delivery attempts; another replica may repeat them");
         }
     }
 
@@ -514,7 +528,7 @@ async fn deliver_submission(
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
 ) -> FinishedAttempt {
-    let Claimed { lease, submission, failures, is_retry, link } = claimed;
+    let Claimed { lease, submission, failures, uncertain, reached, is_retry, link } = claimed;
     let notice =
         Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
     let id = lease.submission;
@@ -522,6 +536,7 @@ async fn deliver_submission(
         panics::inject("delivery", &lease.channel);
         match &*channel {
             Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
+            Channel::Smtp(smtp) => smtp.send_except(&notice, &reached).await,
             channel => channel.send(&notice).await,
         }
     });
@@ -542,11 +557,11 @@ async fn deliver_submission(
     }
     loop {
         let now = Timestamp::now();
-        let verdict = schedule::next_step(&outcome, id, failures, now);
+        let verdict = schedule::next_step(&outcome, id, failures, uncertain, now);
         let ended = (lease.clone(), outcome.clone());
         match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
             Ok(settled) => {
-                if verdict == schedule::NextStep::Delivered && !is_visitor_channel(&lease.channel) {
+                if outcome.has_reached_anyone() && !is_visitor_channel(&lease.channel) {
                     confirmations.notify_waiting(id);
                 }
                 if let Some((recipient, sealed)) = seal.filter(|_| settled) {
