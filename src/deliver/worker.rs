@@ -28,6 +28,7 @@ use uuid::Uuid;
 
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::dispatch::{Dispatcher, HealthChange};
+use super::handover::Handover;
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
@@ -109,6 +110,7 @@ impl DeliveryWorker {
                         confirmations: confirmations.clone(),
                         stopping: stopping.clone(),
                         attempts: JoinSet::new(),
+                        started_attempts: Vec::new(),
                         sealed: Rc::new(Notify::new()),
                         started: Instant::now(),
                         clock: (Timestamp::now(), Instant::now()),
@@ -215,6 +217,14 @@ impl Drop for Waiter<'_> {
     }
 }
 
+/// An attempt in progress, with what is needed to record its outcome if it is aborted.
+struct StartedAttempt {
+    lease: Lease,
+    failures: u32,
+    uncertain: u32,
+    handover: Handover,
+}
+
 struct FinishedAttempt {
     index: usize,
     lease: Lease,
@@ -244,6 +254,7 @@ struct WorkerLoop {
     dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<FinishedAttempt>,
+    started_attempts: Vec<StartedAttempt>,
     sealed: Rc<Notify>,
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
@@ -340,6 +351,25 @@ impl WorkerLoop {
         if tokio::time::timeout(grace, finish).await.is_err() {
             tracing::warn!("delivery attempts in progress have been aborted and will be repeated");
             self.attempts.shutdown().await;
+            for started in std::mem::take(&mut self.started_attempts) {
+                if started.handover.is_pending() {
+                    self.record_aborted(started).await;
+                }
+            }
+        }
+    }
+
+    /// Records that the receiver may have the notification of an aborted attempt. If that fails, the attempt
+    /// is repeated like one that was interrupted earlier.
+    async fn record_aborted(&self, started: StartedAttempt) {
+        let StartedAttempt { lease, failures, uncertain, .. } = started;
+        let sentence =
+            "the server stopped before the reply to the message arrived; it may have been accepted";
+        let outcome = Outcome::failed(Cause::Uncertain, sentence);
+        let now = Timestamp::now();
+        let next = schedule::next_step(&outcome, lease.submission, failures, uncertain, now);
+        if let Err(error) = self.store.change(move |tx| tx.record(&lease, &outcome, next, now)).await {
+            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated");
         }
     }
 
@@ -431,7 +461,12 @@ impl WorkerLoop {
             let confirmations = self.confirmations.clone();
             let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
             let (lease, is_retry) = (claimed.lease.clone(), claimed.is_retry);
-            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal);
+            let Claimed { failures, uncertain, .. } = claimed;
+            let handover = Handover::default();
+            let started = StartedAttempt { lease: lease.clone(), failures, uncertain, handover };
+            let handover = started.handover.clone();
+            self.started_attempts.push(started);
+            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, handover);
             self.attempts.spawn_local(async move {
                 panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
                     tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded");
@@ -445,6 +480,7 @@ impl WorkerLoop {
 
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
+        self.started_attempts.retain(|started| started.lease != lease);
         // The next claim requeues attempts that are recorded as in progress.
         self.store_fails |= !is_recorded;
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
@@ -527,6 +563,7 @@ async fn deliver_submission(
     store: Store,
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
+    handover: Handover,
 ) -> FinishedAttempt {
     let Claimed { lease, submission, failures, uncertain, reached, is_retry, link } = claimed;
     let notice =
@@ -540,11 +577,18 @@ async fn deliver_submission(
             channel => channel.send(&notice).await,
         }
     });
-    let outcome = match tokio::time::timeout(LONGEST_ATTEMPT, send).await {
+    let mut was_pending = false;
+    let send = async {
+        let sent = send.await;
+        was_pending = handover.is_pending();
+        sent
+    };
+    let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
             tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt");
-            Outcome::failed(Cause::Unclear, panic.to_string())
+            let cause = if was_pending { Cause::Uncertain } else { Cause::Unclear };
+            Outcome::failed(cause, panic.to_string())
         }
         Err(_) => Outcome::failed(
             Cause::Unclear,

@@ -16,6 +16,7 @@ use tokio_rustls::rustls::ClientConfig;
 use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::reply::{ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
+use crate::deliver::handover;
 
 const MAX_ADDRESSES: usize = 4;
 
@@ -329,6 +330,7 @@ impl<S: Stream> Dialogue<S> {
             }
         }
         // From here on, the server may have the whole message.
+        handover::mark();
         let phase = SmtpPhase::Message;
         self.ends = Instant::now() + deadlines.message;
         let mut reader = ReplyReader::default();

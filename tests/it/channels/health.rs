@@ -91,6 +91,26 @@ fn a_message_that_may_have_arrived_is_sent_once_more_and_then_parked() {
 }
 
 #[test]
+fn an_attempt_that_a_stop_ends_after_the_message_is_uncertain() {
+    let silent = SmtpPeer::start(vec![Script::with(At::End, Do::Nothing)]);
+    let mut site = ChannelSite::open(
+        &smtp("silent", silent.address.port(), ""),
+        &[("FRONTDESK_SERVER__SHUTDOWN_GRACE", "1s")],
+    );
+    let id = site.submit(1);
+    until(|| (!silent.record().received.is_empty()).then_some(())).expect("the message has arrived");
+    site.server.terminate();
+    site.server.restart();
+    let delivery = site.delivery(id, "silent");
+    assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Waiting, 1), "{delivery:#?}");
+    let end = delivery.attempts[0].end.as_ref().expect("it has ended");
+    assert_eq!(end.delivered, None, "{end:?}");
+    let wait = delivery.due_at.expect("it waits").duration_since(end.at);
+    assert!(wait.as_secs() >= 3600, "{wait:?}");
+    site.assert_discreet();
+}
+
+#[test]
 fn a_refused_recipient_is_named_and_the_others_get_everything() {
     let script = Script::usual().refusing("left@example.com").closing_after(1);
     let peer = SmtpPeer::start(vec![script]);

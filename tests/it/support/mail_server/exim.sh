@@ -13,6 +13,7 @@ chown Debian-exim:Debian-exim /var/spool/exim4
 cat >"$1/exim.conf" <<END
 primary_hostname = desk.example
 spool_directory = /var/spool/exim4
+log_file_path = /var/spool/exim4/%slog
 local_interfaces = 127.0.0.1
 daemon_smtp_ports = $2
 tls_advertise_hosts =
