@@ -579,9 +579,9 @@ async fn deliver_submission(
     });
     let mut was_pending = false;
     let send = async {
-        let sent = send.await;
+        let result = send.await;
         was_pending = handover.is_pending();
-        sent
+        result
     };
     let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,

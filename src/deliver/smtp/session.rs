@@ -218,7 +218,9 @@ impl<S: Stream> Dialogue<S> {
         let phase = SmtpPhase::Auth;
         let reply = if capabilities.has_mechanism("PLAIN") {
             let token = STANDARD.encode(format!("\0{username}\0{password}"));
-            self.command(phase, &format!("AUTH PLAIN {token}"), deadlines.command).await?
+            let reply = self.command(phase, &format!("AUTH PLAIN {token}"), deadlines.command).await?;
+            // A server that ignores the token in the command asks for it.
+            if reply.code == 334 { self.command(phase, &token, deadlines.command).await? } else { reply }
         } else if capabilities.has_mechanism("LOGIN") {
             // The prompts have no meaning: servers use different words (draft-murchison-sasl-login).
             let mut reply = self.command(phase, "AUTH LOGIN", deadlines.command).await?;

@@ -351,6 +351,14 @@ async fn any_prompts_of_auth_login_are_accepted() {
 }
 
 #[tokio::test]
+async fn a_server_that_ignores_the_token_of_auth_plain_gets_it_again() {
+    let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH=PLAIN").prompting(["", ""])]);
+    let smtp = Smtp::new(with_login(options(&peer)));
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().commands[1..3], ["AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=", "AHVzZXIAcGFzc3dvcmQ="]);
+}
+
+#[tokio::test]
 async fn notifications_may_be_sent_concurrently() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = Arc::new(channel(&peer));

@@ -74,7 +74,8 @@ impl Script {
         self
     }
 
-    /// Asks for the name and the password of AUTH LOGIN with these words, which may be Base64.
+    /// Asks for the name and the password of AUTH LOGIN with these words, which may be Base64. Ignores the token
+    /// of AUTH PLAIN, and asks for it with the first of them.
     #[must_use]
     pub fn prompting(mut self, prompts: [&'static str; 2]) -> Script {
         self.prompts = Some(prompts);
@@ -373,6 +374,11 @@ impl<S: Read + Write> Talk<'_, S> {
                 let Some(answer) = self.line()? else { return Ok(false) };
                 lock(record).commands.push(answer);
             }
+        }
+        if let (Some([prompt, _]), true) = (self.script.prompts, line.starts_with("AUTH PLAIN ")) {
+            self.say(&format!("334 {prompt}"))?;
+            let Some(answer) = self.line()? else { return Ok(false) };
+            lock(record).commands.push(answer);
         }
         self.answer(At::Auth, "235 2.7.0 welcome")
     }

@@ -14,7 +14,6 @@ fn raw(greeting: &'static [u8], taken: &'static [u8]) -> Script {
     Script::with(At::Greeting, Do::Raw(greeting)).and(At::End, Do::Raw(taken))
 }
 
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn dialects() -> Vec<Dialect> {
     vec![
         (
