@@ -74,8 +74,8 @@ impl Script {
         self
     }
 
-    /// Asks for the name and the password of AUTH LOGIN with these words, which may be Base64. Ignores the token
-    /// of AUTH PLAIN, and asks for it with the first of them.
+    /// Asks for the name and the password of AUTH LOGIN with these words, which may be Base64. Ignores the
+    /// token of AUTH PLAIN, and asks for it with the first of them.
     #[must_use]
     pub fn prompting(mut self, prompts: [&'static str; 2]) -> Script {
         self.prompts = Some(prompts);
