@@ -18,6 +18,7 @@ local_interfaces = 127.0.0.1
 daemon_smtp_ports = $2
 tls_advertise_hosts =
 acl_smtp_rcpt = accept
+smtp_accept_queue_per_connection = 0
 never_users =
 keep_environment =
 begin acl
