@@ -7,6 +7,7 @@
 pub mod channel;
 pub mod digest;
 pub mod dispatch;
+mod handover;
 pub mod mail;
 pub mod maildir;
 pub mod maintenance;

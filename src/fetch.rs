@@ -4,11 +4,11 @@
 
 pub mod address;
 mod client;
+mod response;
 pub mod url;
 
-pub use client::{
-    ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver, tls_config,
-};
+pub use client::{ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, tls_config};
+pub use response::{FetchResponse, read_response};
 pub use url::Url;
 
 #[cfg(test)]

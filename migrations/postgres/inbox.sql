@@ -71,6 +71,7 @@ CREATE TABLE delivery (
     blame       text,
     form        text    NOT NULL DEFAULT '',
     rank        integer NOT NULL DEFAULT 0,
+    recipients  text,
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 );

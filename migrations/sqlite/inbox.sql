@@ -74,9 +74,10 @@ CREATE TABLE delivery (
     attempts    INTEGER NOT NULL DEFAULT 0, -- all attempts; the number of the latest one is the token of the lease
     failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued; determines the next delay
     interrupted INTEGER NOT NULL DEFAULT 0, -- consecutive attempts whose outcome is unknown
-    blame       TEXT,                       -- the cause of the last failure: 'channel', 'unclear', 'notice', or 'asked' if the receiver set the time of the retry
+    blame       TEXT,                       -- the cause of the last failure: 'channel', 'unclear', 'uncertain', 'notice', or 'asked' if the receiver set the time of the retry
     form        TEXT    NOT NULL DEFAULT '', -- the submission's form
     rank        INTEGER NOT NULL DEFAULT 0, -- due deliveries of a form are sent in this order, lowest first
+    recipients  TEXT,                       -- if some recipients have it and others do not: both, as JSON
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
 ) STRICT, WITHOUT ROWID;
@@ -98,7 +99,7 @@ CREATE TABLE attempt (
     number     INTEGER NOT NULL,            -- counted from 1
     began_at   INTEGER NOT NULL,
     ended_at   INTEGER,
-    delivered  INTEGER,                     -- whether it succeeded; NULL if unknown
+    delivered  INTEGER,                     -- whether it succeeded; NULL if unknown, or if the receiver may have accepted it
     answer     TEXT,                        -- the receiver's reply, or the error
     PRIMARY KEY (submission, channel, number),
     FOREIGN KEY (submission, channel) REFERENCES delivery (submission, channel) ON DELETE CASCADE

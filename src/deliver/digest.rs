@@ -148,6 +148,13 @@ impl Digest {
                     )));
                 }
             }
+            for (address, count) in &channel.missing {
+                let (deliveries, _) = counted(*count, "delivery", "deliveries");
+                lines.push(format!(
+                    "The mail server of channel \"{name}\" refuses {address}: {deliveries} reached the other recipients only (frontdesk inbox show ID \
+                     shows the reply). Correct or remove this address in the channel's `to`, then run: frontdesk inbox retry --parked --channel {name}"
+                ));
+            }
             let parked = channel.count(DeliveryState::Parked);
             if parked > 0 {
                 let (deliveries, are) = counted(parked, "delivery", "deliveries");
@@ -347,6 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_recipient_is_named() {
+        let missing = [("left@example.com".to_owned(), 3)].into();
+        let digest = Digest {
+            channels: vec![ChannelState { missing, ..channel("mail", None, 3) }],
+            ..Digest::default()
+        };
+        let lines = digest.lines();
+        assert!(
+            lines[0].starts_with(
+                "The mail server of channel \"mail\" refuses left@example.com: 3 deliveries reached the other recipients only"
+            ),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
     fn healthy_channels_are_tried_first() {
         let digest = Digest {
             channels: vec![
@@ -392,6 +415,7 @@ mod tests {
             name: name.to_owned(),
             obstacle: off.map(|off| Obstacle { off, since, answer: "no nobody@example.com".to_owned() }),
             deliveries: vec![(DeliveryState::Delivered, 7), (DeliveryState::Parked, parked)],
+            ..ChannelState::default()
         }
     }
 }

@@ -330,6 +330,8 @@ impl ChannelHealth {
             }
             // A refusal of one notification also shows that the channel works.
             Cause::Notification | Cause::Refused => self.record_success(false, now),
+            // The content may be the cause.
+            Cause::Uncertain => self.record_failure(Cause::Unclear, failure.retry_after, now),
             cause => self.record_failure(cause, failure.retry_after, now),
         }
     }
@@ -836,7 +838,15 @@ mod tests {
             confirmation: None,
         };
         let lease = Lease { submission: id, channel: "crm".to_owned(), number: 1 };
-        Claimed { lease, submission, failures: u32::from(is_retry), is_retry, link: None }
+        Claimed {
+            lease,
+            submission,
+            failures: u32::from(is_retry),
+            uncertain: 0,
+            reached: Vec::new(),
+            is_retry,
+            link: None,
+        }
     }
 
     fn fail(channel: &mut ChannelHealth, cause: Cause, now: Duration) -> HealthChange {

@@ -21,7 +21,7 @@ use crate::store::{self, DatabaseUrl, InboxReader, Outage, Store, StoreError};
 use crate::submission::Submission;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
-use crate::submission::outcome::{LONGEST_ATTEMPT, Outcome};
+use crate::submission::outcome::LONGEST_ATTEMPT;
 use crate::submission::visitor::is_visitor_channel;
 
 /// Time between two runs of maintenance, unless a digest is due earlier.
@@ -443,7 +443,7 @@ async fn send_through_first_working<'a>(
 ) -> Option<&'a str> {
     for (name, channel) in channels {
         let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(notice)).await;
-        if matches!(sent, Ok(Outcome::Delivered(_))) {
+        if sent.is_ok_and(|outcome| outcome.has_reached_anyone()) {
             return Some(name);
         }
     }

@@ -1,26 +1,27 @@
 //! The SMTP channel: sends each notification to a mail server (RFC 5321).
 //!
-//! A message counts as delivered when the server replies to the final dot with a 2xx code. Idle connections
-//! are kept for a while and reused. Certificates are always verified, and if TLS is configured, no message is
-//! sent without it.
+//! A message counts as delivered when the server replies to the final dot with a 2xx code. If the server
+//! refuses some recipients, the others get the message. Idle connections are kept for a while and reused.
+//! Certificates are always verified, and if TLS is configured, no message is sent without it.
 
 mod advice;
 pub mod error;
+pub mod reply;
 mod session;
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lettre::transport::smtp::client::{Certificate, CertificateStore, TlsParameters};
 use secrecy::SecretString;
+use tokio::time::Instant;
+use tokio_rustls::rustls::ClientConfig;
 
 use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use crate::fetch::{ExtraRoots, tls_config};
 use crate::submission::outcome::{Cause, Outcome};
-use error::{SmtpError, reply_text};
-use session::{SmtpSession, TrustedRoots};
+use error::{SmtpError, partial_outcome, reply_text};
+use session::{SmtpSession, Transmission};
 
 /// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;
@@ -67,18 +68,22 @@ pub struct SmtpLogin {
     pub password: SecretString,
 }
 
-/// Time limits for the steps of an attempt.
+/// Time limits for the steps of an attempt. The defaults are those of RFC 5321 §4.5.3.2 or longer: with
+/// shorter ones, a message is sent again although a slow server accepts it (RFC 1047).
 #[derive(Clone, Copy, Debug)]
 pub struct SmtpDeadlines {
     /// Limit for the DNS lookup and the connection attempts to all addresses together.
     pub connect: Duration,
     pub tls: Duration,
-    /// Limit for a command and its reply, for the greeting together with EHLO, and for the login.
+    /// Limit for the greeting, for sending a command or 16 KiB of a message, and for the reply to a command.
     pub command: Duration,
+    /// Limit for the first command on a connection that was idle. It is then repeated on a new connection.
+    pub reused: Duration,
+    /// Limit for the reply to the final dot.
     pub message: Duration,
     pub quit: Duration,
-    /// Limit for the whole attempt except QUIT. The sum of this limit and `quit` is less than
-    /// [`crate::submission::outcome::LONGEST_ATTEMPT`].
+    /// Limit for the whole attempt up to the final dot. The sum of this limit, `message` and `quit` is less
+    /// than [`crate::submission::outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
     /// How long an idle connection is kept open.
     pub idle: Duration,
@@ -89,10 +94,11 @@ impl Default for SmtpDeadlines {
         SmtpDeadlines {
             connect: Duration::from_secs(15),
             tls: Duration::from_secs(15),
-            command: Duration::from_secs(20),
-            message: Duration::from_secs(40),
+            command: Duration::from_mins(5),
+            reused: Duration::from_secs(20),
+            message: Duration::from_mins(10),
             quit: Duration::from_secs(5),
-            attempt: Duration::from_secs(110),
+            attempt: Duration::from_mins(20),
             idle: Duration::from_secs(30),
         }
     }
@@ -101,28 +107,39 @@ impl Default for SmtpDeadlines {
 pub struct Smtp {
     options: Box<SmtpOptions>,
     /// The trusted roots, or the reason why TLS cannot be set up.
-    trust: Result<Box<TrustedRoots>, String>,
+    trust: Result<Arc<ClientConfig>, String>,
     idle: Mutex<Vec<SmtpSession>>,
 }
 
 impl Smtp {
     /// If TLS cannot be set up, each attempt fails with the reason.
     pub fn new(options: SmtpOptions) -> Smtp {
-        let trust = load_roots(&options).map(Box::new);
+        let trust = load_roots(&options);
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
-    /// Sends one notification.
+    /// Sends one notification to all recipients.
     pub async fn send(&self, notice: &Notification) -> Outcome {
+        self.send_except(notice, &[]).await
+    }
+
+    /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it.
+    pub async fn send_except(&self, notice: &Notification, reached: &[String]) -> Outcome {
         let addresses = &self.options.addresses;
-        self.send_message(addresses, &mail::compose(addresses, notice), false).await
+        let to: Vec<&str> = addresses.to.iter().map(String::as_str).collect();
+        let to: Vec<&str> = to.into_iter().filter(|to| !reached.iter().any(|other| other == to)).collect();
+        if to.is_empty() {
+            return Outcome::delivered("all recipients in `to` already have it");
+        }
+        self.send_message(&addresses.from, &to, &mail::compose(addresses, notice), false).await
     }
 
     /// Sends one message. If an idle connection turns out to be closed, uses a new one. `is_to_visitor` says
     /// that a refused recipient is the fault of this message, not of the channel.
     pub async fn send_message(
         &self,
-        addresses: &MailAddresses,
+        from: &str,
+        to: &[&str],
         message: &[u8],
         is_to_visitor: bool,
     ) -> Outcome {
@@ -130,18 +147,18 @@ impl Smtp {
             Ok(trust) => trust,
             Err(sentence) => return Outcome::failed(Cause::Channel, sentence.as_str()),
         };
-        let limit = self.options.deadlines.attempt;
-        let transmission = self.transmit_message(trust, addresses, message);
-        let Ok((result, done)) = tokio::time::timeout(limit, transmission).await else {
-            let sentence =
-                format!("the attempt to send to {} took longer than {limit:?}", self.server_address());
-            return Outcome::failed(Cause::Unclear, sentence);
-        };
+        let (result, done) = self.transmit_message(trust, from, to, message).await;
         if let Some(session) = done {
             session.quit(self.options.deadlines.quit).await;
         }
         match result {
-            Ok(answer) => Outcome::delivered(reply_text(&answer)),
+            Ok(sent) if sent.refused.is_empty() => Outcome::delivered(reply_text(&sent.answer)),
+            Ok(sent) => {
+                let is_refused = |to: &str| sent.refused.iter().any(|refused| refused.address == to);
+                let reached = to.iter().filter(|to| !is_refused(to)).map(|to| (*to).to_owned()).collect();
+                partial_outcome(&sent.answer, &sent.refused, reached)
+                    .with_advice(Some("Check the refused address in `to`."))
+            }
             Err(error) => {
                 let advice = self.options.advise(&error);
                 error.outcome(&self.server_address(), is_to_visitor).with_advice(advice)
@@ -152,20 +169,22 @@ impl Smtp {
     /// Returns the server's reply, and the connection if the caller must close it.
     async fn transmit_message(
         &self,
-        trust: &TrustedRoots,
-        addresses: &MailAddresses,
+        trust: &Arc<ClientConfig>,
+        from: &str,
+        to: &[&str],
         message: &[u8],
-    ) -> (Result<String, SmtpError>, Option<SmtpSession>) {
-        let deadlines = &self.options.deadlines;
+    ) -> (Result<Transmission, SmtpError>, Option<SmtpSession>) {
+        let deadlines = self.options.deadlines;
+        let ends = Instant::now() + deadlines.attempt;
         if let Some(mut session) = self.take_idle() {
-            match session.transmit(addresses, message, *deadlines).await {
+            match session.transmit(from, to, message, deadlines, ends).await {
                 Err(error) if error.may_be_stale() => {}
                 result => return self.finish_transmission(session, result),
             }
         }
-        match SmtpSession::open(&self.options, trust).await {
+        match SmtpSession::open(&self.options, trust, ends).await {
             Ok(mut session) => {
-                let result = session.transmit(addresses, message, *deadlines).await;
+                let result = session.transmit(from, to, message, deadlines, ends).await;
                 self.finish_transmission(session, result)
             }
             Err(error) => (Err(error), None),
@@ -175,10 +194,11 @@ impl Smtp {
     fn finish_transmission(
         &self,
         session: SmtpSession,
-        result: Result<String, SmtpError>,
-    ) -> (Result<String, SmtpError>, Option<SmtpSession>) {
+        result: Result<Transmission, SmtpError>,
+    ) -> (Result<Transmission, SmtpError>, Option<SmtpSession>) {
         match result {
-            Ok(answer) => (Ok(answer), self.keep_idle(session)),
+            Ok(sent) if !sent.is_reusable => (Ok(sent), None),
+            Ok(sent) => (Ok(sent), self.keep_idle(session)),
             Err(error) if error.breaks_connection() => (Err(error), None),
             Err(error) => (Err(error), Some(session)),
         }
@@ -211,17 +231,9 @@ pub fn is_this_machine(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn load_roots(options: &SmtpOptions) -> Result<TrustedRoots, String> {
-    let no_tls = |error: &dyn fmt::Display| format!("TLS cannot be set up: {error}");
-    let config = tls_config(options.extra_roots.as_ref()).map_err(|error| no_tls(&error))?;
-    let mut parameters =
-        TlsParameters::builder(options.host.clone()).certificate_store(CertificateStore::WebpkiRoots);
-    for certificate in options.extra_roots.iter().flat_map(|roots| &roots.0) {
-        let own = Certificate::from_der(certificate.to_vec()).map_err(|error| no_tls(&error))?;
-        parameters = parameters.add_root_certificate(own);
-    }
-    let parameters = parameters.build().map_err(|error| no_tls(&error))?;
-    Ok(TrustedRoots { config: Arc::new(config), parameters })
+fn load_roots(options: &SmtpOptions) -> Result<Arc<ClientConfig>, String> {
+    let config = tls_config(options.extra_roots.as_ref());
+    config.map(Arc::new).map_err(|error| format!("TLS cannot be set up: {error}"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,10 @@ use uuid::Uuid;
 
 use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
-use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
+use crate::submission::outcome::{Cause, Outcome};
+
+/// An operator does not wait as long as a delivery does.
+const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Sends the test message. `sender` names the program that sends it, such as `` `frontdesk doctor` ``.
 pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Outcome {
@@ -27,8 +30,10 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
         may_be_there: false,
     };
     let channel = Channel::open(&channel.kind);
-    let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(&notice)).await;
-    sent.unwrap_or_else(|_| Outcome::failed(Cause::Channel, "it timed out"))
+    let sent = tokio::time::timeout(TIME_LIMIT, channel.send(&notice)).await;
+    sent.unwrap_or_else(|_| {
+        Outcome::failed(Cause::Channel, "no reply within two minutes; deliveries wait longer")
+    })
 }
 
 /// Describes where to find the test message. The error describes what to check.
@@ -70,9 +75,10 @@ fn advice(kind: &TransportOptions, cause: Cause) -> &'static str {
         (TransportOptions::Webhook(_), _) => {
             "The receiver rejects this body: compare `body` with the format that it expects."
         }
-        (TransportOptions::Smtp(_) | TransportOptions::Visitor(_), Cause::Channel | Cause::Unclear) => {
-            "Check `host` and `port`, and whether the mail server works."
-        }
+        (
+            TransportOptions::Smtp(_) | TransportOptions::Visitor(_),
+            Cause::Channel | Cause::Unclear | Cause::Uncertain,
+        ) => "Check `host` and `port`, and whether the mail server works.",
         (TransportOptions::Smtp(_) | TransportOptions::Visitor(_), _) => {
             "The mail server rejected the message: its reply states the reason."
         }

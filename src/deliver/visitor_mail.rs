@@ -67,7 +67,7 @@ impl VisitorMailer {
         }
         let addresses = self.from.to_visitor(email);
         let message = self.compose(&addresses, submission, token);
-        self.smtp.send_message(&addresses, &message, true).await
+        self.smtp.send_message(&addresses.from, &[email], &message, true).await
     }
 
     /// Composes the message. All attempts produce the same bytes.

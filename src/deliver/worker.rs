@@ -28,21 +28,23 @@ use uuid::Uuid;
 
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::dispatch::{Dispatcher, HealthChange};
+use super::handover::Handover;
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
 use crate::panics::{self, Part};
 use crate::store::lock::Lock;
 use crate::store::notifier;
-use crate::store::{DatabaseUrl, Store, StoreError};
+use crate::store::{DatabaseUrl, Store, StoreError, Transaction};
 use crate::submission::delivery::{ChannelTarget, Claimed, Claims, Lease};
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use crate::submission::schedule;
 use crate::submission::visitor::is_visitor_channel;
 
-/// Longer than the longest attempt, so that two attempts of one delivery never overlap.
-const LEASE: Duration = LONGEST_ATTEMPT.saturating_add(Duration::from_mins(1));
+/// How long another replica waits for a process that has ended or lost the database. The leases of attempts
+/// in progress are extended three times as often, so that two attempts of one delivery never overlap.
+const LEASE: Duration = Duration::from_mins(3);
 /// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
 /// change notifications.
 const LONGEST_SLEEP: Duration = Duration::from_mins(1);
@@ -108,6 +110,7 @@ impl DeliveryWorker {
                         confirmations: confirmations.clone(),
                         stopping: stopping.clone(),
                         attempts: JoinSet::new(),
+                        started_attempts: Vec::new(),
                         sealed: Rc::new(Notify::new()),
                         started: Instant::now(),
                         clock: (Timestamp::now(), Instant::now()),
@@ -214,6 +217,14 @@ impl Drop for Waiter<'_> {
     }
 }
 
+/// An attempt in progress, with what is needed to record its outcome if it is aborted.
+struct StartedAttempt {
+    lease: Lease,
+    failures: u32,
+    uncertain: u32,
+    handover: Handover,
+}
+
 struct FinishedAttempt {
     index: usize,
     lease: Lease,
@@ -243,6 +254,7 @@ struct WorkerLoop {
     dispatcher: Dispatcher,
     channels: Vec<Rc<Channel>>,
     attempts: JoinSet<FinishedAttempt>,
+    started_attempts: Vec<StartedAttempt>,
     sealed: Rc<Notify>,
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
@@ -296,6 +308,7 @@ impl WorkerLoop {
             sealed: self.sealed.clone(),
             reported_panics: Cell::default(),
         }));
+        let mut extension = tokio::time::interval(LEASE / 3);
         loop {
             let idle = self.idle_time();
             let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
@@ -306,12 +319,24 @@ impl WorkerLoop {
                 () = changed.notified(), if idle.is_none() => {}
                 Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
                 () = tokio::time::sleep(sleep) => {}
+                _ = extension.tick() => self.extend_leases().await,
                 _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
                 Ok(()) = latest.changed() => break StopReason::Reconfigured,
             }
             while let Some(ended) = self.attempts.try_join_next() {
                 self.end_attempt(ended.ok()).await;
             }
+        }
+    }
+
+    async fn extend_leases(&mut self) {
+        let under_way = self.dispatcher.under_way.clone();
+        if under_way.is_empty() {
+            return;
+        }
+        let extend = move |tx: &Transaction<'_>| tx.extend_leases(&under_way, Timestamp::now(), LEASE);
+        if let Err(error) = self.store.change(extend).await {
+            tracing::error!(%error, "could not extend the leases of delivery attempts; another replica may repeat them");
         }
     }
 
@@ -326,6 +351,25 @@ impl WorkerLoop {
         if tokio::time::timeout(grace, finish).await.is_err() {
             tracing::warn!("delivery attempts in progress have been aborted and will be repeated");
             self.attempts.shutdown().await;
+            for started in std::mem::take(&mut self.started_attempts) {
+                if started.handover.is_pending() {
+                    self.record_aborted(started).await;
+                }
+            }
+        }
+    }
+
+    /// Records that the receiver may have the notification of an aborted attempt. If that fails, the attempt
+    /// is repeated like one that was interrupted earlier.
+    async fn record_aborted(&self, started: StartedAttempt) {
+        let StartedAttempt { lease, failures, uncertain, .. } = started;
+        let sentence =
+            "the server stopped before the reply to the message arrived; it may have been accepted";
+        let outcome = Outcome::failed(Cause::Uncertain, sentence);
+        let now = Timestamp::now();
+        let next = schedule::next_step(&outcome, lease.submission, failures, uncertain, now);
+        if let Err(error) = self.store.change(move |tx| tx.record(&lease, &outcome, next, now)).await {
+            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated");
         }
     }
 
@@ -417,7 +461,12 @@ impl WorkerLoop {
             let confirmations = self.confirmations.clone();
             let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
             let (lease, is_retry) = (claimed.lease.clone(), claimed.is_retry);
-            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal);
+            let Claimed { failures, uncertain, .. } = claimed;
+            let handover = Handover::default();
+            let started = StartedAttempt { lease: lease.clone(), failures, uncertain, handover };
+            let handover = started.handover.clone();
+            self.started_attempts.push(started);
+            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, handover);
             self.attempts.spawn_local(async move {
                 panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
                     tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded");
@@ -431,6 +480,7 @@ impl WorkerLoop {
 
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
+        self.started_attempts.retain(|started| started.lease != lease);
         // The next claim requeues attempts that are recorded as in progress.
         self.store_fails |= !is_recorded;
         let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
@@ -513,8 +563,9 @@ async fn deliver_submission(
     store: Store,
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
+    handover: Handover,
 ) -> FinishedAttempt {
-    let Claimed { lease, submission, failures, is_retry, link } = claimed;
+    let Claimed { lease, submission, failures, uncertain, reached, is_retry, link } = claimed;
     let notice =
         Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
     let id = lease.submission;
@@ -522,14 +573,22 @@ async fn deliver_submission(
         panics::inject("delivery", &lease.channel);
         match &*channel {
             Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
+            Channel::Smtp(smtp) => smtp.send_except(&notice, &reached).await,
             channel => channel.send(&notice).await,
         }
     });
-    let outcome = match tokio::time::timeout(LONGEST_ATTEMPT, send).await {
+    let mut was_pending = false;
+    let send = async {
+        let result = send.await;
+        was_pending = handover.is_pending();
+        result
+    };
+    let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
             tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt");
-            Outcome::failed(Cause::Unclear, panic.to_string())
+            let cause = if was_pending { Cause::Uncertain } else { Cause::Unclear };
+            Outcome::failed(cause, panic.to_string())
         }
         Err(_) => Outcome::failed(
             Cause::Unclear,
@@ -542,11 +601,11 @@ async fn deliver_submission(
     }
     loop {
         let now = Timestamp::now();
-        let verdict = schedule::next_step(&outcome, id, failures, now);
+        let verdict = schedule::next_step(&outcome, id, failures, uncertain, now);
         let ended = (lease.clone(), outcome.clone());
         match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
             Ok(settled) => {
-                if verdict == schedule::NextStep::Delivered && !is_visitor_channel(&lease.channel) {
+                if outcome.has_reached_anyone() && !is_visitor_channel(&lease.channel) {
                     confirmations.notify_waiting(id);
                 }
                 if let Some((recipient, sealed)) = seal.filter(|_| settled) {

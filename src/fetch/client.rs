@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use http::{Method, Request, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -23,12 +23,13 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::address;
+use super::response::{FetchResponse, MAX_BODY_BYTES, ResponseRecorder};
 use super::url::{Host, Url, UrlScheme};
 
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// The rest of a longer response body is not read.
-const MAX_BODY_BYTES: usize = 64 * 1024;
+/// More header fields than fit into [`MAX_HEADER_BYTES`].
+const MAX_HEADERS: usize = 4096;
 
 /// Maximum number of addresses that the client tries per address family.
 const MAX_ADDRESSES: usize = 2;
@@ -87,14 +88,6 @@ impl NameResolver {
             (NameResolver::Test(answer), Host::Name(name)) => Ok(answer(name)),
         }
     }
-}
-
-pub struct FetchResponse {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    /// The body, or its first 64 KiB.
-    pub body: Vec<u8>,
-    pub is_whole: bool,
 }
 
 #[derive(Debug)]
@@ -198,9 +191,16 @@ impl FetchClient {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let stream = ResponseRecorder::new(stream);
+        let received = stream.received();
+        // Servers and the proxies before them send all of this in responses that mean what their status says.
         let handshake = http1::Builder::new()
             .max_buf_size(MAX_BODY_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
+            .max_headers(MAX_HEADERS)
+            .allow_obsolete_multiline_headers_in_responses(true)
+            .allow_spaces_after_header_name_in_responses(true)
+            .ignore_invalid_headers_in_responses(true)
             .handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.map_err(|error| error_with_causes(&error))?;
         // Ignore the connection's error: the exchange returns a more specific one.
@@ -220,10 +220,12 @@ impl FetchClient {
                 timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
             Ok(FetchResponse { status: head.status, headers: head.headers, body: beginning, is_whole })
         };
-        tokio::select! {
+        let answer = tokio::select! {
             answer = exchange => answer,
             answer = driver => answer,
-        }
+        };
+        // A status that can be read decides, even if the rest of the response cannot.
+        answer.or_else(|sentence| received.response().ok_or(sentence))
     }
 }
 

@@ -114,7 +114,7 @@ fn attempt_object(attempt: &Attempt) -> Value {
         "number": attempt.number,
         "began_at": format_utc(attempt.began_at),
         "ended_at": attempt.end.as_ref().map(|end| format_utc(end.at)),
-        "delivered": attempt.end.as_ref().map(|end| end.delivered),
+        "delivered": attempt.end.as_ref().and_then(|end| end.delivered),
         "answer": attempt.end.as_ref().map(|end| end.answer.as_str()),
     })
 }

@@ -22,7 +22,7 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../migrations/postgres/inbox.sql");
 /// Migrations, each from one layout to the next, starting at layout 1.
-const UPGRADES: [&str; 8] = [
+const UPGRADES: [&str; 9] = [
     include_str!("../../migrations/postgres/upgrade_to_2.sql"),
     include_str!("../../migrations/postgres/upgrade_to_3.sql"),
     include_str!("../../migrations/postgres/upgrade_to_4.sql"),
@@ -31,8 +31,9 @@ const UPGRADES: [&str; 8] = [
     include_str!("../../migrations/postgres/upgrade_to_7.sql"),
     include_str!("../../migrations/postgres/upgrade_to_8.sql"),
     include_str!("../../migrations/postgres/upgrade_to_9.sql"),
+    include_str!("../../migrations/postgres/upgrade_to_10.sql"),
 ];
-const LAYOUT: i64 = 9;
+const LAYOUT: i64 = 10;
 /// The oldest compatible layout: during a rolling update, versions built for it can still use the database.
 const READABLE_FROM: i64 = 3;
 

@@ -35,7 +35,7 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 pub(super) const TABLES: &str = include_str!("../../migrations/sqlite/inbox.sql");
 /// Migrations, each from one layout to the next, starting at [`OLDEST_LAYOUT`].
-const UPGRADES: [&str; 8] = [
+const UPGRADES: [&str; 9] = [
     include_str!("../../migrations/sqlite/upgrade_to_4.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_5.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_6.sql"),
@@ -44,9 +44,10 @@ const UPGRADES: [&str; 8] = [
     include_str!("../../migrations/sqlite/upgrade_to_9.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_10.sql"),
     include_str!("../../migrations/sqlite/upgrade_to_11.sql"),
+    include_str!("../../migrations/sqlite/upgrade_to_12.sql"),
 ];
 /// The current layout, stored in `user_version`.
-const LAYOUT: i64 = 11;
+const LAYOUT: i64 = 12;
 const OLDEST_LAYOUT: i64 = 3;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;

@@ -341,7 +341,7 @@ fn a_later_layout_is_not_touched() {
     let Fixture { store, options, fresh, .. } = fixture;
     drop(store);
     let error = TestInbox::open(&options).err().unwrap();
-    assert!(matches!(error, StoreError::TooNew { found: 99, known: 11, .. }), "{error}");
+    assert!(matches!(error, StoreError::TooNew { found: 99, known: 12, .. }), "{error}");
     assert!(matches!(InboxReader::open(&options.url), Err(StoreError::TooNew { .. })));
     drop(fresh);
 }

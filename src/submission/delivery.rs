@@ -83,10 +83,22 @@ pub struct Attempt {
     pub end: Option<AttemptEnd>,
 }
 
+impl AttemptEnd {
+    /// The word for the outcome, for operators.
+    pub fn outcome(&self) -> &'static str {
+        match self.delivered {
+            Some(true) => "delivered",
+            Some(false) => "failed",
+            None => "uncertain",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
     pub at: Timestamp,
-    pub delivered: bool,
+    /// `None` if the receiver may have accepted it: see [`crate::submission::outcome::Cause::Uncertain`].
+    pub delivered: Option<bool>,
     /// The receiver's reply or the error.
     pub answer: String,
 }
@@ -163,6 +175,10 @@ pub struct Claimed {
     pub submission: Submission,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
+    /// The number of attempts whose outcome is uncertain.
+    pub uncertain: u32,
+    /// The recipients that have it from an earlier attempt.
+    pub reached: Vec<String>,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,
     /// The token of the link, if this is a mail that asks a visitor to confirm the address.

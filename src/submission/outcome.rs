@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// The maximum duration of an attempt.
-pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(2);
+use serde::{Deserialize, Serialize};
+
+/// The maximum duration of an attempt. A mail server may take ten minutes to accept a message (RFC 5321
+/// §4.5.3.2).
+pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(31);
 
 pub const MAX_ANSWER_CHARS: usize = 300;
 
@@ -26,6 +29,17 @@ pub struct AttemptFailure {
     pub retry_after: Option<Duration>,
     /// Which options of the channel to change, if the error suggests that. It is not stored.
     pub advice: Option<&'static str>,
+    /// Set if some recipients have the notification and others do not.
+    pub recipients: Option<Recipients>,
+}
+
+/// The recipients of a notification that not all of them have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipients {
+    /// The addresses that have it. A retry omits them.
+    pub reached: Vec<String>,
+    /// The addresses for which the last attempt failed.
+    pub missing: Vec<String>,
 }
 
 named_enum! {
@@ -38,6 +52,9 @@ named_enum! {
         Channel = "channel",
         /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
         Unclear = "unclear",
+        /// The receiver may have accepted the notification: it had all of it, and its reply cannot be read. A
+        /// retry may make a copy, so there is only one, after a while.
+        Uncertain = "uncertain",
         /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
         /// This notification: the receiver works, but refused it this time.
@@ -52,7 +69,7 @@ named_enum! {
 impl Outcome {
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
         let answer = shorten(&answer.into());
-        Outcome::Failed(AttemptFailure { cause, answer, retry_after: None, advice: None })
+        Outcome::Failed(AttemptFailure { cause, answer, retry_after: None, advice: None, recipients: None })
     }
 
     pub fn delivered(answer: impl Into<String>) -> Outcome {
@@ -64,6 +81,24 @@ impl Outcome {
         match self {
             Outcome::Failed(failure) => Outcome::Failed(AttemptFailure { advice, ..failure }),
             Outcome::Delivered(_) => self,
+        }
+    }
+
+    #[must_use]
+    pub fn with_recipients(self, recipients: Recipients) -> Outcome {
+        match self {
+            Outcome::Failed(failure) => {
+                Outcome::Failed(AttemptFailure { recipients: Some(recipients), ..failure })
+            }
+            Outcome::Delivered(_) => self,
+        }
+    }
+
+    /// Whether at least one recipient has the notification.
+    pub fn has_reached_anyone(&self) -> bool {
+        match self {
+            Outcome::Delivered(_) => true,
+            Outcome::Failed(failure) => failure.recipients.is_some(),
         }
     }
 

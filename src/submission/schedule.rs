@@ -43,8 +43,13 @@ pub enum NextStep {
     Parked,
 }
 
-/// Decides what follows an attempt that ended at `now`, after `failures` earlier failures.
-pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> NextStep {
+/// The time until the only retry of an attempt whose outcome is uncertain. Long enough for the copy to arrive
+/// that the receiver may have accepted, and for a receiver that was overloaded to recover.
+const UNCERTAIN_DELAY: Duration = Duration::from_hours(1);
+
+/// Decides what follows an attempt that ended at `now`, after `failures` earlier failures, and after
+/// `uncertain` earlier attempts whose outcome is uncertain.
+pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,
         Outcome::Failed(failure) => failure,
@@ -52,7 +57,14 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, now: Timestamp) -> 
     if matches!(failure.cause, Cause::Refused | Cause::Gone) {
         return NextStep::Parked;
     }
-    let Some(delay) = retry_delay(id, failures) else { return NextStep::Parked };
+    let Some(mut delay) = retry_delay(id, failures) else { return NextStep::Parked };
+    if failure.cause == Cause::Uncertain {
+        // A second attempt may already have made a copy.
+        if uncertain > 0 {
+            return NextStep::Parked;
+        }
+        delay = delay.max(UNCERTAIN_DELAY);
+    }
     let asked = failure.retry_after.unwrap_or_default().min(LONGEST_DELAY);
     NextStep::RetryAt(add_delay(now, delay.max(asked)))
 }
@@ -164,6 +176,18 @@ mod tests {
     }
 
     #[test]
+    fn an_uncertain_attempt_is_retried_once_and_late() {
+        let uncertain = Outcome::failed(Cause::Uncertain, "silence");
+        check(&uncertain, 0, NextStep::RetryAt(NOW + UNCERTAIN_DELAY));
+        check(&uncertain, 7, NextStep::RetryAt(NOW + retry_delay(Uuid::nil(), 7).unwrap()));
+        check(&uncertain, 9, NextStep::Parked);
+        assert_eq!(next_step(&uncertain, Uuid::nil(), 1, 1, NOW), NextStep::Parked);
+        // Other failures do not change this.
+        let refused = Outcome::failed(Cause::Channel, "connection refused");
+        assert!(matches!(next_step(&refused, Uuid::nil(), 1, 1, NOW), NextStep::RetryAt(_)));
+    }
+
+    #[test]
     fn a_retry_after_is_respected_up_to_a_limit() {
         let asked = |after| Outcome::failed(Cause::Channel, "429").with_retry_after(Some(after));
         let hour = Duration::from_hours(1);
@@ -222,6 +246,10 @@ mod tests {
     }
 
     fn check(outcome: &Outcome, failures: u32, expected: NextStep) {
-        assert_eq!(next_step(outcome, Uuid::nil(), failures, NOW), expected, "{outcome:?} after {failures}");
+        assert_eq!(
+            next_step(outcome, Uuid::nil(), failures, 0, NOW),
+            expected,
+            "{outcome:?} after {failures}"
+        );
     }
 }

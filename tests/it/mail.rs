@@ -1,4 +1,4 @@
-//! Messages pass through a real mail server unchanged.
+//! Messages pass through real mail servers unchanged.
 
 use frontdesk::deliver::mail::{self, MailAddresses};
 use frontdesk::deliver::notification::{Notification, Topic};
@@ -6,15 +6,31 @@ use frontdesk::deliver::smtp::{Smtp, SmtpDeadlines, SmtpOptions, SmtpTls};
 use frontdesk::submission::outcome::Outcome;
 
 use crate::corpus;
-use crate::support::opensmtpd::OpenSmtpd;
+use crate::support::mail_server::{MailServer, Software};
 
 const MESSAGES: usize = 20;
 
 #[test]
 #[ignore = "needs OpenSMTPD and root: scripts/test channels"]
 fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
+    send_twenty_messages(Software::OpenSmtpd);
+}
+
+#[test]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
+fn twenty_messages_go_through_postfix_and_arrive_as_they_were_written() {
+    send_twenty_messages(Software::Postfix);
+}
+
+#[test]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
+fn twenty_messages_go_through_exim_and_arrive_as_they_were_written() {
+    send_twenty_messages(Software::Exim);
+}
+
+fn send_twenty_messages(software: Software) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = OpenSmtpd::start(folder.path());
+    let mut server = MailServer::start(software, folder.path());
     let addresses =
         MailAddresses::new("desk@example.com", "Example Company", &["team@example.com".to_owned()]);
     let addresses = addresses.expect("they are addresses");
@@ -40,10 +56,7 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     runtime.block_on(async {
         for notice in &notices {
             let outcome = smtp.send(notice).await;
-            assert!(
-                matches!(&outcome, Outcome::Delivered(said) if said.starts_with("250 2.0.0")),
-                "{outcome:?}"
-            );
+            assert!(matches!(&outcome, Outcome::Delivered(said) if said.starts_with("250 ")), "{outcome:?}");
         }
     });
 
@@ -57,9 +70,9 @@ fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
         assert_eq!(copies, 1, "{written}");
     }
     for message in &arrived {
-        let head = String::from_utf8_lossy(message);
+        let head = String::from_utf8_lossy(message).to_ascii_lowercase();
         assert!(
-            head.starts_with("Return-Path: <desk@example.com>\nDelivered-To: team@example.com\nReceived: "),
+            head.starts_with("return-path: <desk@example.com>\n") && head.contains("\nreceived: "),
             "{head}"
         );
     }

@@ -8,7 +8,7 @@ pub mod http2;
 pub mod http_peer;
 pub mod lanes;
 pub mod load;
-pub mod opensmtpd;
+pub mod mail_server;
 pub mod panics;
 pub mod pebble;
 pub mod port;

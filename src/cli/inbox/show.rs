@@ -166,7 +166,7 @@ fn describe_attempt(attempt: &Attempt, is_under_way: bool, zone: &TimeZone) -> S
         None if is_under_way => format!("{begin}  under way"),
         None => format!("{begin}  interrupted"),
         Some(end) => {
-            let outcome = if end.delivered { "delivered" } else { "failed" };
+            let outcome = end.outcome();
             let took = format_duration(attempt.began_at, end.at);
             format!("{begin}  {outcome} after {took}{}", after(": ", &end.answer))
         }
@@ -331,7 +331,7 @@ mod tests {
     fn attempt(number: u32, end: Option<(bool, &str)>) -> Attempt {
         let end = end.map(|(delivered, answer)| AttemptEnd {
             at: at("14:09:01.5"),
-            delivered,
+            delivered: Some(delivered),
             answer: answer.to_owned(),
         });
         Attempt { number, began_at: at("14:09:00"), end }

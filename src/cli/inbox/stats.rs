@@ -292,6 +292,7 @@ mod tests {
             name: name.to_owned(),
             obstacle,
             deliveries: deliveries.to_vec(),
+            ..ChannelState::default()
         };
         let since = "2026-11-20T10:00:00Z".parse().unwrap();
         let gone = Obstacle { off: true, since, answer: "410\u{1b}".to_owned() };

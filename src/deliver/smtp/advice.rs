@@ -1,12 +1,12 @@
 //! Advice on which options of a mail channel to change, derived from the error of an SMTP session.
 
-use super::error::{NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
+use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
 impl SmtpOptions {
     /// The options to change after `error`. `None` if the options are probably correct.
     pub(super) fn advise(&self, error: &SmtpError) -> Option<&'static str> {
-        let SmtpError { phase, kind } = error;
+        let SmtpError { phase, kind, .. } = error;
         let said = match kind {
             SmtpErrorKind::Refusal(_, text) | SmtpErrorKind::Broken(text) => text.as_str(),
             SmtpErrorKind::Silence(_) => "",
@@ -35,7 +35,7 @@ impl SmtpOptions {
             (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
                 "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
             }
-            (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said.contains("No compatible authentication") => {
+            (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said == NO_LOGIN => {
                 "The mail server takes no login here: remove `username` and `password`, or set `port` to the one for logins, usually 587."
             }
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(..)) => "Check `username` and `password`.",
@@ -46,7 +46,7 @@ impl SmtpOptions {
                 "Check `to`. If the addresses are correct, the mail server may forward only after a login: set `username` and `password`."
             }
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(..)) => "Check `to`.",
-            (SmtpPhase::Data | SmtpPhase::Message, _) => return None,
+            (SmtpPhase::Data | SmtpPhase::Content | SmtpPhase::Message, _) => return None,
             _ => "Check `host` and `port`, and whether a mail server is running there.",
         })
     }
@@ -82,7 +82,7 @@ mod tests {
             (
                 "mail.example.com",
                 Auth,
-                broken("No compatible authentication mechanism was found"),
+                broken(NO_LOGIN),
                 "The mail server takes no login here: remove `username` and `password`",
             ),
             ("mail.example.com", Auth, refused(535, "5.7.8 no"), "Check `username` and `password`."),
@@ -111,11 +111,11 @@ mod tests {
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
         ] {
             let options = SmtpOptions { host: host.to_owned(), tls: SmtpTls::StartTls, ..bare_options() };
-            let error = SmtpError { phase, kind };
+            let error = SmtpError::new(phase, kind);
             let advice = options.advise(&error).unwrap_or_default();
             assert!(advice.starts_with(expected), "{host} {error:?}: {advice}");
         }
-        let refusal = SmtpError { phase: Message, kind: refused(554, "5.7.1 spam") };
+        let refusal = SmtpError::new(Message, refused(554, "5.7.1 spam"));
         assert_eq!(bare_options().advise(&refusal), None, "the reply states the reason");
     }
 }

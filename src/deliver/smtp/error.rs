@@ -1,21 +1,24 @@
 //! Classifies SMTP errors by the phase of the session, the kind of failure, and the cause that the retry
 //! schedule uses.
 
-use std::error::Error;
 use std::time::Duration;
-
-use lettre::transport::smtp;
 
 use crate::forms::text::visible;
 use crate::submission::named_enum;
-use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::outcome::{Cause, Outcome, Recipients};
 
 /// Maximum length of a quoted reply, in characters. Leaves room for the command and the server's name within
 /// [`crate::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
+/// Maximum length of a quoted reply beside recipients' addresses, in characters.
+const MAX_RECIPIENT_REPLY_CHARS: usize = 100;
+
 /// The description of a failed STARTTLS with a server that does not offer it.
 pub const NOT_OFFERED: &str = "the server does not offer it";
+
+/// The description of a failed login with a server that offers no mechanism that this client has.
+pub const NO_LOGIN: &str = "the server offers neither PLAIN nor LOGIN";
 
 named_enum! {
     /// A step of an SMTP session (RFC 5321 §3), in order.
@@ -34,8 +37,9 @@ named_enum! {
         Mail = "MAIL",
         Rcpt = "RCPT",
         Data = "DATA",
-        /// The message and the final dot. Without a reply, the client cannot know whether the server accepted
-        /// the message.
+        /// The message without the final dot, so the server cannot have accepted it.
+        Content = "the content of the message",
+        /// The final dot. Without a reply, the client cannot know whether the server accepted the message.
         Message = "the message",
     }
 }
@@ -44,6 +48,10 @@ named_enum! {
 pub struct SmtpError {
     pub phase: SmtpPhase,
     pub kind: SmtpErrorKind,
+    /// The rest of the reply is missing, so the connection cannot be used any more.
+    pub is_cut_off: bool,
+    /// The recipients that a server refused, if it refused all of them.
+    pub recipients: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,31 +65,42 @@ pub enum SmtpErrorKind {
     Broken(String),
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRecipient {
+    pub address: String,
+    /// From 400 to 599.
+    pub code: u16,
+    pub text: String,
+}
+
 impl SmtpError {
-    pub fn from_library_error(phase: SmtpPhase, error: &smtp::Error) -> SmtpError {
-        let words = error.source().map(ToString::to_string).unwrap_or_default();
-        let kind = match error.status() {
-            Some(code) => SmtpErrorKind::Refusal(code.into(), words),
-            // The library's message for the end of the stream.
-            None if words == "incomplete response" => {
-                SmtpErrorKind::Broken("the connection was closed".to_owned())
-            }
-            None if error.is_response() => SmtpErrorKind::Broken("the reply is not valid SMTP".to_owned()),
-            None if words.is_empty() => SmtpErrorKind::Broken(error.to_string()),
-            None => SmtpErrorKind::Broken(words),
-        };
-        SmtpError { phase, kind }
+    pub fn new(phase: SmtpPhase, kind: SmtpErrorKind) -> SmtpError {
+        SmtpError { phase, kind, is_cut_off: false, recipients: Vec::new() }
     }
 
     pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
-        SmtpError { phase, kind: SmtpErrorKind::Broken(words.into()) }
+        SmtpError::new(phase, SmtpErrorKind::Broken(words.into()))
+    }
+
+    pub fn silence(phase: SmtpPhase, limit: Duration) -> SmtpError {
+        SmtpError::new(phase, SmtpErrorKind::Silence(limit))
+    }
+
+    /// The error for a message without any accepted recipient. If one of them may be accepted later, so may
+    /// the message.
+    pub fn refused_recipients(refused: Vec<RefusedRecipient>) -> SmtpError {
+        let reply = refused.iter().find(|recipient| recipient.code < 500).or(refused.first());
+        let (code, text) = reply.map_or((550, String::new()), |reply| (reply.code, reply.text.clone()));
+        let recipients = refused.into_iter().map(|recipient| recipient.address).collect();
+        SmtpError { recipients, ..SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) }
     }
 
     /// The cause, which depends on the reply code and on whether the server has received the message.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
+            (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
             // The content of the message may be the cause.
-            (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
+            (SmtpPhase::Content, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
             // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
             (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,
             (SmtpPhase::Message, SmtpErrorKind::Refusal(500..=599, text)) => cause_of_refusal(text),
@@ -105,19 +124,26 @@ impl SmtpError {
 
     /// Whether the server may have closed an idle connection before the message was sent.
     pub fn may_be_stale(&self) -> bool {
-        self.phase != SmtpPhase::Message && self.breaks_connection()
+        !matches!(self.phase, SmtpPhase::Content | SmtpPhase::Message) && self.breaks_connection()
     }
 
     /// Whether the connection is unusable, even for QUIT.
     pub fn breaks_connection(&self) -> bool {
-        !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
+        self.is_cut_off || !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
     }
 
     /// The failure as recorded in the inbox. `server` is the host and port.
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         let sentence = match &self.kind {
-            SmtpErrorKind::Refusal(code, text) => format!("{code} {} ({phase}, {server})", reply_text(text)),
+            // The recipient of a mail to a visitor is the visitor, and is known.
+            SmtpErrorKind::Refusal(code, text) if is_to_visitor || self.recipients.is_empty() => {
+                format!("{code} {} ({phase}, {server})", reply_text(text))
+            }
+            SmtpErrorKind::Refusal(code, text) => {
+                let text: String = reply_text(text).chars().take(MAX_RECIPIENT_REPLY_CHARS).collect();
+                format!("{code} {text} ({phase}, {server}; refused: {})", self.recipients.join(", "))
+            }
             SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
                 "no reply from {server} within {limit:?} after the message; it may have been accepted"
             ),
@@ -129,6 +155,25 @@ impl SmtpError {
         };
         Outcome::failed(if is_to_visitor { self.cause_for_visitor() } else { self.cause() }, sentence)
     }
+}
+
+/// The outcome of a message that the server has accepted for some recipients and not for others. `reached`
+/// are the recipients that have it. A temporary refusal is retried; if all are final, the delivery is parked.
+pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<String>) -> Outcome {
+    let is_temporary = refused.iter().any(|recipient| recipient.code < 500);
+    let cause = if is_temporary { Cause::Notification } else { Cause::Refused };
+    let addresses: Vec<&str> = refused.iter().map(|recipient| recipient.address.as_str()).collect();
+    let replies =
+        refused.iter().map(|recipient| format!("{} {}", recipient.code, reply_text(&recipient.text)));
+    let first: String =
+        replies.into_iter().next().unwrap_or_default().chars().take(MAX_RECIPIENT_REPLY_CHARS).collect();
+    let sentence = format!(
+        "not delivered to {}: {first}; the others have it: {}",
+        addresses.join(", "),
+        reply_text(answer)
+    );
+    let missing = addresses.into_iter().map(str::to_owned).collect();
+    Outcome::failed(cause, sentence).with_recipients(Recipients { reached, missing })
 }
 
 /// Derives the cause of a 5xx reply to a message from the enhanced status code (RFC 3463, RFC 5248), which is
@@ -173,8 +218,7 @@ mod tests {
             ("5.4.5 daily quota exceeded", Cause::Notification),
             ("5.7 odd", Cause::Refused),
         ] {
-            let error =
-                SmtpError { phase: SmtpPhase::Rcpt, kind: SmtpErrorKind::Refusal(550, text.to_owned()) };
+            let error = SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(550, text.to_owned()));
             assert_eq!(error.cause_for_visitor(), cause, "{text}");
         }
     }
@@ -202,14 +246,14 @@ mod tests {
     #[test]
     fn a_visitors_wrong_address_does_not_count_against_the_channel() {
         let cause = |phase, code| {
-            SmtpError { phase, kind: SmtpErrorKind::Refusal(code, String::new()) }.cause_for_visitor()
+            SmtpError::new(phase, SmtpErrorKind::Refusal(code, String::new())).cause_for_visitor()
         };
         assert_eq!(cause(SmtpPhase::Rcpt, 550), Cause::Refused);
         assert_eq!(cause(SmtpPhase::Rcpt, 450), Cause::Notification);
         for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Rcpt) {
             for code in [450, 550] {
                 let kind = SmtpErrorKind::Refusal(code, String::new());
-                assert_eq!(cause(phase, code), SmtpError { phase, kind }.cause(), "{phase} {code}");
+                assert_eq!(cause(phase, code), SmtpError::new(phase, kind).cause(), "{phase} {code}");
             }
         }
     }
@@ -217,8 +261,7 @@ mod tests {
     #[test]
     fn full_mailboxes_and_exhausted_quotas_count_against_the_channel() {
         let cause = |text: &str| {
-            SmtpError { phase: SmtpPhase::Message, kind: SmtpErrorKind::Refusal(550, text.to_owned()) }
-                .cause()
+            SmtpError::new(SmtpPhase::Message, SmtpErrorKind::Refusal(550, text.to_owned())).cause()
         };
         for text in [
             "5.4.5 Daily user sending limit exceeded.",
@@ -249,30 +292,31 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_unclear_only_after_the_message() {
+    fn a_timeout_is_uncertain_only_after_the_final_dot() {
         for (phase, cause) in [
             (SmtpPhase::Connect, Cause::Channel),
             (SmtpPhase::Rcpt, Cause::Channel),
             (SmtpPhase::Data, Cause::Channel),
-            (SmtpPhase::Message, Cause::Unclear),
+            (SmtpPhase::Content, Cause::Unclear),
+            (SmtpPhase::Message, Cause::Uncertain),
         ] {
             for kind in
                 [SmtpErrorKind::Silence(Duration::from_secs(20)), SmtpErrorKind::Broken("closed".to_owned())]
             {
-                assert_eq!(SmtpError { phase, kind }.cause(), cause);
+                assert_eq!(SmtpError::new(phase, kind).cause(), cause);
             }
         }
     }
 
     #[test]
     fn a_quoted_reply_has_one_line_and_no_control_characters() {
-        let error = SmtpError {
-            phase: SmtpPhase::Rcpt,
-            kind: SmtpErrorKind::Refusal(
+        let error = SmtpError::new(
+            SmtpPhase::Rcpt,
+            SmtpErrorKind::Refusal(
                 550,
                 format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
             ),
-        };
+        );
         let Outcome::Failed(failure) = error.outcome("mail.example.com:25", false) else {
             panic!("no failure")
         };
@@ -286,7 +330,7 @@ mod tests {
 
     #[track_caller]
     fn check(phase: SmtpPhase, code: u16, cause: Cause) {
-        let error = SmtpError { phase, kind: SmtpErrorKind::Refusal(code, String::new()) };
+        let error = SmtpError::new(phase, SmtpErrorKind::Refusal(code, String::new()));
         assert_eq!(error.cause(), cause, "{code} to {phase}");
     }
 }

@@ -1,130 +1,409 @@
 //! One connection to a mail server, from the DNS lookup to the reply to a message.
 
-use std::fmt;
-use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lettre::transport::smtp;
-use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
-use lettre::transport::smtp::extension::ClientId;
-use lettre::transport::smtp::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use secrecy::ExposeSecret as _;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConfig;
 
-use super::error::{NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
+use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase};
+use super::reply::{ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
-use crate::deliver::mail::MailAddresses;
+use crate::deliver::handover;
 
 const MAX_ADDRESSES: usize = 4;
 
-/// The trusted root certificates: `config` for implicit TLS, and `parameters` for STARTTLS, which the SMTP
-/// library performs.
-#[derive(Clone)]
-pub struct TrustedRoots {
-    pub config: Arc<tokio_rustls::rustls::ClientConfig>,
-    pub parameters: smtp::client::TlsParameters,
-}
+/// Maximum number of octets of a message that are sent within the time limit of a command.
+const CHUNK: usize = 16 * 1024;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 pub struct SmtpSession {
-    connection: AsyncSmtpConnection,
+    dialogue: Dialogue<Box<dyn Stream>>,
     pub(super) sent: u32,
     pub(super) idle_since: Instant,
 }
 
+/// A message that the server accepted for at least one recipient.
+#[derive(Debug)]
+pub struct Transmission {
+    /// The reply to the message.
+    pub answer: String,
+    /// The recipients that the server did not accept, and why.
+    pub refused: Vec<RefusedRecipient>,
+    /// Whether the connection can be used for another message.
+    pub is_reusable: bool,
+}
+
 impl SmtpSession {
-    pub async fn open(options: &SmtpOptions, trust: &TrustedRoots) -> Result<SmtpSession, SmtpError> {
-        let deadlines = options.deadlines;
+    /// Connects, starts TLS and logs in. All steps end before `ends`.
+    pub async fn open(
+        options: &SmtpOptions,
+        trust: &Arc<ClientConfig>,
+        ends: Instant,
+    ) -> Result<SmtpSession, SmtpError> {
         let stream = connect(options).await?;
-        let peer =
-            stream.peer_addr().map_err(|error| SmtpError::broken(SmtpPhase::Connect, error.to_string()))?;
         // Commands are short, and the client waits for each reply, so Nagle's algorithm would only add delay.
         let _ = stream.set_nodelay(true);
-
-        let has_spoken = Arc::new(AtomicBool::new(false));
-        let spoken = has_spoken.clone();
-        let stream: Box<dyn AsyncTokioStream> = if options.tls == SmtpTls::Implicit {
-            Box::new(LineStream::new(tls_handshake(stream, options, trust).await?, peer, spoken))
+        let mut dialogue: Dialogue<Box<dyn Stream>>;
+        let capabilities;
+        if options.tls == SmtpTls::Implicit {
+            dialogue =
+                Dialogue::new(Box::new(tls_handshake(SmtpPhase::Tls, stream, options, trust).await?), ends);
+            dialogue.greeting(options).await?;
+            capabilities = dialogue.hello(SmtpPhase::Ehlo, options).await?;
         } else {
-            Box::new(LineStream::new(stream, peer, spoken))
-        };
-
-        let hello = ClientId::Domain(options.addresses.domain().to_owned());
-        let greeting = AsyncSmtpConnection::connect_with_transport(stream, &hello);
-        let mut connection =
-            smtp_reply_within(deadlines.command, SmtpPhase::Greeting, greeting).await.map_err(|error| {
-                let phase =
-                    if has_spoken.load(Ordering::Relaxed) { SmtpPhase::Ehlo } else { SmtpPhase::Greeting };
-                SmtpError { phase, ..error }
-            })?;
-
-        if options.tls == SmtpTls::StartTls {
-            // Never continue in plain text: an attacker on the path can remove STARTTLS from the reply.
-            if !connection.can_starttls() {
-                return Err(SmtpError::broken(SmtpPhase::StartTls, NOT_OFFERED));
+            let mut plain = Dialogue::new(stream, ends);
+            plain.greeting(options).await?;
+            let offered = plain.hello(SmtpPhase::Ehlo, options).await?;
+            if options.tls == SmtpTls::None {
+                dialogue = Dialogue { stream: Box::new(plain.stream), input: plain.input, ends };
+                capabilities = offered;
+            } else {
+                dialogue = plain.start_tls(&offered, options, trust).await?;
+                capabilities = dialogue.hello(SmtpPhase::StartTls, options).await?;
             }
-            let upgrade = connection.starttls(trust.parameters.clone(), &hello);
-            smtp_reply_within(deadlines.tls, SmtpPhase::StartTls, upgrade).await?;
         }
-        if let Some(SmtpLogin { username, password }) = &options.login {
-            let credentials = Credentials::new(username.clone(), password.expose_secret().to_owned());
-            let login = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials);
-            smtp_reply_within(deadlines.command, SmtpPhase::Auth, login).await?;
+        if let Some(login) = &options.login {
+            dialogue.login(login, &capabilities, options.deadlines).await?;
         }
-        Ok(SmtpSession { connection, sent: 0, idle_since: Instant::now() })
+        Ok(SmtpSession { dialogue, sent: 0, idle_since: Instant::now() })
     }
 
-    /// Sends one message to all recipients in one transaction, and returns the server's reply. If the server
-    /// refuses any recipient, the transaction fails.
+    /// Sends one message to all recipients that the server accepts, in one transaction. Fails if it accepts
+    /// none of them, or not the message. All steps before the final dot end before `ends`.
     pub async fn transmit(
         &mut self,
-        addresses: &MailAddresses,
+        from: &str,
+        to: &[&str],
         message: &[u8],
         deadlines: SmtpDeadlines,
-    ) -> Result<String, SmtpError> {
+        ends: Instant,
+    ) -> Result<Transmission, SmtpError> {
+        let dialogue = &mut self.dialogue;
+        dialogue.ends = ends;
+        // A server or a firewall may have dropped an idle connection without a sign. The transaction is then
+        // repeated over a new connection, so a shorter limit costs nothing.
+        let first = if self.sent > 0 { deadlines.reused } else { deadlines.command };
         // Each address is a Mailbox (RFC 5321), so it has no line breaks, and angle brackets only in quotes.
-        let limit = deadlines.command;
-        let sender = format!("MAIL FROM:<{}>\r\n", addresses.from);
-        self.send_command(SmtpPhase::Mail, 200..=299, &sender, limit).await?;
-        for recipient in &addresses.to {
-            let recipient = format!("RCPT TO:<{recipient}>\r\n");
-            self.send_command(SmtpPhase::Rcpt, 200..=299, &recipient, limit).await?;
+        let reply = dialogue.command(SmtpPhase::Mail, &format!("MAIL FROM:<{from}>"), first).await?;
+        expect_positive(SmtpPhase::Mail, &reply)?;
+        let mut refused = Vec::new();
+        for address in to {
+            let reply =
+                dialogue.command(SmtpPhase::Rcpt, &format!("RCPT TO:<{address}>"), deadlines.command).await?;
+            match expect_positive(SmtpPhase::Rcpt, &reply) {
+                Ok(()) => {}
+                Err(error) if error.breaks_connection() => return Err(error),
+                Err(_) => refused.push(RefusedRecipient {
+                    address: (*address).to_owned(),
+                    // With 552, older servers say that a message has too many recipients (RFC 5321
+                    // §4.5.3.1.10).
+                    code: if reply.code == 552 { 452 } else { reply.code },
+                    text: reply.text(),
+                }),
+            }
         }
-        self.send_command(SmtpPhase::Data, 354..=354, "DATA\r\n", limit).await?;
-        // The library escapes leading dots, and adds a line break before the final dot, so remove the
-        // message's own last line break.
-        let message = message.strip_suffix(b"\r\n").unwrap_or(message);
-        let answer = self.connection.message(message);
-        let answer = smtp_reply_within(deadlines.message, SmtpPhase::Message, answer).await?;
+        if refused.len() == to.len() {
+            return Err(SmtpError::refused_recipients(refused));
+        }
+        let reply = dialogue.command(SmtpPhase::Data, "DATA", deadlines.command).await?;
+        if reply.code != 354 {
+            return Err(unexpected(SmtpPhase::Data, &reply));
+        }
+        let (reply, is_reusable) = dialogue.message(message, deadlines).await?;
         self.sent += 1;
         self.idle_since = Instant::now();
-        check_reply(SmtpPhase::Message, 200..=299, &answer)
-    }
-
-    /// Sends a command and returns the reply. Fails unless the reply's code is in `expected`.
-    async fn send_command(
-        &mut self,
-        phase: SmtpPhase,
-        expected: RangeInclusive<u16>,
-        command: &str,
-        limit: Duration,
-    ) -> Result<String, SmtpError> {
-        let answer = smtp_reply_within(limit, phase, self.connection.command(command)).await?;
-        check_reply(phase, expected, &answer)
+        if reply.is_positive() {
+            let answer = format!("{} {}", reply.code, reply.text());
+            return Ok(Transmission { answer, refused, is_reusable });
+        }
+        match unexpected(SmtpPhase::Message, &reply) {
+            // The rest of the reply is missing, so the connection is out of step.
+            error if !is_reusable => Err(SmtpError { is_cut_off: true, ..error }),
+            error => Err(error),
+        }
     }
 
     /// Sends QUIT and closes the connection, ignoring errors.
     pub async fn quit(mut self, deadline: Duration) {
-        let _ = timeout(deadline, self.connection.quit()).await;
+        self.dialogue.ends = Instant::now() + deadline;
+        let _ = self.dialogue.command(SmtpPhase::Mail, "QUIT", deadline).await;
+    }
+}
+
+/// The extensions that a server offers in its reply to EHLO.
+#[derive(Debug, Default)]
+struct Capabilities {
+    starttls: bool,
+    /// The mechanisms in capital letters.
+    auth: Vec<String>,
+}
+
+impl Capabilities {
+    /// Keywords may have any case (RFC 5321 §4.1.1.1). `AUTH=LOGIN` is the notation of old versions of
+    /// Exchange.
+    fn parse(reply: &SmtpReply) -> Capabilities {
+        let mut found = Capabilities::default();
+        for line in reply.lines.iter().skip(1) {
+            let line = line.to_ascii_uppercase();
+            let mut words = line.split([' ', '\t', '=']).filter(|word| !word.is_empty());
+            match words.next() {
+                Some("STARTTLS") => found.starttls = true,
+                Some("AUTH") => found.auth.extend(words.map(str::to_owned)),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn has_mechanism(&self, name: &str) -> bool {
+        self.auth.iter().any(|mechanism| mechanism == name)
+    }
+}
+
+/// Commands and their replies over a stream.
+struct Dialogue<S> {
+    stream: S,
+    /// Octets that were received and not yet read.
+    input: Vec<u8>,
+    /// When the whole attempt ends. The reply to the final dot has its own limit.
+    ends: Instant,
+}
+
+impl<S: Stream> Dialogue<S> {
+    fn new(stream: S, ends: Instant) -> Dialogue<S> {
+        Dialogue { stream, input: Vec::new(), ends }
+    }
+
+    async fn greeting(&mut self, options: &SmtpOptions) -> Result<(), SmtpError> {
+        let deadlines = options.deadlines;
+        let reply = self.reply(SmtpPhase::Greeting, deadlines.command).await?;
+        expect_positive(SmtpPhase::Greeting, &reply)
+    }
+
+    /// Sends EHLO or, if the server does not know it and neither TLS nor a login is needed, HELO (RFC 5321
+    /// §3.2).
+    async fn hello(&mut self, phase: SmtpPhase, options: &SmtpOptions) -> Result<Capabilities, SmtpError> {
+        let (domain, limit) = (options.addresses.domain(), options.deadlines.command);
+        let reply = self.command(phase, &format!("EHLO {domain}"), limit).await?;
+        let is_unknown = matches!(reply.code, 500..=504 | 550 | 554);
+        if is_unknown && options.tls == SmtpTls::None && options.login.is_none() {
+            let helo = self.command(phase, &format!("HELO {domain}"), limit).await;
+            // The reply to EHLO says more about a server that refuses both.
+            if helo.is_ok_and(|helo| helo.is_positive()) {
+                return Ok(Capabilities::default());
+            }
+        }
+        expect_positive(phase, &reply)?;
+        Ok(Capabilities::parse(&reply))
+    }
+
+    async fn login(
+        &mut self,
+        login: &SmtpLogin,
+        capabilities: &Capabilities,
+        deadlines: SmtpDeadlines,
+    ) -> Result<(), SmtpError> {
+        let SmtpLogin { username, password } = login;
+        let password = password.expose_secret();
+        let phase = SmtpPhase::Auth;
+        let reply = if capabilities.has_mechanism("PLAIN") {
+            let token = STANDARD.encode(format!("\0{username}\0{password}"));
+            let reply = self.command(phase, &format!("AUTH PLAIN {token}"), deadlines.command).await?;
+            // A server that ignores the token in the command asks for it.
+            if reply.code == 334 { self.command(phase, &token, deadlines.command).await? } else { reply }
+        } else if capabilities.has_mechanism("LOGIN") {
+            // The prompts have no meaning: servers use different words (draft-murchison-sasl-login).
+            let mut reply = self.command(phase, "AUTH LOGIN", deadlines.command).await?;
+            for answer in [username.as_str(), password] {
+                if reply.code != 334 {
+                    break;
+                }
+                reply = self.command(phase, &STANDARD.encode(answer), deadlines.command).await?;
+            }
+            reply
+        } else {
+            return Err(SmtpError::broken(phase, NO_LOGIN));
+        };
+        expect_positive(phase, &reply)
+    }
+
+    /// Sends a command, without its line end, and returns the reply.
+    async fn command(
+        &mut self,
+        phase: SmtpPhase,
+        line: &str,
+        limit: Duration,
+    ) -> Result<SmtpReply, SmtpError> {
+        // The reply to this command cannot have arrived before it.
+        self.input.clear();
+        let written = self.write(phase, format!("{line}\r\n").as_bytes(), limit).await;
+        match written {
+            Ok(()) => self.reply(phase, limit).await,
+            // The server may have said why it closes the connection.
+            Err(error) => self.last_words(phase).await.ok_or(error),
+        }
+    }
+
+    async fn write(&mut self, phase: SmtpPhase, bytes: &[u8], limit: Duration) -> Result<(), SmtpError> {
+        let limit = limit.min(self.ends.saturating_duration_since(Instant::now()));
+        let writing = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match timeout(limit, writing).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(SmtpError::broken(phase, error.to_string())),
+            Err(_) => Err(SmtpError::silence(phase, limit)),
+        }
+    }
+
+    /// The negative reply that a server sent before it closed the connection.
+    async fn last_words(&mut self, phase: SmtpPhase) -> Option<SmtpReply> {
+        let reply = self.reply(phase, REST_OF_REPLY).await.ok()?;
+        (reply.code >= 400).then_some(reply)
+    }
+
+    async fn reply(&mut self, phase: SmtpPhase, limit: Duration) -> Result<SmtpReply, SmtpError> {
+        self.read_reply(&mut ReplyReader::default(), phase, limit).await
+    }
+
+    /// Reads one reply. `reader` keeps what was read of a reply that is not complete.
+    async fn read_reply(
+        &mut self,
+        reader: &mut ReplyReader,
+        phase: SmtpPhase,
+        limit: Duration,
+    ) -> Result<SmtpReply, SmtpError> {
+        let limit = limit.min(self.ends.saturating_duration_since(Instant::now()));
+        let mut ends = Instant::now() + limit;
+        let mut is_shortened = false;
+        loop {
+            match reader.read(&mut self.input) {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => {}
+                Err(error) => return Err(SmtpError::broken(phase, error.to_string())),
+            }
+            // The first code decides about a message. A server that sends lines without a code may not speak
+            // SMTP, so do not wait for minutes.
+            let is_decided = phase == SmtpPhase::Message && reader.cut_off().is_some();
+            if !is_shortened && (is_decided || reader.has_skipped()) {
+                is_shortened = true;
+                ends = ends.min(Instant::now() + REST_OF_REPLY);
+            }
+            match timeout_at(ends, self.stream.read_buf(&mut self.input)).await {
+                Ok(Ok(0)) => return Err(SmtpError::broken(phase, "the connection was closed")),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(SmtpError::broken(phase, error.to_string())),
+                Err(_) if reader.has_skipped() => {
+                    return Err(SmtpError::broken(phase, "the reply is not valid SMTP"));
+                }
+                Err(_) => return Err(SmtpError::silence(phase, limit)),
+            }
+        }
+    }
+
+    /// Sends the message and the final dot. Returns the reply, and whether it is complete: a reply that is
+    /// cut off counts if its code can be read.
+    async fn message(
+        &mut self,
+        message: &[u8],
+        deadlines: SmtpDeadlines,
+    ) -> Result<(SmtpReply, bool), SmtpError> {
+        self.input.clear();
+        let phase = SmtpPhase::Content;
+        for chunk in escape_dots(message).chunks(CHUNK) {
+            if let Err(error) = self.write(phase, chunk, deadlines.command).await {
+                return match self.last_words(phase).await {
+                    Some(reply) => {
+                        Err(SmtpError { is_cut_off: true, ..unexpected(SmtpPhase::Message, &reply) })
+                    }
+                    None => Err(error),
+                };
+            }
+        }
+        // From here on, the server may have the whole message.
+        handover::mark();
+        let phase = SmtpPhase::Message;
+        self.ends = Instant::now() + deadlines.message;
+        let mut reader = ReplyReader::default();
+        // If the dot cannot be written, a reply may have arrived nevertheless.
+        let written = self.write(phase, b".\r\n", deadlines.message).await;
+        let limit = if written.is_ok() { deadlines.message } else { REST_OF_REPLY };
+        match self.read_reply(&mut reader, phase, limit).await {
+            Ok(reply) => Ok((reply, true)),
+            Err(error) => match reader.cut_off() {
+                Some(reply) => Ok((reply, false)),
+                None => Err(written.err().unwrap_or(error)),
+            },
+        }
+    }
+}
+
+impl Dialogue<TcpStream> {
+    /// Never continues in plain text: an attacker on the path can remove STARTTLS from the reply to EHLO.
+    async fn start_tls(
+        mut self,
+        offered: &Capabilities,
+        options: &SmtpOptions,
+        trust: &Arc<ClientConfig>,
+    ) -> Result<Dialogue<Box<dyn Stream>>, SmtpError> {
+        let phase = SmtpPhase::StartTls;
+        if !offered.starttls {
+            return Err(SmtpError::broken(phase, NOT_OFFERED));
+        }
+        let reply = self.command(phase, "STARTTLS", options.deadlines.command).await?;
+        expect_positive(phase, &reply)?;
+        // An attacker on the path can add a reply, which must not count as one under TLS (CVE-2011-0411).
+        if !self.input.is_empty() {
+            return Err(SmtpError::broken(
+                phase,
+                "data without encryption followed the reply to the command",
+            ));
+        }
+        let stream = tls_handshake(phase, self.stream, options, trust).await?;
+        Ok(Dialogue::new(Box::new(stream), self.ends))
+    }
+}
+
+/// How long to wait for the rest of a reply whose meaning is known, or of a reply that is not SMTP so far.
+const REST_OF_REPLY: Duration = Duration::from_secs(5);
+
+/// Doubles the dot at the beginning of each line, and ends the last line (RFC 5321 §4.5.2).
+fn escape_dots(message: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(message.len() + message.len() / 64 + 2);
+    for line in message.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b".") {
+            escaped.push(b'.');
+        }
+        escaped.extend_from_slice(line);
+    }
+    if !escaped.ends_with(b"\r\n") {
+        escaped.extend_from_slice(b"\r\n");
+    }
+    escaped
+}
+
+fn expect_positive(phase: SmtpPhase, reply: &SmtpReply) -> Result<(), SmtpError> {
+    if reply.is_positive() { Ok(()) } else { Err(unexpected(phase, reply)) }
+}
+
+/// The error for a reply with another code than expected. A positive one, such as 250 to DATA, is a protocol
+/// error: client and server are out of step.
+fn unexpected(phase: SmtpPhase, reply: &SmtpReply) -> SmtpError {
+    if reply.code >= 400 {
+        SmtpError::new(phase, SmtpErrorKind::Refusal(reply.code, reply.text()))
+    } else {
+        SmtpError::broken(phase, format!("unexpected reply {}", reply.code))
     }
 }
 
@@ -135,7 +414,8 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
 
     let started = Instant::now();
     let lookup = tokio::net::lookup_host((options.host.as_str(), options.port));
-    let found = limit_time(limit, SmtpPhase::Connect, lookup).await?;
+    let silence = |_| SmtpError::silence(SmtpPhase::Connect, limit);
+    let found = timeout(limit, lookup).await.map_err(silence)?;
     let found = found.map_err(|error| broken(format!("DNS lookup failed: {error}")))?;
     let found: Vec<SocketAddr> = found.take(MAX_ADDRESSES).collect();
     // The configuration was checked at startup, but a name can resolve to other addresses later.
@@ -150,172 +430,48 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
         match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(failure)) => error = broken(failure.to_string()),
-            Err(_) => error = SmtpError { phase: SmtpPhase::Connect, kind: SmtpErrorKind::Silence(limit) },
+            Err(elapsed) => error = silence(elapsed),
         }
     }
     Err(error)
 }
 
 async fn tls_handshake(
+    phase: SmtpPhase,
     stream: TcpStream,
     options: &SmtpOptions,
-    trust: &TrustedRoots,
-) -> Result<tokio_rustls::client::TlsStream<TcpStream>, SmtpError> {
+    trust: &Arc<ClientConfig>,
+) -> Result<TlsStream<TcpStream>, SmtpError> {
     use tokio_rustls::rustls::pki_types::ServerName;
 
     let name = ServerName::try_from(options.host.clone())
-        .map_err(|_| SmtpError::broken(SmtpPhase::Tls, "no certificate can be valid for this host name"))?;
-    let connector = tokio_rustls::TlsConnector::from(Arc::clone(&trust.config));
-    let stream = limit_time(options.deadlines.tls, SmtpPhase::Tls, connector.connect(name, stream)).await?;
-    stream.map_err(|error| SmtpError::broken(SmtpPhase::Tls, error.to_string()))
-}
-
-/// Fails with [`SmtpErrorKind::Silence`] if a step takes longer than `limit`.
-async fn limit_time<F: Future>(limit: Duration, phase: SmtpPhase, step: F) -> Result<F::Output, SmtpError> {
-    timeout(limit, step).await.map_err(|_| SmtpError { phase, kind: SmtpErrorKind::Silence(limit) })
-}
-
-/// Waits up to `limit` for a reply, and converts errors from the SMTP library.
-async fn smtp_reply_within<T>(
-    limit: Duration,
-    phase: SmtpPhase,
-    answer: impl Future<Output = Result<T, smtp::Error>>,
-) -> Result<T, SmtpError> {
-    limit_time(limit, phase, answer).await?.map_err(|error| SmtpError::from_library_error(phase, &error))
-}
-
-/// Returns the reply as text. A positive reply with another code, such as 250 to DATA, is a protocol error:
-/// client and server are out of step.
-fn check_reply(
-    phase: SmtpPhase,
-    expected: RangeInclusive<u16>,
-    answer: &Response,
-) -> Result<String, SmtpError> {
-    let code = u16::from(answer.code());
-    if expected.contains(&code) {
-        let lines: Vec<&str> = answer.message().collect();
-        Ok(format!("{code} {}", lines.join(" ")))
-    } else {
-        Err(SmtpError::broken(phase, format!("unexpected reply {code}")))
-    }
-}
-
-/// Maximum number of octets read between two writes. It is large enough for a certificate chain.
-pub const MAX_UNASKED_BYTES: usize = 32 * 1024;
-
-/// Maximum number of lines read between two writes. The library parses the whole reply again after each line.
-pub const MAX_UNASKED_LINES: usize = 500;
-
-/// A stream that limits how much a server may send between two writes, and yields at most one line per read.
-///
-/// The SMTP library reads lines of any length, and keeps bytes that follow a reply. Yielding single lines
-/// prevents an attacker on the network path from injecting a reply after the one to STARTTLS, which the
-/// library would treat as a reply under TLS. The injected bytes make the handshake fail instead.
-pub struct LineStream<S> {
-    inner: S,
-    peer: SocketAddr,
-    /// Bytes read from `inner`. Those from `at` onwards have not been returned yet.
-    held: Vec<u8>,
-    at: usize,
-    bytes_left: usize,
-    lines_left: usize,
-    has_spoken: Arc<AtomicBool>,
-}
-
-impl<S> LineStream<S> {
-    /// `has_spoken` is set at the first write, which the client makes after the greeting.
-    pub fn new(inner: S, peer: SocketAddr, has_spoken: Arc<AtomicBool>) -> LineStream<S> {
-        let (bytes_left, lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
-        LineStream { inner, peer, held: Vec::new(), at: 0, bytes_left, lines_left, has_spoken }
-    }
-}
-
-fn reply_too_long() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the reply is too long")
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for LineStream<S> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let stream = self.get_mut();
-        if stream.at == stream.held.len() {
-            let mut chunk = [0; 4096];
-            let mut chunk = ReadBuf::new(&mut chunk);
-            ready!(Pin::new(&mut stream.inner).poll_read(cx, &mut chunk))?;
-            let count = chunk.filled().len();
-            stream.bytes_left = stream.bytes_left.checked_sub(count).ok_or_else(reply_too_long)?;
-            stream.held.clear();
-            stream.held.extend_from_slice(chunk.filled());
-            stream.at = 0;
-        }
-        let held = &stream.held[stream.at..];
-        let line = held.iter().position(|b| *b == b'\n').map_or(held.len(), |end| end + 1);
-        let count = line.min(out.remaining());
-        if held[..count].ends_with(b"\n") {
-            stream.lines_left = stream.lines_left.checked_sub(1).ok_or_else(reply_too_long)?;
-        }
-        out.put_slice(&held[..count]);
-        stream.at += count;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for LineStream<S> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let stream = self.get_mut();
-        (stream.bytes_left, stream.lines_left) = (MAX_UNASKED_BYTES, MAX_UNASKED_LINES);
-        stream.has_spoken.store(true, Ordering::Relaxed);
-        Pin::new(&mut stream.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
-    }
-}
-
-impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> AsyncTokioStream for LineStream<S> {
-    fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.peer)
-    }
-}
-
-impl<S> fmt::Debug for LineStream<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LineStream").field("peer", &self.peer).finish_non_exhaustive()
-    }
+        .map_err(|_| SmtpError::broken(phase, "no certificate can be valid for this host name"))?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::clone(trust));
+    let limit = options.deadlines.tls;
+    let stream = timeout(limit, connector.connect(name, stream)).await;
+    let stream = stream.map_err(|_| SmtpError::silence(phase, limit))?;
+    stream.map_err(|error| SmtpError::broken(phase, error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
-
     use super::*;
 
-    fn stream(bytes: &[u8]) -> LineStream<&[u8]> {
-        LineStream::new(bytes, SocketAddr::from(([127, 0, 0, 1], 25)), Arc::default())
-    }
-
-    #[tokio::test]
-    async fn each_read_yields_at_most_one_line() {
-        let mut stream = stream(b"220 go\r\n250-forged\r\nhalf");
-        let mut line = [0; 64];
-        let mut lines = Vec::new();
-        while let count @ 1.. = stream.read(&mut line).await.expect("the input is short") {
-            lines.push(String::from_utf8_lossy(&line[..count]).into_owned());
-        }
-        assert_eq!(lines, ["220 go\r\n", "250-forged\r\n", "half"]);
-    }
-
-    #[tokio::test]
-    async fn a_reply_of_unlimited_length_is_refused() {
-        for endless in [vec![b'2'; MAX_UNASKED_BYTES + 1], b"250-\r\n".repeat(MAX_UNASKED_LINES + 1)] {
-            let mut heard = Vec::new();
-            let error = stream(&endless).read_to_end(&mut heard).await.expect_err("the reply is too long");
-            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-            assert!(heard.len() <= MAX_UNASKED_BYTES && heard.len() < endless.len());
+    #[test]
+    fn keywords_of_extensions_have_any_case_and_notation() {
+        for (lines, starttls, auth) in [
+            (&["peer", "STARTTLS", "AUTH PLAIN LOGIN"][..], true, &["PLAIN", "LOGIN"][..]),
+            (&["peer", "starttls", "auth plain login"], true, &["PLAIN", "LOGIN"]),
+            (&["peer", "AUTH=LOGIN", "AUTH  PLAIN\tCRAM-MD5"], false, &["LOGIN", "PLAIN", "CRAM-MD5"]),
+            (&["STARTTLS", "SIZE 1"], false, &[]),
+            (&["peer", "AUTH", "X-STARTTLS"], false, &[]),
+        ] {
+            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            let found = Capabilities::parse(&SmtpReply { code: 250, lines });
+            assert_eq!(
+                (found.starttls, found.auth),
+                (starttls, auth.iter().map(|m| (*m).to_owned()).collect())
+            );
         }
     }
 }

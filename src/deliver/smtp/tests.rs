@@ -9,8 +9,9 @@ use crate::fetch::port::Port;
 use crate::submission::outcome::AttemptFailure;
 use smtp_peer::{At, Do, Script, SmtpPeer};
 
+mod dialects;
+mod faults;
 #[path = "../../../tests/it/support/smtp_peer.rs"]
-#[expect(dead_code, reason = "tests of the whole server use the rest of it")]
 mod smtp_peer;
 mod tls;
 
@@ -65,7 +66,8 @@ async fn dots_arrive_unchanged_at_any_position() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let options = options(&peer);
     let ready = load_roots(&options).expect("TLS can be set up");
-    let mut session = SmtpSession::open(&options, &ready).await.expect("a connection");
+    let ends = tokio::time::Instant::now() + PATIENT * 4;
+    let mut session = SmtpSession::open(&options, &ready, ends).await.expect("a connection");
     let messages = [
         ".\r\n",
         "..\r\n",
@@ -78,7 +80,10 @@ async fn dots_arrive_unchanged_at_any_position() {
     ];
     let long = format!("{}\r\n.\r\n", ".\r\n".repeat(20_000));
     for message in messages.into_iter().chain([long.as_str()]) {
-        session.transmit(&addresses(), message.as_bytes(), options.deadlines).await.expect("accepted");
+        let to = ["team@example.com"];
+        let sent =
+            session.transmit("desk@example.com", &to, message.as_bytes(), options.deadlines, ends).await;
+        sent.expect("accepted");
         let whole = format!("{}\r\n", message.strip_suffix("\r\n").unwrap_or(message));
         let received = peer.record().received.pop().expect("the message has arrived").message();
         assert!(received == whole.as_bytes(), "{} octets", message.len());
@@ -89,7 +94,8 @@ async fn dots_arrive_unchanged_at_any_position() {
 async fn a_refusal_before_the_message_counts_against_the_channel() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
         let answer = "554 5.7.1 go away";
-        check(Script::with(at, Do::Say(answer)), Cause::Channel, answer).await;
+        check(Script::with(at, Do::Say(answer)).and(At::Helo, Do::Say("554 no")), Cause::Channel, answer)
+            .await;
     }
     for at in [At::Greeting, At::Ehlo, At::Mail] {
         let answer = "451 4.3.0 not now";
@@ -129,7 +135,7 @@ async fn a_closed_connection_is_retried_later() {
     for at in [At::Greeting, At::Ehlo, At::Mail, At::Rcpt, At::Data] {
         check(Script::with(at, Do::Close), Cause::Channel, "the connection was closed").await;
     }
-    check(Script::with(At::End, Do::Close), Cause::Unclear, "it may have been accepted").await;
+    check(Script::with(At::End, Do::Close), Cause::Uncertain, "it may have been accepted").await;
 }
 
 #[tokio::test]
@@ -156,6 +162,8 @@ async fn a_silent_server_times_out() {
 
 #[tokio::test]
 async fn a_reply_that_is_not_smtp_counts_against_the_channel() {
+    // Run concurrently, because each check waits for more lines.
+    let mut checks = tokio::task::JoinSet::new();
     for bytes in [
         &b"HTTP/1.1 400 Bad Request\r\n"[..],
         b"\xff\xfe\r\n",
@@ -163,23 +171,30 @@ async fn a_reply_that_is_not_smtp_counts_against_the_channel() {
         b"999 x\r\n",
         b"\r\n",
     ] {
-        check(Script::with(At::Mail, Do::Raw(bytes)), Cause::Channel, "MAIL").await;
+        checks.spawn(check(Script::with(At::Mail, Do::Raw(bytes)), Cause::Channel, "MAIL"));
+        checks.spawn(check(
+            Script::with(At::End, Do::Raw(bytes)),
+            Cause::Uncertain,
+            "it may have been accepted",
+        ));
     }
+    checks.join_all().await;
 }
 
 #[tokio::test]
 async fn a_positive_reply_with_the_wrong_code_is_an_error() {
     check(Script::with(At::Data, Do::Say("250 2.0.0 taken")), Cause::Channel, "unexpected reply 250").await;
     check(Script::with(At::Mail, Do::Say("354 go ahead")), Cause::Channel, "unexpected reply 354").await;
-    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Unclear, "unexpected reply 354").await;
+    check(Script::with(At::End, Do::Say("354 go ahead")), Cause::Uncertain, "unexpected reply 354").await;
 }
 
 #[tokio::test]
 async fn a_reply_of_unlimited_length_is_refused() {
     for what in [Do::EndlessLine, Do::EndlessLines] {
-        for (at, cause) in [(At::Ehlo, Cause::Channel), (At::End, Cause::Unclear)] {
-            check(Script::with(at, what.clone()), cause, "the reply is too long").await;
-        }
+        check(Script::with(At::Ehlo, what.clone()), Cause::Channel, "the reply is too long").await;
+        // The code of the first line can be read.
+        let peer = SmtpPeer::start(vec![Script::with(At::End, what)]);
+        assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
     }
 }
 
@@ -212,13 +227,7 @@ async fn an_accepted_message_is_delivered_even_if_quit_fails() {
 async fn a_greylisted_notification_is_accepted_later() {
     let peer = SmtpPeer::start(vec![Script::usual().greylisting()]);
     let smtp = channel(&peer);
-    // The server defers each recipient once, so each attempt gets past one more recipient.
-    for _ in 0..2 {
-        let Outcome::Failed(AttemptFailure { cause, .. }) = smtp.send(&notice("x")).await else {
-            panic!("the message was deferred")
-        };
-        assert_eq!(cause, Cause::Deferred);
-    }
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Deferred, "refused: team@example.com, \"the boss\"");
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
     assert_eq!(peer.record().received.len(), 1);
 }
@@ -268,9 +277,85 @@ async fn a_connection_is_replaced_once_and_never_after_the_message() {
     let peer = SmtpPeer::start(vec![Script::usual().leaving_unanswered(2)]);
     let smtp = channel(&peer);
     assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "it may have been accepted");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Uncertain, "it may have been accepted");
     assert_eq!(peer.record().connections, 1);
     assert_eq!(peer.record().received.len(), 2);
+}
+
+#[tokio::test]
+async fn a_refused_recipient_does_not_stop_the_others() {
+    let boss = "\"the boss\"@[192.0.2.7]";
+    for (reply, cause) in [
+        ("550 5.1.1 no such mailbox", Cause::Refused),
+        ("452 4.2.2 full", Cause::Notification),
+        // Too many recipients (RFC 5321 §4.5.3.1.10).
+        ("552 too many recipients", Cause::Notification),
+    ] {
+        let peer = SmtpPeer::start(vec![Script::usual().answering_recipient("team@example.com", reply)]);
+        let smtp = channel(&peer);
+        let outcome = smtp.send(&notice("x")).await;
+        check_outcome(&outcome, cause, "not delivered to team@example.com: ");
+        assert!(outcome.has_reached_anyone());
+        let Outcome::Failed(AttemptFailure { recipients: Some(recipients), answer, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(answer.contains(&reply[3..]) && answer.contains("250 2.0.0 taken"), "{answer}");
+        assert_eq!(
+            (recipients.reached.clone(), recipients.missing),
+            (vec![boss.to_owned()], vec!["team@example.com".to_owned()])
+        );
+        assert_eq!(peer.record().received[0].to, [boss]);
+        // A retry goes only to the recipient that does not have the message.
+        peer.follow(vec![Script::usual()]);
+        smtp.idle.lock().expect("no thread panicked").clear();
+        assert!(matches!(smtp.send_except(&notice("x"), &recipients.reached).await, Outcome::Delivered(_)));
+        assert_eq!(peer.record().received[1].to, ["team@example.com"]);
+        let all = ["team@example.com".to_owned(), boss.to_owned()];
+        assert!(matches!(smtp.send_except(&notice("x"), &all).await, Outcome::Delivered(_)));
+        assert_eq!(peer.record().received.len(), 2, "no recipient is left");
+    }
+}
+
+#[tokio::test]
+async fn a_message_without_any_accepted_recipient_names_all_of_them() {
+    let script = Script::with(At::Rcpt, Do::Say("550 5.1.1 unknown"));
+    check(script, Cause::Channel, "; refused: team@example.com, \"the boss\"@[192.0.2.7])").await;
+    let one_later = Script::usual()
+        .refusing("team@example.com")
+        .answering_recipient("\"the boss\"@[192.0.2.7]", "451 4.3.0 later");
+    check(one_later, Cause::Deferred, "451 4.3.0 later (RCPT, ").await;
+}
+
+#[tokio::test]
+async fn helo_follows_a_refused_ehlo() {
+    for reply in ["500 5.5.1 unknown", "502 not implemented", "554 no"] {
+        let peer = SmtpPeer::start(vec![Script::with(At::Ehlo, Do::Say(reply))]);
+        assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
+        assert_eq!(peer.record().commands[..2], ["EHLO example.com", "HELO example.com"]);
+        // A login and STARTTLS need EHLO.
+        let smtp = Smtp::new(with_login(options(&peer)));
+        check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "(EHLO, ");
+    }
+    let refuses_both = Script::with(At::Ehlo, Do::Say("500 what?")).and(At::Helo, Do::Say("550 go away"));
+    check(refuses_both, Cause::Channel, "500 what? (EHLO, ").await;
+}
+
+#[tokio::test]
+async fn any_prompts_of_auth_login_are_accepted() {
+    for prompts in [["VXNlciBuYW1lOg==", "RW50ZXIgcGFzc3dvcmQ6"], ["", ""], ["not base64", "\u{e9}"]] {
+        let peer = SmtpPeer::start(vec![Script::usual().offering("auth login").prompting(prompts)]);
+        let smtp = Smtp::new(with_login(options(&peer)));
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)), "{prompts:?}");
+        assert_eq!(peer.record().commands[1..4], ["AUTH LOGIN", "dXNlcg==", "cGFzc3dvcmQ="]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_token_of_auth_plain_gets_it_again() {
+    let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH=PLAIN").prompting(["", ""])]);
+    let smtp = Smtp::new(with_login(options(&peer)));
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().commands[1..3], ["AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=", "AHVzZXIAcGFzc3dvcmQ="]);
 }
 
 #[tokio::test]
@@ -289,14 +374,16 @@ async fn notifications_may_be_sent_concurrently() {
 
 #[tokio::test]
 async fn a_whole_attempt_times_out() {
-    let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Nothing)]);
+    let peer = SmtpPeer::start(vec![Script::with(At::Mail, Do::Nothing)]);
     let mut smtp = channel(&peer);
     smtp.options.deadlines.attempt = IMPATIENT;
     let started = Instant::now();
-    check_outcome(&smtp.send(&notice("x")).await, Cause::Unclear, "took longer than 5s");
+    check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "to MAIL within ");
     assert!(started.elapsed() < PATIENT);
     let deadlines = SmtpDeadlines::default();
-    assert!(deadlines.attempt + deadlines.quit < crate::submission::outcome::LONGEST_ATTEMPT);
+    assert!(
+        deadlines.attempt + deadlines.message + deadlines.quit < crate::submission::outcome::LONGEST_ATTEMPT
+    );
 }
 
 #[tokio::test]
@@ -366,6 +453,7 @@ pub(super) fn bare_options() -> SmtpOptions {
             connect: PATIENT,
             tls: PATIENT,
             command: PATIENT,
+            reused: PATIENT,
             message: PATIENT,
             quit: PATIENT,
             attempt: PATIENT * 2,
@@ -414,7 +502,7 @@ async fn check_with_short_deadlines(script: Script, words: &'static str) {
     let mut smtp = channel(&peer);
     smtp.options.deadlines.command = IMPATIENT;
     smtp.options.deadlines.message = IMPATIENT;
-    let cause = if words.contains("accepted") { Cause::Unclear } else { Cause::Channel };
+    let cause = if words.contains("accepted") { Cause::Uncertain } else { Cause::Channel };
     check_outcome(&smtp.send(&notice("x")).await, cause, words);
 }
 

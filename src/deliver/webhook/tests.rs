@@ -25,6 +25,9 @@ const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// Time limit for steps that should finish at once. Long enough for a busy machine.
 const AT_ONCE: Duration = Duration::from_mins(2);
 
+/// Longer than the maximum length of a header.
+const MAX_LINE: usize = 40_000;
+
 /// A time limit so short that a test can wait until it expires.
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -127,8 +130,6 @@ async fn a_response_that_is_not_http_has_an_unclear_cause() {
     for reply in [
         Reply::CloseBeforeRequest,
         Reply::CloseAfterRequest,
-        Reply::HalfHeader,
-        Reply::EndlessHeaders,
         Reply::Raw(b"220 mail.example.com ESMTP\r\n".to_vec()),
         Reply::Raw(b"HTTP/1.1 99 Short\r\n\r\n".to_vec()),
         Reply::Raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n".to_vec()),
@@ -141,7 +142,51 @@ async fn a_response_that_is_not_http_has_an_unclear_cause() {
         let told = failure.answer.starts_with(&format!("{}: waiting for the response: ", peer.address()));
         assert!(told || failure.answer.starts_with("101 "), "{reply:?}: {}", failure.answer);
     }
+}
+
+#[tokio::test]
+async fn a_readable_status_decides_in_any_response() {
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "Set-Cookie: c=1\r\n".repeat(900));
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(MAX_LINE));
+    let peer = HttpPeer::start([Reply::status(200)]);
+    let webhook = webhook(&peer.url("/"), &[]);
+    let raw = |bytes: &[u8]| Reply::Raw(bytes.to_vec());
+    for reply in [
+        Reply::HalfHeader,
+        Reply::EndlessHeaders,
+        raw(many.as_bytes()),
+        raw(long.as_bytes()),
+        raw(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n  c; path=/\r\nContent-Length: 0\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nX\xe9: \x00\r\n\r\n"),
+        raw(b"HTTP/1.1 200 \xd3\xca\xbc\xfe\r\n\r\n"),
+        raw(b"HTTP/1.1 200\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\n\nok"),
+        raw(b"HTTP/1.0 200 OK\r\n\r\nok"),
+        raw(b"HTTP/2 200 \r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: one\r\n\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nok"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nok"),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nxyz"),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nxyz\r\n"),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nxyz"),
+        raw(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nBad Name: x\r\n\r\n"),
+    ] {
+        peer.follow([reply.clone()]);
+        let outcome = webhook.send(&notice()).await;
+        assert!(matches!(outcome, Outcome::Delivered(_)), "{reply:?}: {outcome:?}");
+    }
     assert!(peer.sent() < 16 * 1024 * 1024, "headers are not read for ever: {}", peer.sent());
+    // The same holds for other statuses, and their fields and bodies are read.
+    peer.follow([raw(
+        b"HTTP/1.1 429 Slow\r\nRetry-After : 7\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nwait",
+    )]);
+    let failure = failure(webhook.send(&notice()).await);
+    assert_eq!((failure.cause, failure.retry_after), (Cause::Deferred, Some(Duration::from_secs(7))));
+    assert_eq!(failure.answer, "429 Too Many Requests: wait");
 }
 
 #[tokio::test]
@@ -149,12 +194,7 @@ async fn waiting_for_a_response_times_out() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let deadlines = FetchTimeouts { answer: SHORT, ..DEADLINES };
     let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
-    for reply in [
-        Reply::Silence,
-        Reply::EndlessInterim,
-        Reply::HeaderDrip { every: Duration::from_millis(5) },
-        Reply::late(200, Duration::from_mins(10)),
-    ] {
+    for reply in [Reply::Silence, Reply::EndlessInterim, Reply::late(200, Duration::from_mins(10))] {
         peer.follow([reply]);
         let began = Instant::now();
         let failure = failure(webhook.send(&notice()).await);
@@ -162,7 +202,9 @@ async fn waiting_for_a_response_times_out() {
         let text = format!("{}: waiting for the response: timed out after 0.15 s", peer.address());
         assert_eq!((failure.cause, failure.answer), (Cause::Unclear, text));
     }
-    assert_eq!(peer.wait_for(4, AT_ONCE).len(), 4);
+    assert_eq!(peer.wait_for(3, AT_ONCE).len(), 3);
+    peer.follow([Reply::HeaderDrip { every: Duration::from_millis(5) }]);
+    assert!(matches!(webhook.send(&notice()).await, Outcome::Delivered(_)), "the status was in time");
 }
 
 #[tokio::test]

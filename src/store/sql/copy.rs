@@ -62,7 +62,7 @@ pub(crate) const TABLES: [Table; 19] = [
     Table {
         name: "delivery",
         key: "submission, channel",
-        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank",
+        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank, recipients",
     },
     Table {
         name: "attempt",

@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 use crate::submission::delivery::{
     Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Lease, NextDue, Route,
 };
-use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict};
 use crate::submission::visitor::is_visitor_channel;
@@ -68,7 +68,7 @@ impl Transaction<'_> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
         // First attempts and retries have separate partial indexes, so they need separate queries.
-        for (again, and) in [(false, ""), (true, " AND blame IS DISTINCT FROM 'asked'")] {
+        for (again, and) in [(false, ""), (true, " AND coalesce(blame, '') NOT IN ('asked', 'uncertain')")] {
             // A loose index scan: find each channel, then its rows.
             let next = format!(
                 "SELECT channel FROM delivery WHERE channel > ?1 AND due_at IS NOT NULL AND {} ORDER BY channel LIMIT 1",
@@ -144,10 +144,30 @@ impl Transaction<'_> {
         record_outcome(self.sql, lease, outcome, next, self.to_database_time(now))
     }
 
-    /// Whether at least one channel has delivered a submission.
+    /// Extends the leases of this process's attempts, which may take longer than a lease, until `lease` from
+    /// now.
+    pub fn extend_leases(
+        &self,
+        under_way: &[Lease],
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<(), StoreError> {
+        let ends = schedule::add_delay(self.to_database_time(now), lease).as_millisecond();
+        for attempt in under_way {
+            self.sql.execute(
+                "UPDATE delivery SET due_at = ?4
+                 WHERE submission = ?1 AND channel = ?2 AND state = 'sending' AND attempts = ?3",
+                values![attempt.submission, attempt.channel, attempt.number, ends],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Whether at least one channel has delivered a submission, to some of its recipients at least.
     pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        let confirmed =
-            format!("SELECT 1 FROM delivery WHERE submission = ?1 AND state = 'delivered' AND {TO_TEAM}");
+        let confirmed = format!(
+            "SELECT 1 FROM delivery WHERE submission = ?1 AND (state = 'delivered' OR recipients IS NOT NULL) AND {TO_TEAM}"
+        );
         self.sql.exists(&confirmed, values![id])
     }
 
@@ -250,7 +270,7 @@ impl Transaction<'_> {
             strip_reasons(tx, id)?;
             // A receiver's refusal may quote the submission.
             tx.execute(
-                "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND delivered = 0",
+                "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND (delivered IS NULL OR delivered = 0)",
                 values![id],
             )?;
         }
@@ -737,10 +757,13 @@ fn begin_attempt(
         tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
     let outcome = match rows::read_submission(&row) {
         Ok(submission) if submission.sealed.is_none() => {
+            let (uncertain, recipients) = earlier_attempts(tx, &lease)?;
             return Ok(Some(Claimed {
                 lease,
                 submission,
                 failures: found.failures,
+                uncertain,
+                reached: recipients.reached,
                 is_retry: again,
                 link: None,
             }));
@@ -753,6 +776,33 @@ fn begin_attempt(
     };
     record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
+}
+
+/// The number of a delivery's attempts whose outcome is uncertain, and the recipients that earlier attempts
+/// reached.
+fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Recipients), StoreError> {
+    let row = tx.one(
+        "SELECT recipients, (SELECT count(*) FROM attempt WHERE submission = ?1 AND channel = ?2
+                             AND ended_at IS NOT NULL AND delivered IS NULL)
+         FROM delivery WHERE submission = ?1 AND channel = ?2",
+        values![lease.submission, lease.channel],
+    )?;
+    let recipients = row.get::<Option<String>>(0)?.map(|text| rows::parse_recipients(&text)).transpose()?;
+    Ok((u32::try_from(row.count(1)?).unwrap_or(u32::MAX), recipients.unwrap_or_default()))
+}
+
+/// Records which recipients have a delivery that others do not have.
+fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Result<(), StoreError> {
+    let (_, mut stored) = earlier_attempts(tx, lease)?;
+    stored.reached.extend(recipients.reached.iter().cloned());
+    stored.reached.sort_unstable();
+    stored.reached.dedup();
+    stored.missing.clone_from(&recipients.missing);
+    tx.execute(
+        "UPDATE delivery SET recipients = ?3 WHERE submission = ?1 AND channel = ?2 AND state <> 'delivered'",
+        values![lease.submission, lease.channel, json!(stored).to_string()],
+    )
+    .map(drop)
 }
 
 /// Records an interrupted attempt, and requeues its delivery. Returns the new due time; `None` if the
@@ -794,8 +844,8 @@ fn record_outcome(
     verdict: NextStep,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let (delivered, answer, blame) = match outcome {
-        Outcome::Delivered(answer) => (true, answer, None),
+    let (delivered, answer, blame): (Option<i64>, _, _) = match outcome {
+        Outcome::Delivered(answer) => (Some(1), answer, None),
         Outcome::Failed(failure) => {
             // Ignore a `Retry-After` if the schedule's next attempt is later anyway.
             let asked = failure.retry_after.filter(|asked| match verdict {
@@ -806,9 +856,10 @@ fn record_outcome(
                 (_, Some(_)) => "asked",
                 (Cause::Channel | Cause::Deferred | Cause::Gone, None) => "channel",
                 (Cause::Unclear, None) => "unclear",
+                (Cause::Uncertain, None) => "uncertain",
                 (Cause::Notification | Cause::Refused, None) => "notice",
             };
-            (false, &failure.answer, Some(blame))
+            (if failure.cause == Cause::Uncertain { None } else { Some(0) }, &failure.answer, Some(blame))
         }
     };
     lock_against_hold_or_release(tx, lease.submission)?;
@@ -819,7 +870,7 @@ fn record_outcome(
     )?;
     if verdict == NextStep::Delivered {
         tx.execute(
-            "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL
+            "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL, recipients = NULL
              WHERE submission = ?1 AND channel = ?2",
             values![lease.submission, lease.channel],
         )?;
@@ -832,6 +883,9 @@ fn record_outcome(
             ),
             values![lease.submission, lease.channel, lease.number, due_at, blame],
         )?;
+    }
+    if let Outcome::Failed(AttemptFailure { recipients: Some(recipients), .. }) = outcome {
+        store_recipients(tx, lease, recipients)?;
     }
     let settled = format!(
         "SELECT 1 FROM submission WHERE id = ?1 AND held_at IS NULL

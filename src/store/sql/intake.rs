@@ -509,7 +509,7 @@ impl Reach {
         }
         let mut ids = submissions.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
         ids.sort_unstable();
-        let select = "SELECT state, channel, due_at, submission, failures FROM delivery WHERE submission";
+        let select = "SELECT state, channel, due_at, submission, failures, recipients IS NOT NULL FROM delivery WHERE submission";
         for row in tx.query_in(select, &ids, "")? {
             let (state, name) = (row.text(0)?, row.text(1)?);
             if is_visitor_channel(name) {
@@ -520,7 +520,8 @@ impl Reach {
                     && row
                         .get::<Option<i64>>(2)?
                         .is_some_and(|due_at| due_at.saturating_sub(to_millis(SOON)) > now);
-            if state == "delivered" {
+            // If a channel refuses only some recipients, the others have the submission.
+            if state == "delivered" || state == "parked" && row.get(5)? {
                 reach.delivered.insert(row.get(3)?);
             } else if channels.iter().any(|channel| channel.name == name) {
                 let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::deliver::has_nothing_to_deliver;
 use super::flood::Flood;
-use super::rows::{Filter, SUBMISSION, filter_condition, read_submission, to_timestamp};
+use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission, to_timestamp};
 use super::{Bind, Cell, Row, Sql, bind_all, values};
 use crate::store::error::StoreError;
 use crate::store::url::DatabaseUrl;
@@ -43,6 +43,8 @@ pub struct ChannelState {
     /// Why the channel does not deliver, if it is paused or switched off.
     pub obstacle: Option<Obstacle>,
     pub deliveries: Vec<(DeliveryState, usize)>,
+    /// The recipients for which deliveries failed that others have, with the number of these deliveries.
+    pub missing: BTreeMap<String, usize>,
 }
 
 impl ChannelState {
@@ -128,6 +130,13 @@ impl InboxReader {
         for row in self.sql.query(counts, &[])? {
             let deliveries = (parse_delivery_state(row.text(1)?)?, row.count(2)?);
             states.entry(row.get(0)?).or_default().deliveries.push(deliveries);
+        }
+        let partial = "SELECT channel, recipients, count(*) FROM delivery WHERE recipients IS NOT NULL GROUP BY channel, recipients";
+        for row in self.sql.query(partial, &[])? {
+            let missing = &mut states.entry(row.get(0)?).or_default().missing;
+            for address in rows::parse_recipients(row.text(1)?)?.missing {
+                *missing.entry(address).or_default() += row.count(2)?;
+            }
         }
         for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel", &[])? {
             let obstacle = read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
@@ -282,11 +291,9 @@ fn read_attempt(row: &Row) -> Result<Attempt, StoreError> {
     let ended_at: Option<i64> = row.get(2)?;
     let delivered: Option<bool> = row.get(3)?;
     let answer: Option<String> = row.get(4)?;
-    let end = match (ended_at, delivered) {
-        (Some(at), Some(delivered)) => {
-            Some(AttemptEnd { at: to_timestamp(at)?, delivered, answer: answer.unwrap_or_default() })
-        }
-        _ => None,
+    let end = match ended_at {
+        Some(at) => Some(AttemptEnd { at: to_timestamp(at)?, delivered, answer: answer.unwrap_or_default() }),
+        None => None,
     };
     Ok(Attempt { number: row.get(0)?, began_at: to_timestamp(row.get(1)?)?, end })
 }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{Cell, Dialect, Row};
 use crate::store::error::StoreError;
+use crate::submission::outcome::Recipients;
 use crate::submission::verdict::{ScreeningReason, Signal};
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
 
@@ -180,6 +181,11 @@ fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
     let text: Option<String> = row.get(11)?;
     let reasons = text.as_deref().map(parse_reasons).transpose()?.unwrap_or_default();
     Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
+}
+
+/// Parses the column `recipients` of a delivery.
+pub(super) fn parse_recipients(text: &str) -> Result<Recipients, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::Damaged("the recipients of a delivery are malformed"))
 }
 
 /// Parses screening reasons. Omits reasons with a signal that this version does not know.

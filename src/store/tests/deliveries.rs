@@ -3,7 +3,7 @@
 use super::*;
 use crate::submission::delivery::{Capacity, Claimed, Delivery, NextDue};
 use crate::submission::encryption::Recipient;
-use crate::submission::outcome::Cause;
+use crate::submission::outcome::{Cause, Recipients};
 
 const LEASE: Duration = Duration::from_mins(3);
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -45,7 +45,82 @@ fn a_claimed_delivery_is_not_claimed_again_before_its_lease_ends() {
     assert_eq!(fixture.status(id), Status::Delivered);
     let ends: Vec<_> =
         fixture.deliveries(id)[0].attempts.iter().map(|a| a.end.as_ref().unwrap().delivered).collect();
-    assert_eq!(ends, [true, false]);
+    assert_eq!(ends, [Some(true), Some(false)]);
+}
+
+#[test]
+fn an_extended_lease_is_not_claimed_and_belongs_to_the_latest_attempt() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    fixture.keep_new(&contact("Hello"));
+    let claimed = fixture.claim("box", at(0));
+    let extend = |lease: Lease, now| {
+        let extended =
+            fixture.store.change(move |tx| tx.extend_leases(std::slice::from_ref(&lease), now, LEASE));
+        fixture.runtime.block_on(extended).unwrap();
+    };
+    extend(claimed[0].lease.clone(), at(170));
+    assert_eq!(fixture.claim("box", at(200)).len(), 0);
+    let again = fixture.claim("box", at(400));
+    assert_eq!(again.len(), 1);
+    extend(claimed[0].lease.clone(), at(500));
+    // The lease of the second attempt has ended. After two interruptions, there is a pause of a second.
+    assert_eq!(fixture.claim("box", at(600)).len(), 0);
+    assert_eq!(fixture.claim("box", at(602)).len(), 1);
+}
+
+#[test]
+fn an_uncertain_attempt_is_shown_and_not_brought_forward() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let uncertain = Outcome::failed(Cause::Uncertain, "no reply after the message");
+    let claimed = fixture.claim("box", at(0));
+    assert_eq!(claimed[0].uncertain, 0);
+    fixture.record(&claimed[0], &uncertain, NextStep::RetryAt(at(3600)), at(1));
+    let attempts = &fixture.deliveries(id)[0].attempts;
+    assert_eq!(attempts[0].end.as_ref().unwrap().outcome(), "uncertain");
+    // Neither the end of an outage nor a restart brings the retry forward.
+    fixture.runtime.block_on(fixture.store.resume("box".to_owned(), true, at(60))).unwrap();
+    fixture.runtime.block_on(fixture.store.change(|tx| tx.recover(at(60)))).unwrap();
+    assert_eq!(fixture.claim("box", at(3599)).len(), 0);
+    let again = fixture.claim("box", at(3600));
+    assert_eq!((again[0].uncertain, again[0].failures), (1, 1));
+    fixture.record(&again[0], &uncertain, NextStep::Parked, at(3601));
+    assert_eq!(fixture.status(id), Status::Parked);
+}
+
+#[test]
+fn a_partial_delivery_remembers_the_recipients_it_reached() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let id = fixture.keep_new(&contact("Hello"));
+    let partial = |cause, reached: &[&str], missing: &[&str]| {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let recipients = Recipients { reached: all(reached), missing: all(missing) };
+        Outcome::failed(cause, "550 no").with_recipients(recipients)
+    };
+    let first = fixture.claim("box", at(0));
+    assert!(first[0].reached.is_empty());
+    let outcome = partial(Cause::Notification, &["b@example.com"], &["a@example.com", "c@example.com"]);
+    fixture.record(&first[0], &outcome, NextStep::RetryAt(at(10)), at(1));
+    assert!(fixture.is_confirmed(id), "a recipient has it");
+    let second = fixture.claim("box", at(10));
+    assert_eq!(second[0].reached, ["b@example.com"]);
+    // A failure of the whole attempt changes nothing.
+    fixture.record(&second[0], &failed(), NextStep::RetryAt(at(20)), at(11));
+    let third = fixture.claim("box", at(20));
+    let outcome = partial(Cause::Refused, &["c@example.com"], &["a@example.com"]);
+    fixture.record(&third[0], &outcome, NextStep::Parked, at(21));
+    assert_eq!(fixture.status(id), Status::Parked);
+    let missing = &fixture.reader().channels().unwrap()[0].missing;
+    assert_eq!(missing.iter().collect::<Vec<_>>(), [(&"a@example.com".to_owned(), &1)]);
+    // The others have it, so a repeat adds no submission.
+    fixture.keep_again(&contact("Hello"), id);
+    let retry = Retry { parked_only: true, ..Retry::default() };
+    assert_eq!(fixture.editor().retry(&retry, at(30)).unwrap(), 1);
+    let last = fixture.claim("box", at(30));
+    assert_eq!(last[0].reached, ["b@example.com", "c@example.com"]);
+    fixture.record(&last[0], &Outcome::delivered("250"), NextStep::Delivered, at(31));
+    assert_eq!(fixture.status(id), Status::Delivered);
+    assert!(fixture.reader().channels().unwrap()[0].missing.is_empty());
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Channel {
             self.attempts += 1;
             let outcome = receive(&claimed, elapsed);
             let Claimed { lease, failures, is_retry, .. } = claimed;
-            let verdict = schedule::next_step(&outcome, lease.submission, failures, now);
+            let verdict = schedule::next_step(&outcome, lease.submission, failures, 0, now);
             runtime.block_on(store.record(lease.clone(), outcome.clone(), verdict, now)).unwrap();
             if verdict == NextStep::Delivered {
                 self.delivered.insert(lease.submission, elapsed);

@@ -169,15 +169,14 @@ fn attempt_value(attempt: &Attempt, is_under_way: bool, clock: &Clock) -> Value 
         None if is_under_way => "under way".to_owned(),
         None => "interrupted".to_owned(),
         Some(end) => {
-            let outcome = if end.delivered { "delivered" } else { "failed" };
-            format!("{outcome} after {}", format_duration(attempt.began_at, end.at))
+            format!("{} after {}", end.outcome(), format_duration(attempt.began_at, end.at))
         }
     };
     context! {
         number => attempt.number,
         began => clock.time(attempt.began_at),
         outcome,
-        has_failed => attempt.end.as_ref().is_some_and(|end| !end.delivered),
+        has_failed => attempt.end.as_ref().is_some_and(|end| end.delivered != Some(true)),
         answer => attempt.end.as_ref().map(|end| visible(&end.answer)),
     }
 }

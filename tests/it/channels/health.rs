@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk::submission::delivery::{Delivery, DeliveryState};
 
 use crate::support::PATIENCE;
 use crate::support::channel_site::{ChannelSite, NAME, maildir, smtp, until, webhook};
@@ -45,15 +45,11 @@ fn channels_that_hang_delay_no_other() {
 fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
     let failing = HttpPeer::start([Reply::status(500), Reply::status(200)]);
     let greylisting = SmtpPeer::start(vec![Script::usual().greylisting()]);
-    let vague = SmtpPeer::start(vec![Script::usual().leaving_unanswered(1), Script::usual()]);
-    let channels = [
-        webhook("failing", &failing.url("/"), ""),
-        smtp("greylisting", greylisting.address.port(), ""),
-        smtp("vague", vague.address.port(), ""),
-    ];
+    let channels =
+        [webhook("failing", &failing.url("/"), ""), smtp("greylisting", greylisting.address.port(), "")];
     let site = ChannelSite::open(&channels.concat(), &[]);
     let id = site.submit(1);
-    for channel in ["failing", "greylisting", "vague"] {
+    for channel in ["failing", "greylisting"] {
         let delivery = site.wait_for(id, channel, |delivery| delivery.state == DeliveryState::Delivered);
         let [first, second] = &delivery.attempts[..] else { panic!("{channel}: {delivery:#?}") };
         let gap = second.began_at.duration_since(first.end.as_ref().expect("it has ended").at).as_millis();
@@ -66,12 +62,72 @@ fn the_second_attempt_follows_after_five_seconds_with_the_same_content() {
     assert_eq!(requests[0].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(requests[1].header("webhook-id"), Some(&*id.to_string()));
     assert_eq!(greylisting.record().received.len(), 1);
-    // The receiver may have accepted the first message, so both must be recognisable as the same.
+    site.assert_discreet();
+}
+
+#[test]
+fn a_message_that_may_have_arrived_is_sent_once_more_and_then_parked() {
+    let vague = SmtpPeer::start(vec![Script::with(At::End, Do::Close)]);
+    let site = ChannelSite::open(&smtp("vague", vague.address.port(), ""), &[]);
+    let id = site.submit(1);
+    let is_uncertain = |delivery: &Delivery, attempts: usize| {
+        let ends = delivery.attempts.iter().filter_map(|attempt| attempt.end.as_ref());
+        ends.filter(|end| end.delivered.is_none()).count() == attempts
+    };
+    let first = site.wait_for(id, "vague", |delivery| is_uncertain(delivery, 1));
+    assert_eq!(first.state, DeliveryState::Waiting);
+    // The operator does not wait for an hour.
+    site.inbox(&["retry", "--channel", "vague"]);
+    let second = site.wait_for(id, "vague", |delivery| is_uncertain(delivery, 2));
+    assert_eq!((second.state, second.due_at), (DeliveryState::Parked, None));
+    // Both messages must be recognisable as the same.
     let record = vague.record();
     let [first, second] = &record.received[..] else { panic!("{record:?}") };
     assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));
     let message_id = format!("Message-ID: <{id}.submission@example.com>");
     assert!(String::from_utf8_lossy(&first.raw).contains(&message_id));
+    assert!(site.inbox(&["show", &id.to_string()]).contains("uncertain after "));
+    site.assert_discreet();
+}
+
+#[test]
+fn an_attempt_that_a_stop_ends_after_the_message_is_uncertain() {
+    let silent = SmtpPeer::start(vec![Script::with(At::End, Do::Nothing)]);
+    let mut site = ChannelSite::open(
+        &smtp("silent", silent.address.port(), ""),
+        &[("FRONTDESK_SERVER__SHUTDOWN_GRACE", "1s")],
+    );
+    let id = site.submit(1);
+    until(|| (!silent.record().received.is_empty()).then_some(())).expect("the message has arrived");
+    site.server.terminate();
+    site.server.restart();
+    let delivery = site.delivery(id, "silent");
+    assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Waiting, 1), "{delivery:#?}");
+    let end = delivery.attempts[0].end.as_ref().expect("it has ended");
+    assert_eq!(end.delivered, None, "{end:?}");
+    let wait = delivery.due_at.expect("it waits").duration_since(end.at);
+    assert!(wait.as_secs() >= 3600, "{wait:?}");
+    site.assert_discreet();
+}
+
+#[test]
+fn a_refused_recipient_is_named_and_the_others_get_everything() {
+    let script = Script::usual().refusing("left@example.com").closing_after(1);
+    let peer = SmtpPeer::start(vec![script]);
+    let channel = smtp("team", peer.address.port(), "").replace("to = [", "to = [\"left@example.com\", ");
+    let site = ChannelSite::open(&channel, &[]);
+    let ids: Vec<_> = (0..3).map(|number| site.submit(number)).collect();
+    site.wait_for_count("team", DeliveryState::Parked, 3);
+    assert_eq!(peer.record().received.len(), 3);
+    assert!(
+        site.inbox(&["show", &ids[0].to_string()]).contains("not delivered to left@example.com: 550 5.1.1")
+    );
+    // A retry goes only to the refused address.
+    peer.follow(vec![Script::usual()]);
+    site.inbox(&["retry", "--channel", "team"]);
+    site.wait_for_count("team", DeliveryState::Delivered, 3);
+    let record = peer.record();
+    assert!(record.received[3..].iter().all(|received| received.to == ["left@example.com"]), "{record:?}");
     site.assert_discreet();
 }
 

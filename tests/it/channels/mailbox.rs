@@ -6,7 +6,7 @@ use frontdesk::submission::delivery::DeliveryState;
 use mail_parser::MessageParser;
 
 use crate::support::channel_site::{ChannelSite, EMAIL, smtp};
-use crate::support::opensmtpd::OpenSmtpd;
+use crate::support::mail_server::{MailServer, Software};
 
 const SUBMISSIONS: usize = 100;
 
@@ -14,7 +14,7 @@ const SUBMISSIONS: usize = 100;
 #[ignore = "needs OpenSMTPD and root: scripts/test channels"]
 fn a_hundred_submissions_are_a_hundred_mails() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = OpenSmtpd::start(folder.path());
+    let mut server = MailServer::start(Software::OpenSmtpd, folder.path());
     let site = ChannelSite::open(&smtp("mail", server.address.port(), ""), &[]);
     for number in 0..SUBMISSIONS {
         assert_eq!(site.post(number).status, 200);

@@ -11,7 +11,7 @@ use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
 use crate::support::channel_site::{ChannelSite, smtp, until};
-use crate::support::opensmtpd::OpenSmtpd;
+use crate::support::mail_server::{MailServer, Software};
 use crate::support::random::Random;
 use crate::support::smtp_peer::{Received, Script, SmtpPeer};
 
@@ -311,7 +311,7 @@ fn is_answered_200(address: std::net::SocketAddr, request: &str) -> bool {
 fn opt_in_goes_through_opensmtpd() {
     const VISITORS: usize = 10;
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = OpenSmtpd::start(folder.path());
+    let mut server = MailServer::start(Software::OpenSmtpd, folder.path());
     let site = open(server.address.port(), &[]);
     for number in 0..VISITORS {
         join(&site, &format!("v{number}@example.org"));

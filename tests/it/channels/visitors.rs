@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::corpus;
 use crate::support::channel_site::{ChannelSite, EMAIL, MESSAGE, NAME, smtp, until};
-use crate::support::opensmtpd::OpenSmtpd;
+use crate::support::mail_server::{MailServer, Software};
 use crate::support::smtp_peer::{Received, Script, SmtpPeer};
 
 const THANKS: &str = "visitor:acknowledgement";
@@ -300,7 +300,7 @@ fn a_refused_address_delays_no_other_mail_and_can_be_retried() {
 fn twenty_acknowledgements_go_through_opensmtpd() {
     const VISITORS: usize = 20;
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = OpenSmtpd::start(folder.path());
+    let mut server = MailServer::start(Software::OpenSmtpd, folder.path());
     let site = open(server.address.port(), &[]);
     for number in 0..VISITORS {
         let body = json!({ "name": NAME, "email": format!("v{number}@example.org"), "message": "Hello" });

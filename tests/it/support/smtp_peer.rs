@@ -14,6 +14,7 @@ use std::time::Duration;
 pub enum At {
     Greeting,
     Ehlo,
+    Helo,
     StartTls,
     Auth,
     Mail,
@@ -46,10 +47,11 @@ pub enum Do {
 /// The deviations of a connection from usual behaviour.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    unusual: Option<(At, Do)>,
+    unusual: Vec<(At, Do)>,
     offers: Vec<&'static str>,
+    prompts: Option<[&'static str; 2]>,
     greylists: bool,
-    refuses: Option<&'static str>,
+    refuses: Vec<(&'static str, &'static str)>,
     closes_after: Option<usize>,
     leaves_unanswered: Option<usize>,
 }
@@ -62,7 +64,22 @@ impl Script {
 
     /// The usual behaviour except for one step.
     pub fn with(at: At, what: Do) -> Script {
-        Script { unusual: Some((at, what)), ..Script::default() }
+        Script::usual().and(at, what)
+    }
+
+    /// Changes another step.
+    #[must_use]
+    pub fn and(mut self, at: At, what: Do) -> Script {
+        self.unusual.push((at, what));
+        self
+    }
+
+    /// Asks for the name and the password of AUTH LOGIN with these words, which may be Base64. Ignores the
+    /// token of AUTH PLAIN, and asks for it with the first of them.
+    #[must_use]
+    pub fn prompting(mut self, prompts: [&'static str; 2]) -> Script {
+        self.prompts = Some(prompts);
+        self
     }
 
     /// Adds a line to the reply to EHLO.
@@ -81,8 +98,14 @@ impl Script {
 
     /// Replies 550 to this recipient.
     #[must_use]
-    pub fn refusing(mut self, recipient: &'static str) -> Script {
-        self.refuses = Some(recipient);
+    pub fn refusing(self, recipient: &'static str) -> Script {
+        self.answering_recipient(recipient, "550 5.1.1 no such mailbox")
+    }
+
+    /// Sends this reply to RCPT with this recipient.
+    #[must_use]
+    pub fn answering_recipient(mut self, recipient: &'static str, reply: &'static str) -> Script {
+        self.refuses.push((recipient, reply));
         self
     }
 
@@ -105,8 +128,18 @@ impl Script {
         matches!(self.at(at), None | Some(Do::Late(_)))
     }
 
+    /// Whether this step has the usual reply, or another one that begins with this code.
+    fn takes(&self, at: At, code: &[u8]) -> bool {
+        match self.at(at) {
+            None | Some(Do::Late(_)) => true,
+            Some(Do::Say(line)) => line.as_bytes().starts_with(code),
+            Some(Do::Raw(bytes)) => bytes.starts_with(code),
+            Some(_) => false,
+        }
+    }
+
     fn at(&self, at: At) -> Option<&Do> {
-        self.unusual.as_ref().and_then(|(step, what)| (*step == at).then_some(what))
+        self.unusual.iter().find_map(|(step, what)| (*step == at).then_some(what))
     }
 }
 
@@ -234,6 +267,7 @@ pub fn converse<S: Read + Write>(
                     .collect();
                 talk.answer(At::Ehlo, &answer.join("\r\n"))?
             }
+            "HELO" => talk.answer(At::Helo, "250 peer.example.com")?,
             "STARTTLS" => {
                 let goes_on = talk.answer(At::StartTls, "220 go ahead")?;
                 if goes_on && script.is_usual(At::StartTls) {
@@ -250,8 +284,9 @@ pub fn converse<S: Read + Write>(
             "RCPT" => {
                 let recipient = between_brackets(&line);
                 let is_new = lock(record).seen.insert((from.clone(), recipient.clone()));
-                if script.refuses == Some(recipient.as_str()) {
-                    talk.say("550 5.1.1 no such mailbox")?;
+                let refusal = script.refuses.iter().find(|(refused, _)| *refused == recipient);
+                if let Some((_, reply)) = refusal {
+                    talk.say(reply)?;
                     true
                 } else if script.greylists && is_new {
                     talk.say("451 4.7.1 greylisted, come back later")?;
@@ -263,10 +298,10 @@ pub fn converse<S: Read + Write>(
             }
             "DATA" => {
                 let goes_on = talk.answer(At::Data, "354 go ahead")?;
-                if goes_on && script.is_usual(At::Data) {
+                if goes_on && script.takes(At::Data, b"354") {
                     let raw = talk.message()?;
                     carried += 1;
-                    let is_taken = script.is_usual(At::End) && script.leaves_unanswered != Some(carried);
+                    let is_taken = script.takes(At::End, b"250") && script.leaves_unanswered != Some(carried);
                     lock(record).received.push(Received {
                         from: from.clone(),
                         to: to.clone(),
@@ -334,11 +369,16 @@ impl<S: Read + Write> Talk<'_, S> {
 
     fn login(&mut self, line: &str, record: &Shared) -> io::Result<bool> {
         if line == "AUTH LOGIN" {
-            for question in ["334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"] {
-                self.say(question)?;
+            for question in self.script.prompts.unwrap_or(["VXNlcm5hbWU6", "UGFzc3dvcmQ6"]) {
+                self.say(&format!("334 {question}"))?;
                 let Some(answer) = self.line()? else { return Ok(false) };
                 lock(record).commands.push(answer);
             }
+        }
+        if let (Some([prompt, _]), true) = (self.script.prompts, line.starts_with("AUTH PLAIN ")) {
+            self.say(&format!("334 {prompt}"))?;
+            let Some(answer) = self.line()? else { return Ok(false) };
+            lock(record).commands.push(answer);
         }
         self.answer(At::Auth, "235 2.7.0 welcome")
     }

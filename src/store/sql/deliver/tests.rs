@@ -18,10 +18,11 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::fingerprint::Secret;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
 use crate::store::tests::inbox::{Options, process};
-use crate::submission::outcome::LONGEST_ATTEMPT;
 use crate::submission::verdict::ScreeningVerdict;
 
 const LEASE: Duration = Duration::from_mins(3);
+/// How long a peer that does not reply is waited for. Shorter than a lease, so leases need not be extended.
+const SILENCE: Duration = Duration::from_mins(2);
 const DAY: u64 = 86_400_000;
 
 #[test]
@@ -151,6 +152,8 @@ enum Peer {
     Away(u64, u64),
     /// Never replies in time, but sometimes accepts the message anyway.
     Silent,
+    /// Accepts certain messages with replies that cannot be read, and all others with good ones.
+    Mumbling,
     /// Asks the sender to retry later, the first few times.
     Busy,
     /// Permanently refuses certain messages, and accepts all others.
@@ -240,7 +243,7 @@ impl World {
     fn new(seed: u64, database: Connection) -> World {
         let mut dice = Dice(seed);
         let peers: Vec<Peer> = (0..=dice.roll(3))
-            .map(|_| match dice.roll(9) {
+            .map(|_| match dice.roll(10) {
                 0 => Peer::Flaky,
                 1 => Peer::Away(dice.roll(DAY), dice.roll(9 * DAY)),
                 2 => Peer::Away(0, dice.roll(10 * 60_000)),
@@ -249,6 +252,7 @@ impl World {
                 5 => Peer::Picky,
                 6 => Peer::GoneAfter(dice.roll(DAY)),
                 7 => Peer::Poisoned,
+                8 => Peer::Mumbling,
                 _ => Peer::Fine,
             })
             .collect();
@@ -530,7 +534,7 @@ impl World {
             self.totals.repeated += usize::from(claimed.lease.number > 1);
             self.begun.entry(key).or_insert(self.now);
             let (takes, outcome) = self.answer(post, &claimed);
-            assert!(takes <= LONGEST_ATTEMPT);
+            assert!(takes <= SILENCE);
             let attempt = self.next_attempt;
             self.next_attempt += 1;
             self.workers[worker]
@@ -558,7 +562,7 @@ impl World {
             Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Notification, "400")),
             Peer::Flaky if self.dice.one_in(3) => (soon, Outcome::failed(Cause::Deferred, "451")),
             Peer::Away(from, length) if (from..from + length).contains(&self.now) => (soon, away()),
-            Peer::Silent => (LONGEST_ATTEMPT, away()),
+            Peer::Silent => (SILENCE, away()),
             Peer::Busy if claimed.lease.number < 4 => {
                 let retry_after = Some(Duration::from_secs(self.dice.roll(20_000)));
                 (soon, Outcome::failed(Cause::Channel, "429").with_retry_after(retry_after))
@@ -568,6 +572,9 @@ impl World {
             }
             Peer::Poisoned if claimed.lease.submission.as_u128() & 2 == 0 => {
                 (soon, Outcome::failed(Cause::Unclear, "500"))
+            }
+            Peer::Mumbling if claimed.lease.submission.as_u128() & 2 == 0 => {
+                (soon, Outcome::failed(Cause::Uncertain, "no reply after the final dot"))
             }
             Peer::GoneAfter(at) if self.now >= at => (soon, Outcome::failed(Cause::Gone, "410")),
             _ => (soon, fine()),
@@ -593,11 +600,12 @@ impl World {
             self.sending.remove(&(id, post));
         }
         if matches!(outcome, Outcome::Delivered(_))
+            || matches!(self.peers[post], Peer::Mumbling)
             || matches!(self.peers[post], Peer::Silent) && self.dice.one_in(4)
         {
             *self.taken.entry((id, post)).or_default() += 1;
         }
-        let verdict = schedule::next_step(&outcome, id, claimed.failures, clock);
+        let verdict = schedule::next_step(&outcome, id, claimed.failures, claimed.uncertain, clock);
         transaction(&self.database, &self.secret).record(&claimed.lease, &outcome, verdict, clock).unwrap();
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let dispatcher = self.workers[worker].dispatcher.as_mut().unwrap();
@@ -672,6 +680,13 @@ impl World {
                         let justified = match peer {
                             Peer::GoneAfter(_) => true,
                             Peer::Picky => attempts > 0,
+                            Peer::Mumbling => {
+                                assert!(
+                                    (2..=2 + ends).contains(&taken),
+                                    "{taken} copies by a peer that mumbles, with {ends} process ends"
+                                );
+                                true
+                            }
                             _ => failures >= 10,
                         };
                         assert!(

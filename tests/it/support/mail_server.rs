@@ -1,8 +1,8 @@
-//! A real mail server: Debian's OpenSMTPD on a private port, which delivers everything into one Maildir.
+//! Real mail servers of Debian on private ports: OpenSMTPD, Postfix and Exim, which deliver everything into
+//! one Maildir.
 //!
-//! Its spool folder and its control socket have fixed paths, so it runs in its own mount namespace, which
-//! needs root, or `sudo` without a password. Uses the standard library only, so that unit tests can include
-//! the file.
+//! Their folders have fixed paths, so each server runs in its own mount namespace, which needs root, or
+//! `sudo` without a password. Uses the standard library only, so that unit tests can include the file.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
@@ -15,29 +15,52 @@ use std::time::{Duration, Instant};
 use super::PATIENCE;
 use super::port::Port;
 
-const SERVER: &str = "/usr/sbin/smtpd";
+/// A mail server of Debian. OpenSMTPD is installed. The packages of the others cannot be installed beside it:
+/// `scripts/test channels` unpacks them into the folder that `FRONTDESK_MAIL_SERVERS` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    OpenSmtpd,
+    Postfix,
+    Exim,
+}
 
-/// A shell script that runs the server. It ends when its standard input is closed, and so always ends with
-/// the test.
-const RUN: &str = "mount -t tmpfs tmpfs /var/spool && mount -t tmpfs tmpfs /run || exit
-/usr/sbin/smtpd -d -f \"$1\" &
-read _
-kill $!
-wait";
+impl Software {
+    /// A shell script that runs the server. Its parameters are the folder for the server's files, the port,
+    /// the folder with unpacked packages, and the user that owns the mailbox. It ends when its standard input
+    /// is closed, and so always ends with the test.
+    fn script(self) -> &'static str {
+        match self {
+            Software::OpenSmtpd => include_str!("mail_server/opensmtpd.sh"),
+            Software::Postfix => include_str!("mail_server/postfix.sh"),
+            Software::Exim => include_str!("mail_server/exim.sh"),
+        }
+    }
+
+    fn packages(self) -> String {
+        if self == Software::OpenSmtpd {
+            let server = "/usr/sbin/smtpd";
+            assert!(Path::new(server).exists(), "there is no {server}: install the package `opensmtpd`");
+            return String::new();
+        }
+        std::env::var("FRONTDESK_MAIL_SERVERS")
+            .expect("scripts/test channels unpacks the packages and sets this")
+    }
+}
 
 /// A running server.
 #[derive(Debug)]
-pub struct OpenSmtpd {
+pub struct MailServer {
+    software: Software,
     pub address: SocketAddr,
     _port: Port,
     folder: PathBuf,
     child: Child,
 }
 
-impl OpenSmtpd {
+impl MailServer {
     /// Starts the server with all of its files in this folder, and waits until it accepts connections.
-    pub fn start(folder: &Path) -> OpenSmtpd {
-        assert!(Path::new(SERVER).exists(), "there is no {SERVER}: install the package `opensmtpd`");
+    pub fn start(software: Software, folder: &Path) -> MailServer {
+        let packages = software.packages();
         let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
         // OpenSMTPD does not deliver to root's mailbox.
         let user = if is_root { "nobody".to_owned() } else { output("id", "-un") };
@@ -48,16 +71,6 @@ impl OpenSmtpd {
 
         let port = Port::reserve();
         let address = port.address();
-        let configuration = folder.join("smtpd.conf");
-        let text = format!(
-            "listen on 127.0.0.1 port {} hostname desk.example\n\
-             table users {{ \"@\" = \"{user}\" }}\n\
-             action \"local\" maildir \"{}\" virtual <users>\n\
-             match from any for any action \"local\"\n",
-            port.number(),
-            folder.join("box/maildir").display(),
-        );
-        fs::write(&configuration, text).expect("it can be written");
         let log = File::create(folder.join("log")).expect("it can be written");
 
         let mut command = if is_root { Command::new("unshare") } else { Command::new("sudo") };
@@ -65,14 +78,15 @@ impl OpenSmtpd {
             command.args(["-n", "unshare"]);
         }
         let child = command
-            .args(["-m", "sh", "-c", RUN, "sh"])
-            .arg(&configuration)
+            .args(["-m", "sh", "-c", software.script(), "sh"])
+            .arg(folder)
+            .args([&port.number().to_string(), &packages, &user])
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a second handle"))
             .stderr(log)
             .spawn()
             .expect("there is `unshare`, of the package `util-linux`, and `sudo` unless we are root");
-        let mut server = OpenSmtpd { address, folder: folder.to_owned(), child, _port: port };
+        let mut server = MailServer { software, address, folder: folder.to_owned(), child, _port: port };
         server.wait_until("accepts connections", |_| TcpStream::connect(address).is_ok());
         server
     }
@@ -88,20 +102,23 @@ impl OpenSmtpd {
         entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     }
 
-    fn wait_until(&mut self, what: &str, is_so: impl Fn(&OpenSmtpd) -> bool) {
+    fn wait_until(&mut self, what: &str, is_so: impl Fn(&MailServer) -> bool) {
         let started = Instant::now();
         while !is_so(self) {
             let has_ended = self.child.try_wait().expect("it is our child").is_some();
             if has_ended || started.elapsed() > PATIENCE {
                 let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-                panic!("OpenSMTPD never {what} (it needs root, or `sudo` without a password):\n{log}");
+                panic!(
+                    "{:?} never {what} (it needs root, or `sudo` without a password):\n{log}",
+                    self.software
+                );
             }
             thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-impl Drop for OpenSmtpd {
+impl Drop for MailServer {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();

@@ -1,0 +1,3 @@
+-- From layout 9: adds deliveries that some recipients have and others do not.
+
+ALTER TABLE delivery ADD COLUMN recipients text;

@@ -1,0 +1,33 @@
+//! Marks the time from which a receiver may have a whole notification, so that an attempt that is aborted
+//! later counts as uncertain.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+tokio::task_local! {
+    static HANDOVER: Handover;
+}
+
+/// Whether the receiver of an attempt may have the whole notification, and has not replied.
+#[derive(Clone, Debug, Default)]
+pub struct Handover(Arc<AtomicBool>);
+
+impl Handover {
+    /// Runs an attempt, in which [`mark`] sets the value. After the attempt, its outcome is known.
+    pub async fn track<T>(&self, attempt: impl Future<Output = T>) -> T {
+        let result = HANDOVER.scope(self.clone(), attempt).await;
+        self.0.store(false, Ordering::Relaxed);
+        result
+    }
+
+    pub fn is_pending(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Records that the receiver may have the whole notification from now on. Has no effect outside of
+/// [`Handover::track`].
+pub fn mark() {
+    let _ = HANDOVER.try_with(|handover| handover.0.store(true, Ordering::Relaxed));
+}

@@ -1,0 +1,187 @@
+//! Reads the status of responses that the HTTP library refuses: a receiver that answered 200 has the request,
+//! however odd the rest of its response is.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The rest of a longer response body is not read.
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+
+pub struct FetchResponse {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The body, or its first 64 KiB.
+    pub body: Vec<u8>,
+    pub is_whole: bool,
+}
+
+/// A stream that records the first octets that it receives.
+pub struct ResponseRecorder<S> {
+    inner: S,
+    received: Received,
+}
+
+/// The octets that a [`ResponseRecorder`] has received.
+#[derive(Clone, Debug, Default)]
+pub struct Received(Arc<Mutex<Vec<u8>>>);
+
+impl Received {
+    /// The response, if its status can be read.
+    pub fn response(&self) -> Option<FetchResponse> {
+        read_response(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<S> ResponseRecorder<S> {
+    pub fn new(inner: S) -> ResponseRecorder<S> {
+        ResponseRecorder { inner, received: Received::default() }
+    }
+
+    pub fn received(&self) -> Received {
+        self.received.clone()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for ResponseRecorder<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let recorder = self.get_mut();
+        let before = out.filled().len();
+        let result = Pin::new(&mut recorder.inner).poll_read(cx, out);
+        let new = &out.filled()[before..];
+        if !new.is_empty() {
+            let mut received = recorder.received.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = MAX_BODY_BYTES - received.len();
+            received.extend_from_slice(&new[..new.len().min(room)]);
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ResponseRecorder<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+/// Reads the final response from the octets that a server sent: its status, the fields that are valid, and
+/// the octets after the header as the body. `None` if there is no status from 200 to 999. The response is
+/// never whole.
+pub fn read_response(mut bytes: &[u8]) -> Option<FetchResponse> {
+    loop {
+        bytes = bytes.trim_ascii_start();
+        let status = read_status(bytes)?;
+        let mut headers = HeaderMap::new();
+        let mut field = Vec::new();
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let mut length = lines.next()?.len();
+        for line in lines {
+            length += line.len();
+            let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
+            if !is_folded {
+                add_field(&mut headers, &std::mem::take(&mut field));
+            }
+            let line = line.trim_ascii();
+            if line.is_empty() && !is_folded {
+                break;
+            }
+            if is_folded {
+                field.push(b' ');
+            }
+            field.extend_from_slice(line);
+        }
+        add_field(&mut headers, &field);
+        bytes = &bytes[length..];
+        if !status.is_informational() {
+            return Some(FetchResponse { status, headers, body: bytes.to_vec(), is_whole: false });
+        }
+    }
+}
+
+/// The status of a line such as `HTTP/1.1 200 OK`.
+fn read_status(line: &[u8]) -> Option<StatusCode> {
+    let (protocol, rest) = line.split_first_chunk::<5>()?;
+    if !protocol.eq_ignore_ascii_case(b"HTTP/") {
+        return None;
+    }
+    let version = rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+    let rest = &rest[version..];
+    let code = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+    let (digits, after) = rest[code..].split_first_chunk::<3>()?;
+    if code == 0 || after.first().is_some_and(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    StatusCode::from_bytes(digits).ok()
+}
+
+/// Adds a field unless it is invalid.
+fn add_field(headers: &mut HeaderMap, field: &[u8]) {
+    let Some(colon) = field.iter().position(|byte| *byte == b':') else { return };
+    let name = HeaderName::from_bytes(field[..colon].trim_ascii());
+    let value = HeaderValue::from_bytes(field[colon + 1..].trim_ascii());
+    if let (Ok(name), Ok(value)) = (name, value) {
+        // A map has a maximum size.
+        let _ = headers.try_append(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_readable_status_is_read_whatever_follows() {
+        for (bytes, status) in [
+            (&b"HTTP/1.1 200 OK\r\n\r\n"[..], 200),
+            (b"HTTP/1.1 200", 200),
+            (b"HTTP/1.1 204\r\n", 204),
+            (b"HTTP/1.0 200 OK\n\nok", 200),
+            (b"http/1.1  200 OK\r\n", 200),
+            (b"HTTP/2 200 \r\n\r\n", 200),
+            (b"HTTP/1.1 200 \xd3\xca\r\n\r\n", 200),
+            (b"\r\nHTTP/1.1 503 \0\r\n", 503),
+            (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 Accepted\r\n", 202),
+            (b"HTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n", 200),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 200),
+        ] {
+            let response = read_response(bytes).map(|response| response.status.as_u16());
+            assert_eq!(response, Some(status), "{bytes:?}");
+        }
+        for bytes in [
+            &b""[..],
+            b"HTTP/1.1 20",
+            b"HTTP/1.1 2000 OK\r\n",
+            b"HTTP/1.1 99 Short\r\n\r\n",
+            b"HTTP/1.1200 OK\r\n",
+            b"HTTP/1.1 OK\r\n",
+            b"220 mail.example.com ESMTP\r\n",
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        ] {
+            assert!(read_response(bytes).is_none(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn valid_fields_and_the_body_are_kept() {
+        let bytes = b"HTTP/1.1 429 Slow\r\nRetry-After : 7\r\nbad field\r\nX: a\r\n  b\r\n: y\r\nN\xe9: z\r\n\r\nwait\r\n";
+        let response = read_response(bytes).expect("a status");
+        assert_eq!(response.headers.get("retry-after").map(HeaderValue::as_bytes), Some(&b"7"[..]));
+        assert_eq!(response.headers.get("x").map(HeaderValue::as_bytes), Some(&b"a b"[..]));
+        assert_eq!((response.headers.len(), response.body.as_slice()), (2, &b"wait\r\n"[..]));
+        assert!(!response.is_whole);
+    }
+}
