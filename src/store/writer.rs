@@ -223,8 +223,8 @@ impl WriterThread {
         let is_caused_by_row = error.is_caused_by_row();
         let is_separable = !jobs.is_empty() && !changes.is_empty() && !matches!(error, StoreError::Locked);
         if is_separable {
-            // A change that fails because of its own data is skipped, so a submission has caused such an error.
-            // Any other may be caused by a change, for instance because it needs more space than the disk has.
+            // A change that fails because of its own data is skipped, so a submission has caused such an
+            // error. A change may cause any other, for instance because it needs more space than the disk has.
             let done =
                 if is_caused_by_row { self.commit(&[], changes).map(drop) } else { Err(error.clone()) };
             for change in changes.drain(..) {
@@ -234,9 +234,9 @@ impl WriterThread {
         let mut accepted = Vec::with_capacity(jobs.len());
         if is_separable || (is_caused_by_row && !jobs.is_empty()) {
             self.commit_in_parts(jobs, &mut accepted);
-            let failure =
-                accepted.iter().filter_map(|job| job.as_ref().err()).find(|e| !e.is_caused_by_row());
-            (failure.map_or(Ok(()), |error| Err(error.clone())), accepted)
+            let errors = accepted.iter().filter_map(|job| job.as_ref().err());
+            let failure = errors.cloned().find(|error| !error.is_caused_by_row());
+            (failure.map_or(Ok(()), Err), accepted)
         } else {
             accepted.extend(jobs.iter().map(|_| Err(error.clone())));
             (Err(error), accepted)
@@ -292,7 +292,7 @@ impl WriterThread {
                 none => none.insert(DatabaseWriter::open(&self.url)?),
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // If the database was locked, the disk was full or a row was faulty, the connection remains usable.
+            // The connection remains usable if the database was locked, the disk was full or a row was faulty.
             if outcome.as_ref().is_err_and(|error| {
                 !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
             }) {

@@ -19,12 +19,16 @@ fn refuse_poison(fresh: &Fresh) {
     sql.execute(statement, &[]).unwrap();
 }
 
-/// Commits one batch of submissions and one change. Returns the outcomes of the submissions, that of the
-/// change, and the store's health afterwards.
-fn commit_batch(
-    fresh: &Fresh,
-    messages: &[String],
-) -> (Vec<Result<Uuid, StoreError>>, Result<i64, StoreError>, Result<(), StoreError>) {
+/// The outcomes of a batch.
+struct BatchOutcomes {
+    submissions: Vec<Result<Uuid, StoreError>>,
+    change: Result<i64, StoreError>,
+    /// The store's health afterwards.
+    health: Result<(), StoreError>,
+}
+
+/// Commits one batch of submissions and one change.
+fn commit_batch(fresh: &Fresh, messages: &[String]) -> BatchOutcomes {
     let options = Options::new(fresh.url.clone());
     let queue = Arc::new(WriteQueue::default());
     // As in `Writer::start`.
@@ -38,7 +42,7 @@ fn commit_batch(
         let accepted: Vec<_> = jobs.into_iter().map(accept).collect();
         // Each task runs until it waits for the writer, which is not yet running.
         tokio::task::yield_now().await;
-        let changed = changes
+        let change = changes
             .change(|tx| {
                 tx.sql.execute("UPDATE form_rate SET minute = minute + 1", &[])?;
                 tx.sql.one("SELECT minute FROM form_rate", &[])?.get(0)
@@ -47,15 +51,17 @@ fn commit_batch(
         let queues = if Arc::ptr_eq(&queue, &changes) { vec![&queue] } else { vec![&queue, &changes] };
         let threads = queues.iter().map(|queue| start_thread(&fresh.url, queue, &Arc::default()).unwrap());
         let threads: Vec<_> = threads.collect();
-        let mut outcomes = Vec::new();
+        let mut submissions = Vec::new();
         for one in accepted {
-            outcomes.push(one.await.unwrap());
+            submissions.push(one.await.unwrap());
         }
-        let changed = changed.await.unwrap();
+        let change = change.await.unwrap();
         let health = queue.health();
-        queues.iter().for_each(|queue| queue.close());
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        (outcomes, changed, health)
+        for (queue, thread) in queues.into_iter().zip(threads) {
+            queue.close();
+            thread.join().unwrap();
+        }
+        BatchOutcomes { submissions, change, health }
     })
 }
 
@@ -74,11 +80,11 @@ fn only_the_faulty_rows_of_a_batch_fail() {
         let fresh = inbox();
         let message = |n: usize| if poisoned.contains(&n) { format!("poison {n}") } else { n.to_string() };
         let messages: Vec<String> = (0..37).map(message).collect();
-        let (outcomes, changed, health) = commit_batch(&fresh, &messages);
+        let BatchOutcomes { submissions: outcomes, change, health } = commit_batch(&fresh, &messages);
         let failed: Vec<usize> = (0..37).filter(|n| outcomes[*n].is_err()).collect();
         assert_eq!(failed, poisoned);
         assert!(outcomes.iter().flat_map(Result::as_ref).is_sorted(), "ids ascend");
-        assert_eq!(changed.unwrap(), 6, "the change is applied once");
+        assert_eq!(change.unwrap(), 6, "the change is applied once");
         assert!(health.is_ok(), "{poisoned:?}: {health:?}");
         let stored = fresh.sql().one("SELECT count(*) FROM intake", &[]).unwrap().get::<i64>(0).unwrap();
         assert_eq!(stored, i64::try_from(37 - poisoned.len()).unwrap());
@@ -89,10 +95,11 @@ fn only_the_faulty_rows_of_a_batch_fail() {
 fn a_batch_of_faulty_rows_fails_and_the_store_stays_healthy() {
     let fresh = inbox();
     for count in [1, 2, 9] {
-        let (outcomes, changed, health) = commit_batch(&fresh, &vec!["poison".to_owned(); count]);
+        let BatchOutcomes { submissions: outcomes, change, health } =
+            commit_batch(&fresh, &vec!["poison".to_owned(); count]);
         assert_eq!(outcomes.len(), count);
         assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(StoreError::is_caused_by_row)));
-        assert!(changed.is_ok() && health.is_ok(), "{changed:?} {health:?}");
+        assert!(change.is_ok() && health.is_ok(), "{change:?} {health:?}");
     }
 }
 
@@ -100,8 +107,9 @@ fn a_batch_of_faulty_rows_fails_and_the_store_stays_healthy() {
 fn a_fault_of_the_database_fails_the_whole_batch() {
     let fresh = inbox();
     fresh.sql().execute("ALTER TABLE intake RENAME TO elsewhere", &[]).unwrap();
-    let (outcomes, changed, health) = commit_batch(&fresh, &vec!["one".to_owned(); 3]);
-    assert!(outcomes.iter().all(Result::is_err) && changed.is_err() && health.is_err());
+    let BatchOutcomes { submissions: outcomes, change, health } =
+        commit_batch(&fresh, &vec!["one".to_owned(); 3]);
+    assert!(outcomes.iter().all(Result::is_err) && change.is_err() && health.is_err());
 }
 
 #[test]
