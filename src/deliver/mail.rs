@@ -18,7 +18,7 @@ use mail_builder::mime::MimePart;
 use super::notification::{Notification, Topic};
 use crate::forms::Form;
 use crate::forms::email::Mailbox;
-use crate::forms::text::{escape_html, visible, visible_lines};
+use crate::forms::text::{escape_html, shorten, visible, visible_lines};
 
 /// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
@@ -132,11 +132,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
 }
 
 pub(super) fn subject_line(title: &str) -> String {
-    let title = visible(title.trim());
-    if title.chars().count() <= MAX_SUBJECT_CHARS {
-        return title;
-    }
-    title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
+    shorten(&visible(title.trim()), MAX_SUBJECT_CHARS).into_owned()
 }
 
 /// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
@@ -209,6 +205,24 @@ fn plain_text_body(notice: &Notification) -> String {
     text
 }
 
+/// Keeps line breaks, indentation, tabs and runs of spaces in HTML, also in mail programs without `white-space`.
+fn keep_white_space(html: &str) -> String {
+    let mut kept = String::with_capacity(html.len());
+    let mut is_start = true;
+    let mut chars = html.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => kept.push_str("<br>\n"),
+            '\t' => kept.push_str("&nbsp;&nbsp;&nbsp; "),
+            // The last space of a run is an ordinary one, at which a line can be broken.
+            ' ' if chars.peek() == Some(&' ') || is_start => kept.push_str("&nbsp;"),
+            c => kept.push(c),
+        }
+        is_start = matches!(c, '\n');
+    }
+    kept
+}
+
 /// The message as HTML, without styles, scripts or external resources. `bdi` isolates the writing direction
 /// of each value.
 fn html_body(notice: &Notification) -> String {
@@ -220,7 +234,7 @@ fn html_body(notice: &Notification) -> String {
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = escape_html(&visible_lines(value)).replace('\n', "<br>\n");
+            let value = keep_white_space(&escape_html(&visible_lines(value)));
             let _ = writeln!(
                 html,
                 "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>",

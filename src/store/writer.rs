@@ -224,7 +224,7 @@ impl WriterThread {
         let is_separable = !jobs.is_empty() && !changes.is_empty() && !matches!(error, StoreError::Locked);
         if is_separable {
             // A change that fails because of its own data is skipped, so a submission has caused such an
-            // error. A change may cause any other, for instance because it needs more space than the disk has.
+            // error. A change may cause any other, for instance because it needs more space than there is.
             let done =
                 if is_caused_by_row { self.commit(&[], changes).map(drop) } else { Err(error.clone()) };
             for change in changes.drain(..) {
@@ -292,7 +292,7 @@ impl WriterThread {
                 none => none.insert(DatabaseWriter::open(&self.url)?),
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // The connection remains usable if the database was locked, the disk was full or a row was faulty.
+            // The connection remains usable if the database was locked, the disk full or a row faulty.
             if outcome.as_ref().is_err_and(|error| {
                 !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
             }) {

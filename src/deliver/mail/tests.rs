@@ -249,11 +249,24 @@ fn check_contained(notice: &Notification) {
         for line in value.lines() {
             assert!(plain.contains(line), "{line:?} is not in {plain:?}");
         }
-        let value = format!("<bdi>{}</bdi>", escape_html(&value).replace('\n', "<br>\n"));
+        let value = format!("<bdi>{}</bdi>", keep_white_space(&escape_html(&value)));
         assert!(html.contains(&value), "{value:?} is not in {html:?}");
     }
     assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<a "), "{html}");
     let quiet =
         |text: &str| !text.chars().any(|c| crate::forms::text::is_unsafe(c) && c != '\n' && c != '\t');
     assert!(quiet(&plain) && quiet(&html), "{:?}", notice.fields);
+}
+
+#[test]
+fn white_space_is_kept_in_html() {
+    for (text, html) in [
+        ("listen:\n    port: 80\n  - a", "listen:<br>\n&nbsp;&nbsp;&nbsp; port: 80<br>\n&nbsp; - a"),
+        ("a  b c", "a&nbsp; b c"),
+        (" a", "&nbsp;a"),
+        ("\ta\tb", "&nbsp;&nbsp;&nbsp; a&nbsp;&nbsp;&nbsp; b"),
+        ("a\n\nb", "a<br>\n<br>\nb"),
+    ] {
+        assert_eq!(keep_white_space(text), html, "{text:?}");
+    }
 }

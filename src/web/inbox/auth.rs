@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::app::InboxApp;
 use super::guard::single;
 use super::request::cookie;
-use crate::forms::text::is_unsafe;
+use crate::forms::text::has_unsafe;
 use crate::inbox::session::{self, SecretToken};
 use crate::store::{StoreError, TokenHash};
 use crate::web::socket::{Address, Peer};
@@ -68,10 +68,16 @@ pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Opt
     Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
 }
 
-/// The user's name in a header, if it is short and visible.
+/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in ISO 8859-1, which
+/// RFC 9110 §5.5 leaves to them.
 fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
-    let name = single(&head.headers, header)?.trim();
-    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !name.contains(is_unsafe);
+    let mut lines = head.headers.get_all(header).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let bytes = line.as_bytes();
+    let name =
+        str::from_utf8(bytes).map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned);
+    let name = name.trim();
+    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !has_unsafe(name);
     is_name.then(|| name.to_owned())
 }
 
