@@ -12,11 +12,11 @@ pub mod urlencoded;
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Problem, Rejection, parse, parse_with_extras};
 use serde::Serialize;
 
-/// Maximum size in bytes of a form's request body, counted after `%XX` and `\uXXXX` are decoded, so that texts
-/// in all scripts may be equally long.
+/// Maximum size in bytes of a form's request body. Counted after `%XX` and `\uXXXX` are decoded,
+/// so that texts in all scripts may be equally long.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
-/// Maximum size in bytes of a form's request body as it is sent. Escapes make text outside of ASCII up to three
-/// times as long.
+/// Maximum size in bytes of a form's request body as it is sent. Escapes make text outside of ASCII up to
+/// three times as long.
 pub const MAX_ENCODED_BYTES: usize = 3 * MAX_BODY_BYTES;
 
 /// How a request body escapes characters.

@@ -126,8 +126,7 @@ impl ServerHandler for McpServer {
             .with_instructions(about.instructions)
     }
 
-    /// All revisions except 2025-03-26, because servers of that revision must accept batches, which the SDK does
-    /// not.
+    /// All revisions except 2025-03-26, which requires that servers accept batches: the SDK does not.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         known.filter(|version| **version != ProtocolVersion::V_2025_03_26).cloned().collect()

@@ -69,8 +69,8 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     if serde_json::from_slice::<Value>(&repaired).is_ok() { repaired } else { INVALID_REQUEST.into() }
 }
 
-/// Replaces escapes of half of a surrogate pair, which JSON's grammar permits (RFC 8259 §8.2) and clients send
-/// if they cut a text within an emoji.
+/// Replaces escapes of half of a surrogate pair. JSON's grammar permits them (RFC 8259 §8.2), and clients
+/// send them if they cut a text within an emoji.
 fn replace_half_characters(line: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;

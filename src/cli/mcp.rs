@@ -89,7 +89,7 @@ impl ToolProvider for McpSession {
     }
 
     fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
-        let shown = || visible(cut(&name, MAX_NAME));
+        let shown = || visible(cut(name, MAX_NAME));
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
             return CallOutcome::Refused(format!("there is no tool `{}`", shown()));
         };

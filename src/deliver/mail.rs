@@ -205,26 +205,8 @@ fn plain_text_body(notice: &Notification) -> String {
     text
 }
 
-/// Keeps line breaks, indentation, tabs and runs of spaces in HTML, also in mail programs without `white-space`.
-fn keep_white_space(html: &str) -> String {
-    let mut kept = String::with_capacity(html.len());
-    let mut is_start = true;
-    let mut chars = html.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\n' => kept.push_str("<br>\n"),
-            '\t' => kept.push_str("&nbsp;&nbsp;&nbsp; "),
-            // The last space of a run is an ordinary one, at which a line can be broken.
-            ' ' if chars.peek() == Some(&' ') || is_start => kept.push_str("&nbsp;"),
-            c => kept.push(c),
-        }
-        is_start = matches!(c, '\n');
-    }
-    kept
-}
-
-/// The message as HTML, without styles, scripts or external resources. `bdi` isolates the writing direction
-/// of each value.
+/// The message as HTML, without scripts or external resources. `bdi` isolates the writing direction of each
+/// value, and `pre-wrap` keeps indentation. Line breaks are `br`, for mail programs without that property.
 fn html_body(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject_line(&notice.title)));
@@ -234,10 +216,10 @@ fn html_body(notice: &Notification) -> String {
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = keep_white_space(&escape_html(&visible_lines(value)));
+            let value = escape_html(&visible_lines(value)).replace('\n', "<br>");
             let _ = writeln!(
                 html,
-                "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>",
+                "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
                 escape_html(&field_label(notice, name))
             );
         }

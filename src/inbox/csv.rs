@@ -16,9 +16,9 @@ use crate::forms::{EXPORT_COLUMNS, FORMS};
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
-/// Writes a header with a column for each field of each form, and one record per submission. Returns the
-/// number of submissions. Begins with a byte order mark, except on a terminal. With `all`, adds columns for repeats, the source and the result of screening. For
-/// a terminal, makes control characters visible.
+/// Writes a byte order mark, a header with a column for each field of each form, and one record per
+/// submission. Returns the number of submissions. With `all`, adds columns for repeats, the source and the
+/// result of screening. For a terminal, leaves out the mark and makes control characters visible.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     all: bool,

@@ -234,8 +234,8 @@ impl WriterThread {
         let mut accepted = Vec::with_capacity(jobs.len());
         if is_separable || (is_caused_by_row && !jobs.is_empty()) {
             self.commit_in_parts(jobs, &mut accepted);
-            let errors = accepted.iter().filter_map(|job| job.as_ref().err());
-            let failure = errors.cloned().find(|error| !error.is_caused_by_row());
+            let mut errors = accepted.iter().filter_map(|job| job.as_ref().err());
+            let failure = errors.find(|error| !error.is_caused_by_row()).cloned();
             (failure.map_or(Ok(()), Err), accepted)
         } else {
             accepted.extend(jobs.iter().map(|_| Err(error.clone())));

@@ -34,8 +34,8 @@ impl RequestBody {
         self.body.is_end_stream()
     }
 
-    /// Reads a form's body within `timeout`, and charges its memory. Also returns the body's size after decoding,
-    /// which is at most [`MAX_BODY_BYTES`].
+    /// Reads a form's body within `timeout`, and charges its memory. Also returns the body's size after
+    /// decoding, which is at most [`MAX_BODY_BYTES`].
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,

@@ -43,8 +43,8 @@ fn read_counts(
     Ok((tallies, channels))
 }
 
-/// The counts of submissions and deliveries as a JSON object. Its days are the last `days` in the time zone of
-/// `now`.
+/// The counts of submissions and deliveries as a JSON object. Its days are the last `days` in the time
+/// zone of `now`.
 pub(in crate::cli) fn counts_object(
     inbox: Option<&InboxReader>,
     now: &Zoned,

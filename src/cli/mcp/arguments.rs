@@ -135,7 +135,7 @@ impl ToolArguments {
     }
 }
 
-/// The value of an integer. In JSON Schema, numbers such as `2.0` and `1e1` are integers (draft 2020-12, §4.2.3).
+/// The value of an integer. `2.0` and `1e1` are integers, too (JSON Schema 2020-12, §4.2.3).
 fn to_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 2f64.powi(53))?;

@@ -114,7 +114,7 @@ fn time_of_id(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
     to_timestamp((id.as_u64_pair().0 >> 16).cast_signed())
 }
 
-/// The years in which the offsets of a time zone are looked up. Before and after them, the nearest one applies.
+/// The years in which the offsets of a time zone are looked up. Otherwise, the nearest one applies.
 const YEARS: std::ops::RangeInclusive<i16> = 2020..=2060;
 
 /// An SQL expression for the offset of local time from UTC at `received_at`, in milliseconds.

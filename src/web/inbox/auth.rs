@@ -68,8 +68,8 @@ pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Opt
     Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
 }
 
-/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in ISO 8859-1, which
-/// RFC 9110 §5.5 leaves to them.
+/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in
+/// ISO 8859-1, which RFC 9110 §5.5 leaves to them.
 fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
     let mut lines = head.headers.get_all(header).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
