@@ -98,6 +98,13 @@ fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
     }
 }
 
+/// See [`super::check_environment`].
+pub(super) fn check_environment(server: &Server) -> Result<(), StoreError> {
+    let connection = PgConnection::open(server, BRIEF)?;
+    expect_own_session(&connection, server)?;
+    expect_utf8(&connection, server)
+}
+
 /// Opens the database for the writer. Creates the inbox if it is missing, or migrates it.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, WRITING)?;

@@ -330,6 +330,11 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
     }
 }
 
+/// See [`super::check_environment`].
+pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
+    if path.exists() { expect_plain_text(&open_any(path)?.0, path) } else { Ok(()) }
+}
+
 /// Fails if the file is not in UTF-8, or if a column has a collation. A new file always passes.
 fn expect_plain_text(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let url = || DatabaseUrl::from(path);

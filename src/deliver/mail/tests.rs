@@ -26,7 +26,7 @@ fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
             "X-Frontdesk-Id: 01940000-0000-7000-8000-000000000001",
             "MIME-Version: 1.0",
             "Content-Type: multipart/alternative;",
-            " boundary=\"=_327a9bb8696adbe552d66862810b34d5\"",
+            " boundary=\"=_a0771ba2018183b086ceb4219ae4faf8\"",
         ],
     );
 }

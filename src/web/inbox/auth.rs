@@ -128,3 +128,41 @@ impl Cookies {
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_may_name_users_in_any_script() {
+        let header = HeaderName::from_static("remote-user");
+        let user = |lines: &[&[u8]]| {
+            let mut request = http::Request::builder();
+            for line in lines {
+                request = request.header(&header, *line);
+            }
+            user_in(&request.body(()).expect("a request").into_parts().0, &header)
+        };
+        for (line, name) in [
+            ("ada".as_bytes(), "ada"),
+            (" Zoë ".as_bytes(), "Zoë"),
+            ("山田太郎".as_bytes(), "山田太郎"),
+            (b"J\xfcrgen", "Jürgen"),
+        ] {
+            assert_eq!(user(&[line]).as_deref(), Some(name));
+        }
+        let long = "ä".repeat(MAX_USER + 1);
+        let empty: &[u8] = b"";
+        let refused: [&[&[u8]]; 6] = [
+            &[],
+            &[empty],
+            &[b"ada", b"bob"],
+            &["a\u{202e}b".as_bytes()],
+            &[b"a\xff\x85"],
+            &[long.as_bytes()],
+        ];
+        for lines in refused {
+            assert_eq!(user(lines), None, "{lines:?}");
+        }
+    }
+}
