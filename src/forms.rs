@@ -12,8 +12,53 @@ pub mod urlencoded;
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Problem, Rejection, parse, parse_with_extras};
 use serde::Serialize;
 
-/// Maximum size in bytes of a form's request body.
+/// Maximum size in bytes of a form's request body. Counted after `%XX` and `\uXXXX` are decoded,
+/// so that texts in all scripts may be equally long.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
+/// Maximum size in bytes of a form's request body as it is sent. Escapes make text outside of ASCII up to
+/// three times as long.
+pub const MAX_ENCODED_BYTES: usize = 3 * MAX_BODY_BYTES;
+
+/// How a request body escapes characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyEncoding {
+    /// `\uXXXX`.
+    Json,
+    /// `%XX`.
+    Urlencoded,
+}
+
+impl BodyEncoding {
+    /// The size of a body in bytes after decoding. Accepts any bytes.
+    pub fn decoded_length(self, body: &[u8]) -> usize {
+        let mut length = body.len();
+        match self {
+            BodyEncoding::Urlencoded => {
+                let is_escape =
+                    |window: &&[u8]| window[0] == b'%' && window[1..].iter().all(u8::is_ascii_hexdigit);
+                length -= 2 * body.windows(3).filter(is_escape).count();
+            }
+            BodyEncoding::Json => {
+                let mut rest = body;
+                while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+                    let digits = rest.get(at + 2..at + 6).filter(|_| rest[at + 1] == b'u');
+                    let unit =
+                        digits.and_then(|digits| u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+                    let decoded = match unit {
+                        Some(..0x80) => Some(1),
+                        // Each half of a surrogate pair counts as two of four bytes.
+                        Some(0x80..0x800 | 0xd800..0xe000) => Some(2),
+                        Some(_) => Some(3),
+                        None => None,
+                    };
+                    length -= decoded.map_or(0, |bytes| 6 - bytes);
+                    rest = rest.get(at + decoded.map_or(2, |_| 6)..).unwrap_or_default();
+                }
+            }
+        }
+        length
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -248,6 +293,32 @@ mod tests {
     use std::ops::RangeInclusive;
 
     use super::*;
+
+    #[test]
+    fn a_body_is_measured_after_decoding() {
+        use BodyEncoding::{Json, Urlencoded};
+        let encoded = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02x}")).collect() };
+        for text in ["abc", "Насос", "请报价", "👨‍👩‍👧‍👦", ""] {
+            assert_eq!(Urlencoded.decoded_length(encoded(text).as_bytes()), text.len());
+            let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+            assert_eq!(Json.decoded_length(units.as_bytes()), text.len());
+            for encoding in [Json, Urlencoded] {
+                assert_eq!(encoding.decoded_length(text.as_bytes()), text.len());
+            }
+        }
+        for (encoding, body, length) in [
+            (Urlencoded, "%", 1),
+            (Urlencoded, "%zz%4", 5),
+            (Urlencoded, "%25%41", 2),
+            (Json, r"\\u0041", 7),
+            (Json, r"\u004", 5),
+            (Json, r"\", 1),
+            (Json, r"\n\u0041\", 4),
+        ] {
+            assert_eq!(encoding.decoded_length(body.as_bytes()), length, "{body}");
+        }
+    }
+
     use crate::forms::text::is_blank;
 
     #[test]

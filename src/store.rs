@@ -79,6 +79,16 @@ impl StoreOptions {
     }
 }
 
+/// Fails if this program can never use the database that is there, for example because of its encoding. A
+/// database that is missing or cannot be reached passes. Changes nothing.
+pub fn check_environment(url: &DatabaseUrl) -> Result<(), StoreError> {
+    let checked = match url {
+        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path),
+        DatabaseUrl::Postgres(server) => postgres::check_environment(server),
+    };
+    checked.or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })
+}
+
 /// An inbox that is open for writing. All clones share one writer, which ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Store {

@@ -3,12 +3,14 @@
 //!
 //! A crate of its own, so that the SDK's generic code is compiled here, and optimised for size.
 
+mod lines;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
 use rmcp::service::{QuitReason, RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -17,8 +19,10 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-/// Maximum length of a message from the client, in bytes. Longer ones are skipped and logged.
+/// Maximum length of a message from the client, in bytes. Longer ones are logged, and answered with an error.
 const MAX_MESSAGE: usize = 1 << 20;
+/// The size of the buffer between standard input and the SDK, in bytes.
+const PIPE_BYTES: usize = 64 << 10;
 /// The stack of the threads that run tools, in bytes: as large as that of a main thread.
 const STACK_SIZE: usize = 8 << 20;
 
@@ -82,9 +86,12 @@ pub enum ServeError {
 pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_SIZE).build();
-    runtime.map_err(ServeError::NotStarted)?.block_on(async {
+    let runtime = runtime.map_err(ServeError::NotStarted)?;
+    let served = runtime.block_on(async {
         let (stdin, stdout) = stdio();
-        let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MAX_MESSAGE);
+        let (repaired, messages) = tokio::io::duplex(PIPE_BYTES);
+        tokio::spawn(lines::repair(stdin, repaired, MAX_MESSAGE));
+        let transport = AsyncRwTransport::new_server(messages, stdout);
         let server = McpServer { provider, turn: Mutex::new(()) };
         let running = match serve_server(server, transport).await {
             Ok(running) => running,
@@ -99,7 +106,10 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
             Err(error) | Ok(QuitReason::JoinError(error)) => Err(ServeError::Failed(error.to_string())),
             Ok(_) => Ok(()),
         }
-    })
+    });
+    // The task that reads standard input may be waiting for the client.
+    runtime.shutdown_background();
+    served
 }
 
 struct McpServer {
@@ -114,6 +124,12 @@ impl ServerHandler for McpServer {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new(about.name, about.version).with_title(about.title))
             .with_instructions(about.instructions)
+    }
+
+    /// All revisions except 2025-03-26, which requires that servers accept batches: the SDK does not.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+        known.filter(|version| **version != ProtocolVersion::V_2025_03_26).cloned().collect()
     }
 
     async fn list_tools(

@@ -29,7 +29,7 @@ use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
 use self::tools::{Effect, TOOLS, ToolSpec};
 use crate::cli::output::with_hint;
-use crate::forms::text::visible;
+use crate::forms::text::{cut, visible};
 use crate::panics::{self, Part};
 
 /// Maximum length of a tool's name in an error, in characters.
@@ -89,7 +89,7 @@ impl ToolProvider for McpSession {
     }
 
     fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
-        let shown = || visible(&name.chars().take(MAX_NAME).collect::<String>());
+        let shown = || visible(cut(name, MAX_NAME));
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
             return CallOutcome::Refused(format!("there is no tool `{}`", shown()));
         };

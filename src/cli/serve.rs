@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -35,8 +37,8 @@ use crate::deliver::worker::DeliveryWorker;
 use crate::fault::{Fault, Severity};
 use crate::intake::Intake;
 use crate::pages::{Encodings, Site, format_time};
-use crate::store::Store;
 use crate::store::disk::DiskMonitor;
+use crate::store::{self, Store};
 use crate::web::tls::Tls;
 use crate::web::{
     self, Address, AppState, LiveReload, Metrics, PageViews, ShutdownPhase, Snapshot, Socket, Sockets,
@@ -64,6 +66,10 @@ fn serve(
     log: &ServerLog,
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
+    report_environment();
+    // Check before binding: a client that connects to a server which then ends takes it for a crash.
+    store::check_environment(&config.store.url)
+        .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
@@ -166,6 +172,35 @@ fn serve(
     desk.intake.clone().close();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The date of the source from which a release is built, in Unix time (reproducible-builds.org).
+const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
+
+/// Logs what is wrong with the clock and the time zone of this machine.
+#[expect(clippy::disallowed_methods, reason = "the clock is checked here")]
+fn report_environment() {
+    if let Some(built_at) = BUILT_AT.and_then(|at| is_clock_wrong(Timestamp::now(), at)) {
+        tracing::error!(
+            %built_at,
+            "the clock shows a time before this version was built: set it, for example with `timedatectl set-ntp true`"
+        );
+    }
+    // Without `TZ`, a machine that has no time zone is in UTC.
+    if std::env::var_os("TZ").is_some()
+        && let Err(error) = TimeZone::try_system()
+    {
+        tracing::error!(
+            %error,
+            "the time zone is unknown, so times are in UTC: set `TZ` to a name such as Europe/Berlin, and install tzdata"
+        );
+    }
+}
+
+/// The time of the build, if `now` is more than a day earlier.
+fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
+    let built_at = Timestamp::from_second(built_at.parse().ok()?).ok()?;
+    (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
 /// Prints the errors of the certificate and its key, and fails if there are any.
@@ -478,4 +513,25 @@ fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_from_before_the_build_is_wrong() {
+        let built_at: Timestamp = "2026-11-20T14:00:00Z".parse().expect("a time");
+        let text = built_at.as_second().to_string();
+        for (now, is_wrong) in [
+            ("1970-01-01T00:00:00Z", true),
+            ("2026-11-19T13:59:59Z", true),
+            ("2026-11-19T14:00:00Z", false),
+            ("2030-01-01T00:00:00Z", false),
+        ] {
+            let found = is_clock_wrong(now.parse().expect("a time"), &text);
+            assert_eq!(found, is_wrong.then_some(built_at), "{now}");
+        }
+        assert_eq!(is_clock_wrong(Timestamp::UNIX_EPOCH, "no number"), None);
+    }
 }

@@ -66,7 +66,7 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
 fn read_url(typed: &str) -> anyhow::Result<String> {
     let Some(file) = typed.strip_prefix('@') else { return Ok(typed.to_owned()) };
     let text = std::fs::read_to_string(Path::new(file)).with_context(|| format!("cannot read {file}"))?;
-    Ok(text.trim().to_owned())
+    Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
 }
 
 fn add_hint(error: CopyError) -> anyhow::Error {

@@ -9,6 +9,7 @@ use std::path::Path;
 /// Maximum size of a file in bytes. Lists of domains have a few megabytes.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The content of a file, without a byte order mark.
 pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a pipe without this flag waits until another program writes to it.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -19,6 +20,10 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!("it is larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    // Editors on Windows write a byte order mark.
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
     }
     Ok(bytes)
 }
@@ -38,6 +43,8 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "text").expect("it is written");
         assert_eq!(read_text(&file).expect("it is read"), "text");
+        std::fs::write(&file, "\u{feff}text\u{feff}").expect("it is written");
+        assert_eq!(read_text(&file).expect("it is read"), "text\u{feff}");
         std::fs::write(&file, [0xff]).expect("it is written");
         assert_eq!(read_text(&file).expect_err("no text").to_string(), "it is not valid UTF-8");
         let pipe = folder.path().join("pipe");

@@ -18,7 +18,7 @@ use mail_builder::mime::MimePart;
 use super::notification::{Notification, Topic};
 use crate::forms::Form;
 use crate::forms::email::Mailbox;
-use crate::forms::text::{escape_html, visible, visible_lines};
+use crate::forms::text::{escape_html, shorten, visible, visible_lines};
 
 /// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
@@ -132,11 +132,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
 }
 
 pub(super) fn subject_line(title: &str) -> String {
-    let title = visible(title.trim());
-    if title.chars().count() <= MAX_SUBJECT_CHARS {
-        return title;
-    }
-    title.chars().take(MAX_SUBJECT_CHARS - 1).chain(['…']).collect()
+    shorten(&visible(title.trim()), MAX_SUBJECT_CHARS).into_owned()
 }
 
 /// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
@@ -209,8 +205,8 @@ fn plain_text_body(notice: &Notification) -> String {
     text
 }
 
-/// The message as HTML, without styles, scripts or external resources. `bdi` isolates the writing direction
-/// of each value.
+/// The message as HTML, without scripts or external resources. `bdi` isolates the writing direction of each
+/// value, and `pre-wrap` keeps indentation. Line breaks are `br`, for mail programs without that property.
 fn html_body(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject_line(&notice.title)));
@@ -220,10 +216,10 @@ fn html_body(notice: &Notification) -> String {
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = escape_html(&visible_lines(value)).replace('\n', "<br>\n");
+            let value = escape_html(&visible_lines(value)).replace('\n', "<br>");
             let _ = writeln!(
                 html,
-                "<dt>{}</dt>\n<dd><bdi>{value}</bdi></dd>",
+                "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
                 escape_html(&field_label(notice, name))
             );
         }

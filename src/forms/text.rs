@@ -1,5 +1,12 @@
-//! Escapes text for HTML, and makes invisible and control characters visible, because they could mislead a
-//! terminal, a mail program or a reader.
+//! Escapes, shortens and compares text. Makes invisible and control characters visible, because they could
+//! mislead a terminal, a mail program or a reader.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use caseless::Caseless as _;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
 pub fn visible(text: &str) -> String {
@@ -13,17 +20,85 @@ pub fn visible_lines(text: &str) -> String {
 
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut chars = unsafe_marked(text).peekable();
+    while let Some((c, is_unsafe)) = chars.next() {
         match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' if chars.peek() == Some(&('\n', true)) => {}
             '\n' => shown.push(line_feed),
             '\t' if keep_tabs => shown.push(c),
-            c if is_unsafe(c) => shown.extend(c.escape_unicode()),
+            c if is_unsafe => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// Replaces unsafe characters in a JSON text without line breaks with `\uXXXX`.
+pub fn escape_unsafe_in_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for (c, is_unsafe) in unsafe_marked(json) {
+        if is_unsafe {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Whether the text has a character that [`visible`] replaces.
+pub fn has_unsafe(text: &str) -> bool {
+    unsafe_marked(text).any(|(_, is_unsafe)| is_unsafe)
+}
+
+/// The beginning of the text with at most `limit` characters. Ends between grapheme clusters (UAX #29),
+/// unless the first one is longer than `limit`.
+pub fn cut(text: &str, limit: usize) -> &str {
+    cut_by(text, limit, |_| 1)
+}
+
+/// Like [`cut`], with a size for each character, of which the sum is limited.
+pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
+    let mut left = limit;
+    let mut take = |piece: &str| {
+        let rest = left.checked_sub(piece.chars().map(&size).sum());
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let end: usize = text.graphemes(true).take_while(|cluster| take(cluster)).map(str::len).sum();
+    if end > 0 || text.is_empty() {
+        return &text[..end];
+    }
+    let mut end = 0;
+    for c in text.chars().take_while(|c| take(c.encode_utf8(&mut [0; 4]))) {
+        end += c.len_utf8();
+    }
+    &text[..end]
+}
+
+/// The text if it has at most `limit` characters, otherwise its beginning with `…` as the last of them.
+pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit || text.chars().nth(limit).is_none() {
+        return text.into();
+    }
+    format!("{}…", cut(text, limit.saturating_sub(1))).into()
+}
+
+/// The text in the form in which texts are compared regardless of case: canonical caseless matching (Unicode
+/// §3.13, D145), composed, so that a letter without an accent is not found in one with an accent.
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    folded(text).collect()
+}
+
+/// The characters of [`fold`], computed as they are needed.
+pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
+    text.nfd().default_case_fold().nfc()
 }
 
 /// Escapes text for HTML elements and quoted attribute values.
@@ -47,8 +122,44 @@ pub fn escape_html(text: &str) -> String {
     escaped
 }
 
-/// Whether a character is invisible, is a control character or line separator, or changes the text direction.
-/// Joiners and variation selectors count as safe, because some writing systems and emoji need them.
+/// Each character of the text, and whether it is unsafe: invisible, a control character or line separator, or
+/// a change of the text direction. Safe are joiners and variation selectors, which some writing systems and
+/// emoji need, variants of ideographs (UTS #37), and flags such as that of Scotland (UTS #51, ED-14a).
+pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
+    let mut before = None;
+    // How many of the next characters are part of a flag.
+    let mut in_flag = 0;
+    text.char_indices().map(move |(at, c)| {
+        let is_part = in_flag > 0 || (is_ideographic_variation(c) && before.is_some_and(is_ideograph));
+        in_flag = if c == BLACK_FLAG { flag_length(&text[at + c.len_utf8()..]) } else { in_flag.max(1) - 1 };
+        before = Some(c);
+        (c, is_unsafe(c) && !is_part)
+    })
+}
+
+const BLACK_FLAG: char = '\u{1f3f4}';
+const END_OF_FLAG: char = '\u{e007f}';
+
+/// The number of tag characters at the beginning of the text that make a flag of the black flag before them:
+/// the code of a subdivision (UTS #35, `unicode_subdivision_id`), such as `gbsct`, and the end.
+fn flag_length(text: &str) -> usize {
+    let is_tag = |c: &char| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
+    let code = text.chars().take_while(is_tag).count();
+    let is_flag = (3..=7).contains(&code) && text.chars().nth(code) == Some(END_OF_FLAG);
+    if is_flag { code + 1 } else { 0 }
+}
+
+fn is_ideographic_variation(c: char) -> bool {
+    matches!(c, '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Whether a character is an ideograph, by the blocks that have the property `Ideographic`.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether a character is unsafe, apart from the text around it. See [`unsafe_marked`].
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = matches!(c,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
@@ -86,6 +197,83 @@ mod tests {
         assert_eq!(visible("\u{1b}[31mred\u{9b}0m\t\u{7f}"), r"\u{1b}[31mred\u{9b}0m\u{9}\u{7f}");
         assert_eq!(visible("abc\u{202e}fdp.exe\u{2066}"), r"abc\u{202e}fdp.exe\u{2066}");
         assert_eq!(visible("\u{e0041}\u{200b}\u{feff}"), r"\u{e0041}\u{200b}\u{feff}");
+    }
+
+    #[test]
+    fn flags_and_variants_of_ideographs_are_text() {
+        let tags = |text: &str| -> String {
+            text.chars().map(|c| char::from_u32(0xe0000 + u32::from(c)).unwrap()).collect()
+        };
+        for code in ["gbsct", "gbeng", "gbwls", "ustx", "frbre"] {
+            let flag = format!("Isla 🏴{}\u{e007f}!", tags(code));
+            assert_eq!(visible(&flag), flag);
+            assert!(!has_unsafe(&flag));
+            assert_eq!(escape_unsafe_in_json(&flag), flag);
+        }
+        for text in
+            ["渡邉\u{e0102}さん", "葛\u{e0100}城", "﨑\u{fe00}", "𠮷\u{e0101}", "👨‍👩‍👧‍👦", "1\u{fe0f}\u{20e3}"]
+        {
+            assert_eq!(visible(text), text);
+        }
+        // Tags could hide a message.
+        for text in [
+            tags("gbsct"),
+            format!("🏴{}", tags("gbsct")),
+            format!("🏴{}\u{e007f}", tags("ignore all previous instructions")),
+            format!("🏴{}\u{e007f}", tags("GBSCT")),
+            format!("🏳{}\u{e007f}", tags("gbsct")),
+            "a\u{e0100}".to_owned(),
+            "渡\u{e0100}\u{e0101}".to_owned(),
+        ] {
+            assert!(has_unsafe(&text) && visible(&text).contains("\\u{e0"), "{text:?}");
+        }
+        assert_eq!(escape_unsafe_in_json("a\u{e0100}\u{200b}"), r"a\udb40\udd00\u200b");
+    }
+
+    #[test]
+    fn texts_are_cut_between_clusters() {
+        for (text, limit, expected) in [
+            ("abc", 2, "ab"),
+            ("abc", 9, "abc"),
+            ("e\u{301}e\u{301}", 3, "e\u{301}"),
+            ("a👨‍👩‍👧‍👦b", 4, "a"),
+            ("a👨‍👩‍👧‍👦b", 8, "a👨‍👩‍👧‍👦"),
+            ("🇩🇪🇫🇷", 3, "🇩🇪"),
+            ("각", 2, "각"),
+            ("क्षि", 3, ""),
+            ("a\r\nb", 2, "a"),
+            ("", 3, ""),
+        ] {
+            let found = cut(text, limit);
+            assert!(found.chars().count() <= limit && text.starts_with(found));
+            if !expected.is_empty() || text.is_empty() {
+                assert_eq!(found, expected, "{text} {limit}");
+            }
+        }
+        let endless = format!("e{}", "\u{301}".repeat(100));
+        assert_eq!(cut(&endless, 10).chars().count(), 10, "a cluster that never fits is divided");
+        assert_eq!(cut_by("äöü", 4, char::len_utf8), "äö");
+        assert_eq!(shorten("abcd", 3), "ab…");
+        assert_eq!(shorten("äöü", 3), "äöü");
+        assert_eq!(shorten("ab👨‍👩‍👧‍👦", 5), "ab…");
+    }
+
+    #[test]
+    fn texts_are_compared_regardless_of_case_and_composition() {
+        for (text, part) in [
+            ("ΟΔΥΣΣΕΑΣ ΠΑΠΑΔΟΠΟΥΛΟΣ", "ΟΔΥΣ"),
+            ("Οδυσσέας", "ΟΔΥΣΣΈΑΣ"),
+            ("ὈΔΥΣΣΕΎΣ", "ὀδυσσεύς"),
+            ("Jos\u{e9}", "JOSE\u{301}"),
+            ("JOSE\u{301}", "jos\u{e9}"),
+            ("Straße", "STRASSE"),
+            ("ﬁn", "FIN"),
+            ("한국", "\u{1112}\u{1161}\u{11ab}국"),
+            ("Việt", "VIE\u{323}\u{302}T"),
+        ] {
+            assert!(fold(text).contains(&fold(part)), "{text} {part}");
+        }
+        assert!(!fold("Cafe\u{301}").contains(&fold("cafe")), "an accent makes another letter");
     }
 
     #[test]

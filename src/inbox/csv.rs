@@ -16,9 +16,9 @@ use crate::forms::{EXPORT_COLUMNS, FORMS};
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 
-/// Writes a header with a column for each field of each form, and one record per submission. Returns the
-/// number of submissions. With `all`, adds columns for repeats, the source and the result of screening. For
-/// a terminal, makes control characters visible.
+/// Writes a byte order mark, a header with a column for each field of each form, and one record per
+/// submission. Returns the number of submissions. With `all`, adds columns for repeats, the source and the
+/// result of screening. For a terminal, leaves out the mark and makes control characters visible.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     all: bool,
@@ -30,6 +30,10 @@ pub fn write<E: From<std::io::Error>>(
     const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&EXPORT_COLUMNS[..], &all_field_names(), others].concat();
+    if !to_terminal {
+        // Without this mark, Excel takes the file for one in the code page of Windows.
+        write!(out, "\u{feff}")?;
+    }
     write_record(columns.iter().copied(), to_terminal, out)?;
     let mut count = 0;
     for submission in submissions {

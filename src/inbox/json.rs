@@ -3,13 +3,12 @@
 //! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at` and
 //! `status`. The name of a form field never begins with `_`.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Value, json};
 
 use super::time::format_utc;
-use crate::forms::text::is_unsafe;
+use crate::forms::text::escape_unsafe_in_json;
 use crate::store::Annotation;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
@@ -29,18 +28,7 @@ pub fn write<E: From<std::io::Error>>(
 
 /// Formats a value on one line, with escapes for characters that could control a terminal.
 pub fn to_line(value: &Value) -> String {
-    let mut line = String::new();
-    for c in value.to_string().chars() {
-        if is_unsafe(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string does not fail.
-                let _ = write!(line, "\\u{unit:04x}");
-            }
-        } else {
-            line.push(c);
-        }
-    }
-    line
+    escape_unsafe_in_json(&value.to_string())
 }
 
 /// A submission as it appears in a listing. `_held`, `_released_at`, `_asked_at`, `_confirmed_at`,

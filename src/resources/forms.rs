@@ -29,7 +29,7 @@ pub(super) fn form_section(form: &Form, base_url: &str) -> String {
     let _ = write!(text, "{} {CONFIRMATION}\n\n", form.description);
     let _ = write!(
         text,
-        "`POST {base_url}{}` with `Content-Type: application/json` and a body of at most {} KiB. No credentials are needed.\n\n{}",
+        "`POST {base_url}{}` with `Content-Type: application/json` and a body of at most {} KiB (escapes count as the characters that they stand for). No credentials are needed.\n\n{}",
         form.path,
         MAX_BODY_BYTES / 1024,
         field_table(form.fields)

@@ -100,7 +100,12 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     }
     add("405", "Only POST is accepted.", "Error", &["Allow"]);
     add("408", "The body did not arrive in time.", "Error", &[]);
-    add("413", &format!("The body is longer than {} KiB.", MAX_BODY_BYTES / 1024), "Error", &[]);
+    add(
+        "413",
+        &format!("The body is longer than {} KiB, counted after decoding.", MAX_BODY_BYTES / 1024),
+        "Error",
+        &[],
+    );
     add(
         "429",
         "Too many requests, or too many bytes, from this source or its network.",

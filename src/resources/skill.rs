@@ -3,6 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use crate::forms::text::cut;
 use crate::pages::PagesOptions;
 
 pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
@@ -22,7 +23,7 @@ fn description(options: &PagesOptions) -> String {
         name = options.operator.name,
         about = options.description
     );
-    text.chars().take(MAX_DESCRIPTION).collect()
+    cut(&text, MAX_DESCRIPTION).to_owned()
 }
 
 /// Builds `SKILL.md`: `guide`, the text of `agents.md`, with the front matter of a skill.

@@ -29,6 +29,15 @@ pub enum StoreError {
     /// Commits may not be synced, for instance because the file system does not support shared memory.
     #[error("the database does not guarantee that commits are durable ({setting} is {found})")]
     NotDurable { setting: &'static str, found: String },
+    /// The database cannot store every character.
+    #[error("{url} has the encoding {found}, which cannot store every character; it must be {needed}")]
+    WrongEncoding { url: DatabaseUrl, found: String, needed: &'static str },
+    /// Another program has changed a column, so that different texts are equal.
+    #[error("{url} compares texts by the collation {collation}, which another program has set")]
+    WrongCollation { url: DatabaseUrl, collation: String },
+    /// A pooler between this program and PostgreSQL passes each transaction to another session.
+    #[error("a connection pooler in transaction mode is in front of {0}, but frontdesk needs sessions")]
+    SharedSessions(DatabaseUrl),
     #[error("the database file was removed or replaced")]
     Moved,
     #[error("the database is locked by another program")]
@@ -66,7 +75,15 @@ pub enum StoreError {
 impl StoreError {
     /// Whether a retry with the same program and options may succeed.
     pub(super) fn is_temporary(&self) -> bool {
-        !matches!(self, StoreError::NotAnInbox(_) | StoreError::TooNew { .. } | StoreError::NotDurable { .. })
+        !matches!(
+            self,
+            StoreError::NotAnInbox(_)
+                | StoreError::TooNew { .. }
+                | StoreError::NotDurable { .. }
+                | StoreError::WrongEncoding { .. }
+                | StoreError::WrongCollation { .. }
+                | StoreError::SharedSessions(_)
+        )
     }
 
     /// Whether the error was caused by stored data rather than by the database or the machine. A retry cannot
@@ -104,6 +121,24 @@ impl StoreError {
             StoreError::Locked => {
                 Some("end the program that has the database open, then try again".to_owned())
             }
+            StoreError::WrongEncoding { url: DatabaseUrl::Postgres(_), .. } => Some(
+                "create a database with `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 LOCALE 'C.UTF-8'` and name \
+                 it in `store.url`; `frontdesk store move --to URL` copies submissions that are in this one"
+                    .to_owned(),
+            ),
+            StoreError::WrongEncoding { url: DatabaseUrl::Sqlite(_), .. } => Some(
+                "`frontdesk store move --to sqlite:NEW_FILE` copies the submissions to a UTF-8 file; then name that file \
+                 in `store.url`"
+                    .to_owned(),
+            ),
+            StoreError::WrongCollation { .. } => Some(
+                "`frontdesk store move --to URL` copies the submissions to a new database with the right tables".to_owned(),
+            ),
+            StoreError::SharedSessions(_) => Some(
+                "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by session \
+                 (PgBouncer: `pool_mode = session`)"
+                    .to_owned(),
+            ),
             StoreError::Unreachable { .. } => {
                 Some("check `store.url`, and whether the server is running and accepts this user".to_owned())
             }

@@ -1,6 +1,6 @@
 //! The tokens in links that confirm an address.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,8 +9,12 @@ use uuid::Uuid;
 use super::fingerprint::{Hash, Secret};
 
 const BYTES: usize = 16 + 4 + 16;
-/// The length of a token as text.
+/// The length of a token as text, without [`END`].
 const CHARS: usize = BYTES * 4 / 3;
+/// The last characters after which [`END`] follows: mail programs that find links in plain text leave out
+/// punctuation at their end.
+const PUNCTUATION: [char; 2] = ['-', '_'];
+const END: char = 'x';
 
 /// Permits its holder to confirm one submission until it expires. Contains no personal data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,8 +32,9 @@ impl LinkToken {
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }
     }
 
-    /// Parses the text of a token, in its only spelling. Does not check the signature.
+    /// Parses the text of a token. Earlier versions wrote it without [`END`]. Does not check the signature.
     pub fn parse(text: &str) -> Option<LinkToken> {
+        let text = text.strip_suffix(END).filter(|text| text.ends_with(PUNCTUATION)).unwrap_or(text);
         let bytes = (text.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(text).ok())??;
         let (submission, rest) = bytes.split_at_checked(16)?;
         let (expires_at, signature) = rest.split_at_checked(4)?;
@@ -55,7 +60,9 @@ impl fmt::Display for LinkToken {
         bytes.extend_from_slice(self.submission.as_bytes());
         bytes.extend_from_slice(&self.expires_at.to_be_bytes());
         bytes.extend_from_slice(&self.signature);
-        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+        let text = URL_SAFE_NO_PAD.encode(bytes);
+        f.write_str(&text)?;
+        if text.ends_with(PUNCTUATION) { f.write_char(END) } else { Ok(()) }
     }
 }
 
@@ -88,6 +95,23 @@ mod tests {
                 assert_eq!(is_genuine, forged == text, "{forged}");
             }
         }
+    }
+
+    #[test]
+    fn no_token_ends_in_punctuation() {
+        let (mut with_end, secret) = (0, Secret([7; 32]));
+        for n in 0..500 {
+            let text = LinkToken::issue(&secret, Uuid::from_u128(n), 1_800_000_000_000).to_string();
+            assert!(text.ends_with(|c: char| c.is_ascii_alphanumeric()), "{text}");
+            assert!(LinkToken::parse(&text).is_some_and(|token| token.is_genuine(&secret)), "{text}");
+            if let (CHARS, Some(earlier)) = (text.len() - 1, text.strip_suffix(END)) {
+                with_end += 1;
+                assert!(LinkToken::parse(earlier).is_some_and(|token| token.is_genuine(&secret)), "{text}");
+            } else {
+                assert_eq!(LinkToken::parse(&format!("{text}x")), None);
+            }
+        }
+        assert!(with_end > 0);
     }
 
     #[test]

@@ -99,9 +99,19 @@ fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
     }
 }
 
+/// See [`super::check_environment`].
+pub(super) fn check_environment(server: &Server) -> Result<(), StoreError> {
+    let connection = PgConnection::open(server, BRIEF)?;
+    expect_own_session(&connection, server)?;
+    expect_utf8(&connection, server)
+}
+
 /// Opens the database for the writer. Creates the inbox if it is missing, or migrates it.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, WRITING)?;
+    // Before anything is locked: another session would keep the lock.
+    expect_own_session(&connection, server)?;
+    expect_utf8(&connection, server)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
     if read_layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {
@@ -148,6 +158,44 @@ fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
         }
     }
     sql.query("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)", &[])?;
+    Ok(())
+}
+
+/// Fails unless the database stores, and this session exchanges, every character.
+fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    for setting in ["server_encoding", "client_encoding"] {
+        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        if found != "UTF8" {
+            let url = DatabaseUrl::Postgres(server.clone());
+            return Err(StoreError::WrongEncoding { url, found, needed: "UTF8" });
+        }
+    }
+    Ok(())
+}
+
+/// How often [`expect_own_session`] looks for a pooler. Each time, other clients of the pooler may take the
+/// session for which it looks.
+const POOLER_PROBES: usize = 4;
+
+/// Fails if a pooler in transaction mode passes the transactions of this connection to several sessions, or
+/// those of several connections to one.
+///
+/// A second connection holds a transaction. If it has the first connection's session, or if the first
+/// connection now has another session than before, there is a pooler. Without the second connection, a pooler
+/// with few clients would always choose the same session.
+fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
+    const SESSION: &str = "SELECT pg_backend_pid()";
+    let shared = || StoreError::SharedSessions(DatabaseUrl::Postgres(server.clone()));
+    // The server may have no connection to spare, which is no reason to refuse submissions.
+    let Ok(other) = PgConnection::open(server, BRIEF) else { return Ok(()) };
+    for _ in 0..POOLER_PROBES {
+        let before = connection.query_text(SESSION)?;
+        other.run_statements("BEGIN")?;
+        if other.query_text(SESSION)? == before || connection.query_text(SESSION)? != before {
+            return Err(shared());
+        }
+        other.run_statements("COMMIT")?;
+    }
     Ok(())
 }
 

@@ -78,6 +78,7 @@ impl SqliteWriter {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let layout = read_layout(&connection, path)?.unwrap_or(0);
+        expect_plain_text(&connection, path)?;
         make_durable(&connection)?;
         // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
@@ -326,6 +327,27 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             Err(StoreError::NotAnInbox(DatabaseUrl::from(path)))
         }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// See [`super::check_environment`].
+pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
+    if path.exists() { expect_plain_text(&open_any(path)?.0, path) } else { Ok(()) }
+}
+
+/// Fails if the file is not in UTF-8, or if a column has a collation. A new file always passes.
+fn expect_plain_text(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let url = || DatabaseUrl::from(path);
+    let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
+    if found != "UTF-8" {
+        return Err(StoreError::WrongEncoding { url: url(), found, needed: "UTF-8" });
+    }
+    let columns = "SELECT DISTINCT c.coll FROM sqlite_schema s, pragma_index_xinfo(s.name) c
+                   WHERE s.type = 'index' AND c.coll <> 'BINARY'";
+    match connection.query_row(columns, [], |row| row.get(0)) {
+        Ok(collation) => Err(StoreError::WrongCollation { url: url(), collation }),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -26,6 +26,7 @@ use crate::submission::verdict::{ScreeningVerdict, Signal};
 use fresh::Fresh;
 use inbox::{Options, TestInbox};
 
+mod batches;
 mod confirmations;
 mod copy;
 mod deliveries;

@@ -78,7 +78,7 @@ impl Writer {
 }
 
 /// Creates the data folder if it is missing, opens the database, and starts a writer thread.
-fn start_thread(
+pub(super) fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
     events: &Arc<Events>,
@@ -182,41 +182,82 @@ impl WriterThread {
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
             panics::inject("writer", "");
-            let mut outcome = if batch.is_idle_check {
-                self.probe().map(|()| Vec::new())
+            let (outcome, accepted) = if batch.is_idle_check {
+                (self.probe(), Vec::new())
             } else {
-                self.commit(&batch.jobs, &mut batch.changes)
+                self.commit_batch(&batch.jobs, &mut batch.changes)
             };
-            if let Err(error) = &outcome
-                && !matches!(error, StoreError::Locked)
-                && !batch.jobs.is_empty()
-                && !batch.changes.is_empty()
-            {
-                // Retry without the changes: one of them may have caused the error, for instance because it
-                // needs more space than the disk has.
-                for change in batch.changes.drain(..) {
-                    change.answer(Err(error.clone()));
-                }
-                outcome = self.commit(&batch.jobs, &mut []);
-            }
             queue.record_outcome(outcome.as_ref().err().cloned());
             for truncation in batch.wal_truncations {
                 let emptied = self.database.as_ref().map_or(Ok(false), DatabaseWriter::truncate_wal);
                 let _ = truncation.send(emptied);
             }
             for change in batch.changes {
-                change.answer(outcome.as_ref().map(|_| ()).map_err(Clone::clone));
+                change.answer(outcome.clone());
             }
-            if outcome.is_ok() && !batch.jobs.is_empty() {
+            if accepted.iter().any(Result::is_ok) {
                 self.events.accepted.notify_one();
             }
-            for (at, answer) in batch.answers.into_iter().enumerate() {
+            for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
                 // Ignore callers that have stopped waiting.
-                let _ = answer.send(outcome.as_ref().map(|accepted| accepted[at]).map_err(Clone::clone));
+                let _ = answer.send(accepted);
             }
             if outcome.is_ok() {
                 self.checkpoint_if_due();
             }
+        }
+    }
+
+    /// Commits a batch, in one transaction if possible, so that nothing fails because of anything else in the
+    /// batch. Removes changes that it has answered. Returns the outcome for the other changes and for the
+    /// store's health, and that of each submission.
+    fn commit_batch(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut Vec<Box<dyn Change>>,
+    ) -> (Result<(), StoreError>, Vec<Result<Uuid, StoreError>>) {
+        let error = match self.commit(jobs, changes) {
+            Ok(ids) => return (Ok(()), ids.into_iter().map(Ok).collect()),
+            Err(error) => error,
+        };
+        let is_caused_by_row = error.is_caused_by_row();
+        let is_separable = !jobs.is_empty() && !changes.is_empty() && !matches!(error, StoreError::Locked);
+        if is_separable {
+            // A change that fails because of its own data is skipped, so a submission has caused such an
+            // error. A change may cause any other, for instance because it needs more space than there is.
+            let done =
+                if is_caused_by_row { self.commit(&[], changes).map(drop) } else { Err(error.clone()) };
+            for change in changes.drain(..) {
+                change.answer(done.clone());
+            }
+        }
+        let mut accepted = Vec::with_capacity(jobs.len());
+        if is_separable || (is_caused_by_row && !jobs.is_empty()) {
+            self.commit_in_parts(jobs, &mut accepted);
+            let mut errors = accepted.iter().filter_map(|job| job.as_ref().err());
+            let failure = errors.find(|error| !error.is_caused_by_row()).cloned();
+            (failure.map_or(Ok(()), Err), accepted)
+        } else {
+            accepted.extend(jobs.iter().map(|_| Err(error.clone())));
+            (Err(error), accepted)
+        }
+    }
+
+    /// Commits submissions, and divides those that fail together until only the faulty ones fail. Appends the
+    /// outcome of each. After an error that no submission has caused, tries no others.
+    fn commit_in_parts(&mut self, jobs: &[Accepting], accepted: &mut Vec<Result<Uuid, StoreError>>) {
+        let outcome = match accepted.last() {
+            Some(Err(error)) if !error.is_caused_by_row() => Err(error.clone()),
+            _ => self.commit(jobs, &mut []),
+        };
+        match outcome {
+            Ok(ids) => accepted.extend(ids.into_iter().map(Ok)),
+            Err(error) if error.is_caused_by_row() && jobs.len() > 1 => {
+                let (first, second) = jobs.split_at(jobs.len() / 2);
+                self.commit_in_parts(first, accepted);
+                self.commit_in_parts(second, accepted);
+            }
+            Err(error) => accepted.extend(jobs.iter().map(|_| Err(error.clone()))),
         }
     }
 
@@ -251,8 +292,10 @@ impl WriterThread {
                 none => none.insert(DatabaseWriter::open(&self.url)?),
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // If the database was locked or the disk was full, the connection remains usable.
-            if outcome.as_ref().is_err_and(|error| !matches!(error, StoreError::Locked | StoreError::Full)) {
+            // The connection remains usable if the database was locked, the disk full or a row faulty.
+            if outcome.as_ref().is_err_and(|error| {
+                !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
+            }) {
                 self.database = None;
             }
             if is_retry || !matches!(outcome, Err(StoreError::Moved)) {

@@ -1,5 +1,6 @@
 //! The outcome of a delivery attempt, and the cause of a failure.
 
+use crate::forms::text::cut;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -114,5 +115,5 @@ impl Outcome {
 /// Shortens a reply to one line of at most [`MAX_ANSWER_CHARS`] characters.
 fn shorten(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().take(MAX_ANSWER_CHARS).collect()
+    cut(&words.join(" "), MAX_ANSWER_CHARS).to_owned()
 }

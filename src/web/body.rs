@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 
 use super::response::Refusal;
 use super::slot::{Charge, Slot};
-use crate::forms::MAX_BODY_BYTES;
+use crate::forms::{BodyEncoding, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
 
 /// Maximum length in bytes of an unwanted body that is read and discarded. If the server did not read the
 /// body, a client that is still sending would see a connection reset instead of the response.
@@ -34,15 +34,17 @@ impl RequestBody {
         self.body.is_end_stream()
     }
 
-    /// Reads a form's body of at most [`MAX_BODY_BYTES`] within `timeout`, and charges its memory.
+    /// Reads a form's body within `timeout`, and charges its memory. Also returns the body's size after
+    /// decoding, which is at most [`MAX_BODY_BYTES`].
     pub(super) async fn read(
         &mut self,
         headers: &HeaderMap,
+        encoding: BodyEncoding,
         timeout: Duration,
-    ) -> Result<(Bytes, Charge), Refusal> {
+    ) -> Result<(Bytes, usize, Charge), Refusal> {
         let declared =
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if declared.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        if declared.is_some_and(|length| length > MAX_ENCODED_BYTES as u64) {
             return Err(Refusal::TooLong);
         }
         let whole = async {
@@ -50,13 +52,14 @@ impl RequestBody {
             let mut charge = self.slot.charge(0);
             while let Some(frame) = self.body.frame().await {
                 let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
-                if bytes.len() + data.len() > MAX_BODY_BYTES {
+                if bytes.len() + data.len() > MAX_ENCODED_BYTES {
                     return Err(Refusal::TooLong);
                 }
                 bytes.extend_from_slice(&data);
                 charge.resize(bytes.capacity());
             }
-            Ok((bytes.freeze(), charge))
+            let length = encoding.decoded_length(&bytes);
+            if length > MAX_BODY_BYTES { Err(Refusal::TooLong) } else { Ok((bytes.freeze(), length, charge)) }
         };
         tokio::time::timeout(timeout, whole).await.unwrap_or(Err(Refusal::Slow))
     }

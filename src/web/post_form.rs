@@ -23,9 +23,9 @@ use super::response::{HttpResponse, Refusal, accepted};
 use super::slot::Charge;
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
-use crate::forms::Form;
 use crate::forms::parse::{ParsedForm, parse_with_extras};
 use crate::forms::urlencoded::PostedForm;
+use crate::forms::{BodyEncoding, Form};
 use crate::intake::Arrival;
 use crate::limits::{Admission, QuotaStatuses, Source};
 use crate::screening::{Evidence, Origin, Rate, RequestFacts};
@@ -129,8 +129,9 @@ impl FormRequest<'_> {
             let (length, charge) = self.read_html_form(body, posted).await?;
             (posted.as_ref().map(PostedForm::parse).transpose(), length, charge)
         } else if is_json(&head.headers) {
-            let (bytes, charge) = body.read(&head.headers, snapshot.options.timeouts.body).await?;
-            (parse_with_extras(form, &bytes).map(Some), bytes.len(), charge)
+            let timeout = snapshot.options.timeouts.body;
+            let (bytes, length, charge) = body.read(&head.headers, BodyEncoding::Json, timeout).await?;
+            (parse_with_extras(form, &bytes).map(Some), length, charge)
         } else {
             return Err(Refusal::MediaType);
         };
@@ -200,18 +201,20 @@ impl FormRequest<'_> {
         has_media_type(&self.head.headers, b"application/x-www-form-urlencoded")
     }
 
-    /// Reads an HTML form. Returns the length of its body.
+    /// Reads an HTML form. Returns the length of its body after decoding.
     async fn read_html_form(
         &self,
         body: &mut RequestBody,
         posted: &mut Option<PostedForm>,
     ) -> Result<(usize, Charge), Refusal> {
-        let (bytes, mut charge) = body.read(&self.head.headers, self.snapshot.options.timeouts.body).await?;
+        let timeout = self.snapshot.options.timeouts.body;
+        let (bytes, length, mut charge) =
+            body.read(&self.head.headers, BodyEncoding::Urlencoded, timeout).await?;
         // The decoded fields are kept beside the entry, to show them again if it cannot be stored.
-        charge.resize(2 * bytes.len());
+        charge.resize(bytes.len() + length);
         let decoded = PostedForm::decode(self.form, &bytes);
         *posted = Some(decoded.map_err(|rejection| Refusal::Invalid(rejection.to_string()))?);
-        Ok((bytes.len(), charge))
+        Ok((length, charge))
     }
 
     fn id(&self) -> RequestId {

@@ -210,7 +210,10 @@ impl Refusal {
             }
             Self::Slow => "The body did not arrive in time.",
             Self::Broken => "The body ended before it was complete.",
-            Self::TooLong => &format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024),
+            Self::TooLong => &format!(
+                "The body must not be longer than {} KiB, counted after decoding.",
+                MAX_BODY_BYTES / 1024
+            ),
             Self::Invalid(sentence) => sentence,
             Self::NotStored(_) => "The submission could not be stored. Try again in a moment.",
             Self::LowDisk(_) => &format!(

@@ -6,7 +6,7 @@ use std::process::Command;
 /// The maximum number of crates that the server is built from, including itself. A clean build on two cores
 /// takes about half a second per crate. Before you raise this number, look for a smaller crate (`cargo tree
 /// --edges normal,build`) and state the reason in `deny.toml`.
-const MAX_CRATES: usize = 307;
+const MAX_CRATES: usize = 308;
 
 #[test]
 fn the_server_is_built_from_few_crates() {

@@ -170,6 +170,34 @@ fn a_body_that_is_too_long_is_413() {
 }
 
 #[test]
+fn a_long_text_is_accepted_in_any_script_and_encoding() {
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_FORMS__HTML_POSTS", "true")]);
+    let escaped =
+        |text: &str| -> String { text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect() };
+    let percent = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let same = ("Sec-Fetch-Site", "same-origin");
+    for (text, status) in [
+        ("x".repeat(20_000), 200),
+        ("请报价".repeat(6_600), 200),
+        ("Насос".repeat(4_000), 200),
+        ("🙂".repeat(16_000), 200),
+        ("🙂".repeat(16_384), 413),
+    ] {
+        let json = format!(r#"{{"name":"Ada","email":"ada@example.com","message":"{}"}}"#, escaped(&text));
+        let posted = format!("name=Ada&email=ada%40example.com&message={}", percent(&text));
+        // ASCII that is escaped, too, is longer than what is read.
+        if !text.is_ascii() {
+            let answer = server.request("POST", "/api/contact", &[JSON], json.as_bytes());
+            assert_eq!(answer.status, status, "{}", text.len());
+        }
+        let answer = server.request("POST", "/api/contact", &[form, same], posted.as_bytes());
+        assert_eq!(answer.status, status, "{}", text.len());
+    }
+    server.expect(4);
+}
+
+#[test]
 fn an_address_already_on_the_waitlist_gets_the_same_response() {
     let server = TestServer::start();
     let first = server.post("/api/waitlist", &json!({ "email": "Ada@Example.com" }));

@@ -628,9 +628,14 @@ fn encrypted_submissions_are_reported_as_encrypted() {
 #[test]
 fn the_protocol_revision_is_negotiated() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (asked, answered) in
-        [("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("2099-01-01", "2025-11-25")]
-    {
+    for (asked, answered) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2099-01-01", "2025-11-25"),
+        // Batches, which this revision requires, are not implemented.
+        ("2025-03-26", "2025-11-25"),
+        ("2024-11-05", "2024-11-05"),
+    ] {
         let input = initialize(asked) + &request(2, "tools/list", &json!({}));
         let (messages, stderr, status) = exchange(&small_site(), folder.path(), input.as_bytes());
         assert!(status.success() && stderr.is_empty(), "{status} {stderr}");
@@ -676,8 +681,39 @@ fn malformed_and_oversized_messages_do_not_end_the_session() {
     let answer = |id: u32| messages.iter().find(|message| message["id"] == id);
     assert_eq!(answer(7).expect("an answer")["result"]["isError"], false);
     assert_eq!(answer(6).expect("an answer")["error"]["code"], -32601);
-    assert!(answer(3).is_none(), "it is skipped");
+    assert!(answer(3).is_none(), "its id is not read");
+    assert!([4, 5].iter().all(|id| answer(*id).is_some_and(|answer| answer["error"].is_object())));
+    // The two lines without JSON, `[]`, `{}`, the nested arrays, 3 and the line that is not UTF-8.
+    let errors =
+        messages.iter().filter(|message| message["id"].is_null() && message["error"]["code"] == -32600);
+    assert_eq!(errors.count(), 7, "{messages:#?}");
     assert!(stderr.contains("maximum line length"), "{stderr}");
+}
+
+#[test]
+fn every_request_of_a_client_is_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let call = |id: u32, tool: &str, arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        ) + "\n"
+    };
+    let mut input = initialize("2025-06-18");
+    input += &call(2, "search_submissions", r#"{"query":"pump \ud83d"}"#);
+    input += &call(3, "search_submissions", r#"{"query":"\ude00 pump"}"#);
+    input += &call(4, "list_submissions", r#"{"limit":2.0}"#);
+    input += &call(5, "list_submissions", r#"{"limit":1e1}"#);
+    input += &call(6, "list_submissions", r#"{"limit":2.5}"#);
+    input += &call(7, "list_submissions", r#"{"limit":-0.0}"#);
+    // The last line has no end.
+    input += call(8, "list_submissions", "{}").trim_end();
+    let (messages, stderr, status) = exchange(&small_site(), folder.path(), input.as_bytes());
+    assert!(status.success() && stderr.is_empty(), "{stderr}");
+    for (id, is_error) in [(2, false), (3, false), (4, false), (5, false), (6, true), (7, true), (8, false)] {
+        let answers: Vec<&Value> = messages.iter().filter(|message| message["id"] == id).collect();
+        assert_eq!(answers.len(), 1, "{id}: {messages:#?}");
+        assert_eq!(answers[0]["result"]["isError"], is_error, "{id}: {answers:?}");
+    }
 }
 
 #[test]

@@ -390,7 +390,13 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             ("removed_endpoint", removed_endpoint(layout).map(removed).unwrap_or_default()),
             ("method", response(&layout.read_only)),
             ("forms", layout.endpoints.iter().map(form).collect::<Vec<_>>().join("\n\n")),
-            ("too_long", error(&format!("The body must not be longer than {} KiB.", MAX_BODY_BYTES / 1024))),
+            (
+                "too_long",
+                error(&format!(
+                    "The body must not be longer than {} KiB, counted after decoding.",
+                    MAX_BODY_BYTES / 1024
+                )),
+            ),
             // A replica may have stored the submission although nginx received no response from it.
             (
                 "away",

@@ -23,7 +23,7 @@ const MAX_JSON: usize = 1000;
 const SOURCE_DIGITS: usize = 12;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let first = first_day(console.now.timestamp(), days);
+    let first = first_day(&console.now.with_time_zone(TimeZone::UTC), days);
     let from = first.to_zoned(TimeZone::UTC)?.timestamp();
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };
     let inbox = console.inbox.as_ref();

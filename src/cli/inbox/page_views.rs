@@ -63,7 +63,9 @@ pub(in crate::cli) fn run(options: &StatsOptions, config: &Config) -> anyhow::Re
 }
 
 fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let first = options.since.unwrap_or_else(|| first_day(console.now.timestamp(), options.days));
+    let first = options
+        .since
+        .unwrap_or_else(|| first_day(&console.now.with_time_zone(jiff::tz::TimeZone::UTC), options.days));
     let page = options.page.as_deref().map(canonical_path);
     let filter = ViewFilter {
         from: first,

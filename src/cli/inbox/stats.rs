@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
+use jiff::{ToSpan as _, Zoned};
 use serde_json::{Value, json};
 
 use super::console::Console;
@@ -24,8 +24,8 @@ const MAX_BAR: usize = 40;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
-    let first = first_day(console.now.timestamp(), days);
-    let (tallies, channels) = read_counts(inbox)?;
+    let first = first_day(&console.now, days);
+    let (tallies, channels) = read_counts(inbox, console.now.time_zone())?;
     if as_json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&tallies, &channels, first)))?;
     } else if inbox.is_some() {
@@ -34,16 +34,24 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_counts(inbox: Option<&InboxReader>) -> Result<(Vec<DailyCount>, Vec<ChannelState>), StoreError> {
-    let tallies = inbox.map_or(Ok(Vec::new()), InboxReader::daily_counts)?;
+fn read_counts(
+    inbox: Option<&InboxReader>,
+    zone: &TimeZone,
+) -> Result<(Vec<DailyCount>, Vec<ChannelState>), StoreError> {
+    let tallies = inbox.map_or(Ok(Vec::new()), |inbox| inbox.daily_counts(zone))?;
     let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
     Ok((tallies, channels))
 }
 
-/// The counts of submissions and deliveries as a JSON object. The counts by day omit days before `first`.
-pub(in crate::cli) fn counts_object(inbox: Option<&InboxReader>, first: Date) -> Result<Value, StoreError> {
-    let (tallies, channels) = read_counts(inbox)?;
-    Ok(to_json(&tallies, &channels, first))
+/// The counts of submissions and deliveries as a JSON object. Its days are the last `days` in the time
+/// zone of `now`.
+pub(in crate::cli) fn counts_object(
+    inbox: Option<&InboxReader>,
+    now: &Zoned,
+    days: u16,
+) -> Result<Value, StoreError> {
+    let (tallies, channels) = read_counts(inbox, now.time_zone())?;
+    Ok(to_json(&tallies, &channels, first_day(now, days)))
 }
 
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
@@ -60,10 +68,9 @@ pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first of the last `days` days, including today, in UTC.
-pub(in crate::cli) fn first_day(now: Timestamp, days: u16) -> Date {
-    let today = now.to_zoned(TimeZone::UTC).date();
-    today.saturating_sub((i32::from(days) - 1).days())
+/// The first of the last `days` days, including today.
+pub(in crate::cli) fn first_day(now: &Zoned, days: u16) -> Date {
+    now.date().saturating_sub((i32::from(days) - 1).days())
 }
 
 /// The number of submissions by status, and by form.
@@ -227,9 +234,11 @@ mod tests {
 
     #[test]
     fn the_last_of_the_days_is_today() {
-        let now = "2026-11-20T00:00:00Z".parse().unwrap();
-        assert_eq!(first_day(now, 1).to_string(), "2026-11-20");
-        assert_eq!(first_day(now, 30).to_string(), "2026-10-22");
+        let now = "2026-11-20T00:00:00[UTC]".parse().unwrap();
+        assert_eq!(first_day(&now, 1).to_string(), "2026-11-20");
+        assert_eq!(first_day(&now, 30).to_string(), "2026-10-22");
+        let there = now.with_time_zone(jiff::tz::TimeZone::fixed(jiff::tz::offset(-3)));
+        assert_eq!(first_day(&there, 1).to_string(), "2026-11-19");
     }
 
     #[test]

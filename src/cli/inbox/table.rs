@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
 use super::width::{columns, pad, shorten};
-use crate::forms::text::visible;
+use crate::forms::text::{cut, visible};
 use crate::inbox::time::format_local;
 use crate::submission::{Screening, Status, Submission};
 
@@ -95,7 +95,7 @@ fn details(submission: &Submission, width: usize) -> String {
         details.push(SEALED.to_owned());
     }
     let others = submission.fields.iter().filter(|(name, _)| name != "email");
-    details.extend(others.map(|(_, value)| visible(&value.chars().take(width).collect::<String>())));
+    details.extend(others.map(|(_, value)| visible(cut(value, width))));
     details.join(" · ")
 }
 

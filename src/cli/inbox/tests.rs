@@ -154,7 +154,7 @@ fn an_export_in_csv_has_a_column_for_every_field() {
     ]);
     let (_, out, _) = inbox.run("export --csv");
     let lines: Vec<_> = out.split("\r\n").collect();
-    assert_eq!(lines[0], "id,form,received_at,status,email,name,message,firstname,lastname,company");
+    assert_eq!(lines[0], "\u{feff}id,form,received_at,status,email,name,message,firstname,lastname,company");
     let contact = ",contact,2026-11-20 14:03:05,kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,";
     assert!(lines[1].ends_with(contact), "{out}");
     assert!(lines[2].ends_with(",waitlist,2026-11-20 14:03:05,kept,ada@example.com,,,,,"), "{out}");

@@ -1,5 +1,7 @@
 //! Measures the width of text in terminal columns; pads, cuts and wraps text.
 
+use crate::forms::text::cut_by;
+use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthChar as _;
 
 /// The width of a string: the sum of the widths of its characters, as most terminals calculate it. East Asian
@@ -22,17 +24,7 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    let mut short = String::new();
-    let mut used = 1;
-    for c in text.chars() {
-        used += char_columns(c);
-        if used > width {
-            break;
-        }
-        short.push(c);
-    }
-    short.push('…');
-    short
+    format!("{}…", cut_by(text, width.saturating_sub(1), char_columns))
 }
 
 /// Minimum width of a wrapped line, in columns.
@@ -50,11 +42,11 @@ pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        for c in piece.chars() {
-            if columns(&line) + char_columns(c) > width {
+        for cluster in piece.graphemes(true) {
+            if columns(&line) + columns(cluster) > width && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
             }
-            line.push(c);
+            line.push_str(cluster);
         }
     }
     lines.push(line);
@@ -70,6 +62,8 @@ mod tests {
         assert_eq!(columns("日本"), 4);
         assert_eq!(shorten("日本語", 5), "日本…");
         assert_eq!(shorten("日本語", 4), "日…");
+        assert_eq!(shorten("日か\u{3099}語", 5), "日か\u{3099}…");
+        assert_eq!(shorten("a👨‍👩‍👧‍👦b", 6), "a…", "a family is not divided");
         assert_eq!(pad("日", 4), "日  ");
         assert_eq!(columns("e\u{301}"), 1);
         assert_eq!(columns("กี👍\u{1}"), 4);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::session::ToolError;
-use crate::forms::text::visible;
+use crate::forms::text::{cut, visible};
 use crate::inbox::time::TimeArgument;
 
 /// Maximum length of a quoted value in an error, in characters.
@@ -81,7 +81,7 @@ impl ToolArguments {
         range: RangeInclusive<u16>,
     ) -> Result<Option<u16>, ToolError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        let number = value.as_u64().and_then(|number| u16::try_from(number).ok());
+        let number = to_integer(&value).and_then(|number| u16::try_from(number).ok());
         number.filter(|number| range.contains(number)).map(Some).ok_or_else(|| {
             let expected = format!("a whole number from {} to {}", range.start(), range.end());
             wrong(name, &expected, &value)
@@ -135,6 +135,14 @@ impl ToolArguments {
     }
 }
 
+/// The value of an integer. `2.0` and `1e1` are integers, too (JSON Schema 2020-12, §4.2.3).
+fn to_integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 2f64.powi(53))?;
+        format!("{number:.0}").parse().ok()
+    })
+}
+
 fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     Uuid::try_parse(word).map_err(|_| {
         ToolError::new(format!(
@@ -156,9 +164,9 @@ fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
 
 /// The beginning of a value, for errors.
 fn quote(text: &str) -> String {
-    let start: String = text.chars().take(MAX_QUOTED).collect();
+    let start = cut(text, MAX_QUOTED);
     let more = if start.len() < text.len() { "…" } else { "" };
-    format!("`{}{more}`", visible(&start))
+    format!("`{}{more}`", visible(start))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The tools that report on the inbox and the site: stats, doctor and check. They contact no other system
 //! than the inbox's database.
 
-use jiff::Timestamp;
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::arguments::ToolArguments;
@@ -29,9 +30,11 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     let page = arguments.word("page", MAX_PATH)?;
     let config = session.load_configuration()?;
     let inbox = McpSession::open_inbox(&config)?;
-    let first = first_day(Timestamp::now(), days);
+    let now = Zoned::now();
+    // Views are counted by days in UTC.
+    let first = first_day(&now.with_time_zone(TimeZone::UTC), days);
     let mut result = json!({
-        "submissions": counts_object(inbox.as_ref(), first)?,
+        "submissions": counts_object(inbox.as_ref(), &now, days)?,
         "page_views": views_object(inbox.as_ref(), first, page.as_deref(), MAX_ROWS)?,
     });
     if !config.web.count_views {

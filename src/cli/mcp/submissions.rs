@@ -11,7 +11,7 @@ use super::session::{McpSession, ToolError};
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
 use crate::forms::FORMS;
-use crate::forms::text::visible_lines;
+use crate::forms::text::{cut, visible_lines};
 use crate::inbox::json as json_lines;
 use crate::store::{Annotation, Filter, InboxReader, SearchPage, SearchText};
 use crate::submission::delivery::Delivery;
@@ -73,7 +73,7 @@ pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Res
     let text = arguments.required_word("query", MAX_WORDS)?;
     let mut which = ListArguments::read(arguments, &now())?;
     which.words = SearchText::parse(&text);
-    list_page(session, &which, Some(&text.to_lowercase()))
+    list_page(session, &which, which.words.clone().as_ref())
 }
 
 /// Times of day in arguments are in the time zone of this machine, as on the command line.
@@ -85,7 +85,7 @@ fn now() -> Zoned {
 fn list_page(
     session: &McpSession,
     which: &ListArguments,
-    excerpts_of: Option<&str>,
+    excerpts_of: Option<&SearchText>,
 ) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
     let Some(inbox) = McpSession::open_inbox(&config)? else {
@@ -178,9 +178,12 @@ fn shorten(value: &mut Value) -> bool {
         Value::String(text) => {
             // Escapes count as well.
             let shown = visible_lines(text);
-            let Some((end, _)) = shown.char_indices().nth(MAX_FIELD) else { return false };
-            *text = format!("{}…", &shown[..end]);
-            true
+            let start = cut(&shown, MAX_FIELD);
+            let is_shortened = start.len() < shown.len();
+            if is_shortened {
+                *text = format!("{start}…");
+            }
+            is_shortened
         }
         Value::Object(members) => {
             let mut is_shortened = false;
@@ -193,25 +196,20 @@ fn shorten(value: &mut Value) -> bool {
     }
 }
 
-/// The text around the first match in each field. `lower` is the searched text in lower case.
-fn excerpts(submission: &Submission, lower: &str) -> Value {
+/// The text around the first match in each field.
+fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     let fields = submission.fields.iter();
-    let found = fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, lower)?.into())));
+    let found = fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, words)?.into())));
     Value::Object(found.collect())
 }
 
-fn excerpt(value: &str, lower: &str) -> Option<String> {
-    let chars: Vec<char> = value.chars().collect();
-    let begins_at = |at: usize| {
-        let mut rest = chars[at..].iter().flat_map(|c| c.to_lowercase());
-        lower.chars().all(|c| rest.next() == Some(c))
-    };
-    let at = (0..chars.len()).find(|at| begins_at(*at))?;
-    let start = at.saturating_sub(BEFORE_MATCH);
-    let end = chars.len().min(start + MAX_FIELD);
-    let text: String = chars[start..end].iter().collect();
-    let before = if start > 0 { "…" } else { "" };
-    let after = if end < chars.len() { "…" } else { "" };
+fn excerpt(value: &str, words: &SearchText) -> Option<String> {
+    let at = words.find(value)?;
+    let skipped = value[..at].chars().count().saturating_sub(BEFORE_MATCH);
+    let rest = &value[cut(value, skipped).len()..];
+    let text = cut(rest, MAX_FIELD);
+    let before = if rest.len() < value.len() { "…" } else { "" };
+    let after = if text.len() < rest.len() { "…" } else { "" };
     Some(format!("{before}{text}{after}"))
 }
 
@@ -251,8 +249,10 @@ mod tests {
 
     #[test]
     fn an_excerpt_surrounds_the_first_match_regardless_of_case() {
+        let excerpt = |value: &str, text: &str| excerpt(value, &SearchText::parse(text).unwrap());
         assert_eq!(excerpt("We need an INVOICE.", "invoice").as_deref(), Some("We need an INVOICE."));
         assert_eq!(excerpt("Größe ÄÖ", "äö").as_deref(), Some("Größe ÄÖ"));
+        assert_eq!(excerpt("Josе\u{301} ΟΔΥΣΣΕΑΣ", "οδυσ").as_deref(), Some("Josе\u{301} ΟΔΥΣΣΕΑΣ"));
         assert_eq!(excerpt("none", "invoice"), None);
         let long = format!("{}Invoice{}", "a".repeat(1000), "b".repeat(1000));
         let found = excerpt(&long, "invoice").unwrap();

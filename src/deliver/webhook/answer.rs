@@ -9,7 +9,7 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 
 use crate::fetch::FetchResponse;
-use crate::forms::text::visible;
+use crate::forms::text::{cut, visible};
 use crate::submission::outcome::{Cause, Outcome};
 
 /// Longer delays in `Retry-After` are reduced to this limit.
@@ -84,7 +84,7 @@ fn status_text(status: StatusCode) -> String {
 /// The beginning of text from the receiver, on one line and without control characters.
 pub(super) fn excerpt_of(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_EXCERPT_CHARS).collect();
-    visible(&words.join(" ")).chars().take(MAX_EXCERPT_CHARS).collect()
+    cut(&visible(&words.join(" ")), MAX_EXCERPT_CHARS).to_owned()
 }
 
 #[cfg(test)]

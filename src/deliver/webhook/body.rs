@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::chat;
 use super::service::ChatService;
 use super::text::notification_text;
 use crate::deliver::notification::{Notification, Topic};
-use crate::forms::text::{is_unsafe, visible, visible_lines};
+use crate::forms::text::{escape_unsafe_in_json, visible, visible_lines};
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
@@ -272,17 +271,7 @@ impl fmt::Debug for FieldsObject {
 
 /// Formats JSON without insignificant whitespace, and escapes control characters and invisible characters.
 fn to_compact_json(value: &Value) -> String {
-    let mut text = String::new();
-    for c in value.to_string().chars() {
-        if is_unsafe(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(text, "\\u{unit:04x}");
-            }
-        } else {
-            text.push(c);
-        }
-    }
-    text
+    escape_unsafe_in_json(&value.to_string())
 }
 
 /// A sample notification with characters that break carelessly written templates.

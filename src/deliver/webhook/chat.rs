@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 /// The longest run of backticks that [`fence`] encloses in a longer fence. If a run is longer, all backticks
 /// in the text are replaced.
 const MAX_BACKTICKS: usize = 9;
@@ -70,10 +72,13 @@ fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Co
     let (mut escaped, mut units, mut is_first) = (String::new(), 0, true);
     // Where to cut the text, in bytes, so that the ellipsis fits.
     let mut cut = 0;
-    for c in text.chars() {
-        let piece = escape(c, is_first);
-        escaped.push_str(&piece);
-        units += piece.encode_utf16().count();
+    for cluster in text.graphemes(true) {
+        for c in cluster.chars() {
+            let piece = escape(c, is_first);
+            escaped.push_str(&piece);
+            units += piece.encode_utf16().count();
+            is_first = c == '\n' || (is_first && c.is_whitespace());
+        }
         if units > limit {
             escaped.truncate(cut);
             escaped.extend((limit > 0).then_some('…'));
@@ -82,7 +87,6 @@ fn escape_characters(text: &str, limit: usize, escape: impl Fn(char, bool) -> Co
         if units < limit {
             cut = escaped.len();
         }
-        is_first = c == '\n' || (is_first && c.is_whitespace());
     }
     escaped
 }
@@ -99,6 +103,8 @@ mod tests {
             ("äöüß", 3, "äö…"),
             ("🦀🦀", 4, "🦀🦀"),
             ("🦀🦀", 3, "🦀…"),
+            ("e\u{301}e\u{301}", 3, "e\u{301}…"),
+            ("👨‍👩‍👧‍👦", 8, "…"),
             ("abc", 1, "…"),
             ("abc", 0, ""),
             ("", 0, ""),

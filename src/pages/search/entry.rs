@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::text::{PageText, TextPart};
 use super::words::{WordHash, WordSet, for_each_word};
+use crate::forms::text::cut_by;
 use crate::pages::content::Content;
 
 /// Maximum lengths of titles and descriptions, in bytes.
@@ -83,7 +84,7 @@ fn cut(text: &str, length: usize) -> &str {
     // Languages without spaces have no word boundaries to look for.
     match part.rfind(' ') {
         Some(end) if end >= part.len() / 2 => &part[..end],
-        _ => part,
+        _ => cut_by(text, length, char::len_utf8),
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::{Config, TargetSessionAttrs};
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Statement};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::server::Server;
@@ -31,6 +31,7 @@ use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
 use crate::store::test_recorder as recorder;
+use crate::store::url::DatabaseUrl;
 
 /// How much longer than the server's own timeout we wait for a statement.
 const GRACE: Duration = Duration::from_secs(2);
@@ -72,15 +73,6 @@ impl PgConnection {
         let unreachable = |reason: String| StoreError::Unreachable { server: server.clone(), reason };
         let tls = server.tls().map_err(|error| unreachable(error.to_string()))?;
         let mut config = server.config().clone();
-        let millis = |duration: Duration| duration.as_millis();
-        let options = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-        config.options(format!(
-            "{options}-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c client_min_messages=warning \
-             -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
-            millis(session.statement),
-            millis(LOCK_TIMEOUT.min(session.statement / 5)),
-            millis(IDLE_TIMEOUT),
-        ));
         if session.writes {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
@@ -115,19 +107,40 @@ impl PgConnection {
             Ok(Err(reason)) => return Err(unreachable(reason)),
             Err(_) => return Err(unreachable("no reply in time".to_owned())),
         };
-        Ok(PgConnection {
+        let connection = PgConnection {
             client,
             server: server.clone(),
             patience: session.statement + GRACE,
             warned,
             prepared: RefCell::default(),
             _alive: alive,
-        })
+        };
+        let millis = |duration: Duration| duration.as_millis();
+        // Not as startup options, which poolers refuse or ignore.
+        connection.run_statements(&format!(
+            "SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {};
+             SET client_min_messages = warning; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
+             SET tcp_keepalives_count = 3",
+            millis(session.statement),
+            millis(LOCK_TIMEOUT.min(session.statement / 5)),
+            millis(IDLE_TIMEOUT),
+        ))?;
+        Ok(connection)
     }
 
     /// Executes statements without parameters.
     pub(super) fn run_statements(&self, statements: &str) -> Result<(), StoreError> {
         self.wait(self.client.batch_execute(statements))
+    }
+
+    /// The first value of the first row, without a prepared statement.
+    pub(super) fn query_text(&self, sql: &str) -> Result<String, StoreError> {
+        let messages = self.wait(self.client.simple_query(sql))?;
+        let value = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        value.map(str::to_owned).ok_or(StoreError::Damaged("a row has the wrong shape"))
     }
 
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
@@ -186,6 +199,11 @@ impl PgConnection {
                 StoreError::Damaged("a value does not match its column's type")
             };
         };
+        let shared_sessions = || StoreError::SharedSessions(DatabaseUrl::Postgres(self.server.clone()));
+        // PgBouncer's answer to `BEGIN` if it pools by statement.
+        if error.code().code() == "08P01" && error.message().contains("pooling mode") {
+            return shared_sessions();
+        }
         // After such an error, the connection is closed, and the outcome of a commit is unknown.
         if matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
             return self.unreachable("the server has ended the connection");
@@ -198,6 +216,8 @@ impl PgConnection {
             // The server is shutting down, or has ended the session.
             "57P01" | "57P02" | "57P03" | "25P03" => self.unreachable("the server has ended the connection"),
             "53300" => self.unreachable("the server has too many connections"),
+            // A statement was prepared in another session, or by another client in this session.
+            "26000" | "42P05" => shared_sessions(),
             "57014" => self.unreachable("a statement took too long"),
             code => StoreError::Postgres(code.to_owned()),
         }

@@ -4,11 +4,14 @@
 //! submissions after another, newest first, until the page is full or the time is up. The caller then
 //! continues from the last submission that was checked.
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::read::InboxReader;
 use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submission, to_team};
 use super::{Bind, Cell, Value, bind_all, values};
+use crate::forms::text::{fold, folded};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission, parse_fields};
 
@@ -30,10 +33,11 @@ pub struct SearchPage {
     pub sealed: usize,
 }
 
-/// Text to find in the fields of submissions, regardless of case.
+/// Text to find in the fields of submissions, regardless of case and of the composition of accents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    lower: String,
+    /// In the form of [`fold`].
+    folded: String,
     /// Whether the text looks the same in the JSON of the fields.
     is_plain: bool,
 }
@@ -41,14 +45,24 @@ pub struct SearchText {
 impl SearchText {
     /// `None` if the text is empty.
     pub fn parse(text: &str) -> Option<SearchText> {
-        let lower = text.trim().to_lowercase();
-        let is_plain = lower.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\'));
-        (!lower.is_empty()).then_some(SearchText { lower, is_plain })
+        let folded = fold(text.trim());
+        let is_plain =
+            folded.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\'));
+        (!folded.is_empty()).then_some(SearchText { folded, is_plain })
+    }
+
+    /// Where the text begins in `value`, in bytes.
+    pub fn find(&self, value: &str) -> Option<usize> {
+        let begins_at = |at: usize| {
+            let mut rest = folded(&value[at..]);
+            self.folded.chars().all(|c| rest.next() == Some(c))
+        };
+        value.char_indices().map(|(at, _)| at).find(|at| begins_at(*at))
     }
 
     /// Whether a field contains the text.
     pub fn are_in(&self, fields: &[(String, String)]) -> bool {
-        fields.iter().any(|(_, value)| value.to_lowercase().contains(&self.lower))
+        fields.iter().any(|(_, value)| fold(value).contains(&self.folded))
     }
 
     /// Whether a field in a JSON object contains the text.
@@ -58,7 +72,7 @@ impl SearchText {
             buffer.clear();
             buffer.push_str(json);
             buffer.make_ascii_lowercase();
-            if !buffer.contains(&self.lower) {
+            if !buffer.contains(&self.folded) {
                 return Ok(false);
             }
         }
@@ -253,19 +267,20 @@ impl InboxReader {
         Ok(Some(ids))
     }
 
-    /// The number of submissions on each day from the day of `first` to that of `last`, in UTC, as pairs of
-    /// the day's first millisecond and the count.
-    pub fn counts_by_day(&self, first: i64, last: i64) -> Result<Vec<(i64, usize)>, StoreError> {
-        use super::rows::{DAY_IN_MILLISECONDS, day};
+    /// The number of submissions on each of these days in a time zone, oldest first.
+    pub fn counts_by_day(&self, days: &[Date], zone: &TimeZone) -> Result<Vec<(Date, usize)>, StoreError> {
         // Counted by table, because SQLite would read each row of the view.
         let count = "SELECT (SELECT count(*) FROM submission WHERE id >= ?1 AND id < ?2)
              + (SELECT count(*) FROM intake WHERE id >= ?1 AND id < ?2)";
-        let of_day = |day: i64| {
-            let (start, end) = (day * DAY_IN_MILLISECONDS, (day + 1) * DAY_IN_MILLISECONDS);
-            let count = self.sql.one(count, values![first_id_at(start), first_id_at(end)])?.count(0)?;
-            Ok((start, count))
+        let start = |day: Date| {
+            let start = day.to_zoned(zone.clone()).map(|start| start.timestamp().as_millisecond());
+            first_id_at(start.unwrap_or_default())
         };
-        (day(first)..=day(last)).map(of_day).collect()
+        let of_day = |day: &Date| {
+            let next = day.tomorrow().unwrap_or(*day);
+            Ok((*day, self.sql.one(count, values![start(*day), start(next)])?.count(0)?))
+        };
+        days.iter().map(of_day).collect()
     }
 
     /// The number of submissions that meet a status that has an index, counted up to `most`.

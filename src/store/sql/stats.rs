@@ -114,9 +114,29 @@ fn time_of_id(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
     to_timestamp((id.as_u64_pair().0 >> 16).cast_signed())
 }
 
+/// The years in which the offsets of a time zone are looked up. Otherwise, the nearest one applies.
+const YEARS: std::ops::RangeInclusive<i16> = 2020..=2060;
+
+/// An SQL expression for the offset of local time from UTC at `received_at`, in milliseconds.
+fn offset_in_milliseconds(zone: &TimeZone) -> String {
+    let millis = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
+    let start = Date::constant(*YEARS.start(), 1, 1).at(0, 0, 0, 0);
+    let Ok(start) = TimeZone::UTC.to_timestamp(start) else { return "0".to_owned() };
+    let mut offset = millis(zone.to_offset(start));
+    let mut cases = String::new();
+    let changes = zone.following(start);
+    for change in
+        changes.take_while(|change| change.timestamp().to_zoned(TimeZone::UTC).year() <= *YEARS.end())
+    {
+        cases += &format!(" WHEN received_at < {} THEN {offset}", change.timestamp().as_millisecond());
+        offset = millis(change.offset());
+    }
+    if cases.is_empty() { offset.to_string() } else { format!("CASE{cases} ELSE {offset} END") }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DailyCount {
-    /// The day of arrival in UTC.
+    /// The day of arrival in the time zone of the query.
     pub day: Date,
     pub form: String,
     pub status: Status,
@@ -125,11 +145,12 @@ pub struct DailyCount {
 }
 
 impl InboxReader {
-    /// Counts all submissions by day, form and status, sorted in that order.
-    pub fn daily_counts(&self) -> Result<Vec<DailyCount>, StoreError> {
+    /// Counts all submissions by day in this time zone, form and status, sorted in that order.
+    pub fn daily_counts(&self, zone: &TimeZone) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
-            "SELECT received_at / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
-             FROM accepted s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+            "SELECT (received_at + {}) / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
+             FROM accepted s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            offset_in_milliseconds(zone)
         );
         let mut daily_counts = Vec::new();
         for row in self.sql.query(&counts, &[])? {

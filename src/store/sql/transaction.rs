@@ -19,13 +19,13 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes except those that fail because of damaged or unprocessable data.
+/// Applies all changes except those that fail because of their own data.
 pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
         match change.apply(tx) {
             Ok(()) => {}
-            Err(error @ (StoreError::Damaged(_) | StoreError::Unprocessable(_))) => {
+            Err(error) if error.is_caused_by_row() => {
                 tracing::error!(%error, "could not apply a change to the inbox; skipped it");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }

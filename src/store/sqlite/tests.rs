@@ -40,6 +40,38 @@ fn a_database_that_does_not_log_ahead_is_refused() {
 }
 
 #[test]
+fn a_file_that_is_not_utf8_or_compares_texts_otherwise_is_refused() {
+    let with = |prepare: &str| {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("inbox.sqlite");
+        Connection::open(&path).unwrap().execute_batch(prepare).unwrap();
+        let opened = SqliteWriter::open(&path).map(drop);
+        (opened, folder)
+    };
+    // A file without tables keeps its encoding.
+    for encoding in ["UTF-16le", "UTF-16be"] {
+        let make = format!("PRAGMA encoding = '{encoding}'; CREATE TABLE a (a); DROP TABLE a");
+        let error = with(&make).0.unwrap_err();
+        assert!(matches!(&error, StoreError::WrongEncoding { found, .. } if found == encoding), "{error}");
+        assert!(error.hint().unwrap().contains("store move"));
+    }
+    let tables = format!(
+        "{TABLES}; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LAYOUT};
+         INSERT INTO meta VALUES ('secret', x'{}')",
+        "00".repeat(32)
+    );
+    with(&tables).0.unwrap();
+    for collation in ["NOCASE", "RTRIM"] {
+        let error = with(&format!("{tables}; CREATE INDEX a ON submission (form COLLATE {collation})")).0;
+        let error = error.unwrap_err();
+        assert!(
+            matches!(&error, StoreError::WrongCollation { collation: found, .. } if found == collation),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn of_a_batch_that_does_not_fit_nothing_is_kept() {
     let (mut database, _folder) = open();
     database.commit(&jobs(["one"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();

@@ -170,7 +170,7 @@ fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
         [1, 1, 0, 0]
     );
     assert_eq!(fixture.reader().queue().unwrap().held, 1);
-    let counts = fixture.reader().daily_counts().unwrap();
+    let counts = fixture.reader().daily_counts(&jiff::tz::TimeZone::UTC).unwrap();
     assert!(counts.iter().any(|tally| tally.status == Status::Unconfirmed && tally.count == 1));
     let filter = HeldFilter::default();
     assert_eq!(fixture.reader().held(&filter).unwrap().submissions, 1);

@@ -63,7 +63,10 @@ fn unprocessed_submissions_are_part_of_the_inbox() {
         reader.find(&ids[1].to_string()).unwrap(),
         IdMatch::One(Box::new(reader.get(ids[1]).unwrap().unwrap()))
     );
-    assert_eq!(reader.daily_counts().unwrap().iter().map(|tally| tally.count).sum::<usize>(), 4);
+    assert_eq!(
+        reader.daily_counts(&jiff::tz::TimeZone::UTC).unwrap().iter().map(|tally| tally.count).sum::<usize>(),
+        4
+    );
     let queue = reader.queue().unwrap();
     assert_eq!((queue.pending, queue.set_aside), (3, 0));
     assert!(queue.pending_since.is_some());

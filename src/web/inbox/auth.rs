@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::app::InboxApp;
 use super::guard::single;
 use super::request::cookie;
-use crate::forms::text::is_unsafe;
+use crate::forms::text::has_unsafe;
 use crate::inbox::session::{self, SecretToken};
 use crate::store::{StoreError, TokenHash};
 use crate::web::socket::{Address, Peer};
@@ -68,10 +68,16 @@ pub(super) fn identify(inbox: &InboxApp, peer: Peer, head: &Parts) -> Result<Opt
     Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
 }
 
-/// The user's name in a header, if it is short and visible.
+/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in
+/// ISO 8859-1, which RFC 9110 §5.5 leaves to them.
 fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
-    let name = single(&head.headers, header)?.trim();
-    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !name.contains(is_unsafe);
+    let mut lines = head.headers.get_all(header).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let bytes = line.as_bytes();
+    let name =
+        str::from_utf8(bytes).map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned);
+    let name = name.trim();
+    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !has_unsafe(name);
     is_name.then(|| name.to_owned())
 }
 
@@ -120,5 +126,43 @@ impl Cookies {
         let text = format!("{pair}; Path=/; HttpOnly; SameSite=Strict{secure}");
         // Tokens and names are ASCII, so the conversion does not fail.
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_may_name_users_in_any_script() {
+        let header = HeaderName::from_static("remote-user");
+        let user = |lines: &[&[u8]]| {
+            let mut request = http::Request::builder();
+            for line in lines {
+                request = request.header(&header, *line);
+            }
+            user_in(&request.body(()).expect("a request").into_parts().0, &header)
+        };
+        for (line, name) in [
+            ("ada".as_bytes(), "ada"),
+            (" Zoë ".as_bytes(), "Zoë"),
+            ("山田太郎".as_bytes(), "山田太郎"),
+            (b"J\xfcrgen", "Jürgen"),
+        ] {
+            assert_eq!(user(&[line]).as_deref(), Some(name));
+        }
+        let long = "ä".repeat(MAX_USER + 1);
+        let empty: &[u8] = b"";
+        let refused: [&[&[u8]]; 6] = [
+            &[],
+            &[empty],
+            &[b"ada", b"bob"],
+            &["a\u{202e}b".as_bytes()],
+            &[b"a\x85b\xff"],
+            &[long.as_bytes()],
+        ];
+        for lines in refused {
+            assert_eq!(user(lines), None, "{lines:?}");
+        }
     }
 }

@@ -1,32 +1,47 @@
 //! Writes a `mailto:` link for a reply (RFC 6068), with the message quoted.
 
 use super::request::encode;
+use crate::forms::text::cut_by;
 use crate::submission::Submission;
 
-/// Maximum length of the quoted message in characters: some programs accept links of about 2,000 bytes only.
-const MAX_QUOTE: usize = 900;
+/// Maximum length of a link in bytes: some programs do nothing with longer ones.
+const MAX_LINK: usize = 1_999;
+/// Maximum length of the site's title in a subject, in bytes before encoding.
+const MAX_TITLE: usize = 200;
 
 /// A link that opens the operator's mail program. `None` without an address.
 pub(super) fn reply_link(submission: &Submission, site: &str) -> Option<String> {
     let address = submission.get("email").filter(|address| !address.is_empty())?;
+    let site = cut_by(site, MAX_TITLE, char::len_utf8);
     let subject =
         if site.is_empty() { "Re: your message".to_owned() } else { format!("Re: your message to {site}") };
-    let mut body = String::new();
-    if let Some(message) = submission.get("message") {
-        let is_long = message.chars().count() > MAX_QUOTE;
-        let shown: String = message.chars().take(MAX_QUOTE).collect();
-        let lines = shown.lines().map(|line| format!("> {line}\r\n")).collect::<String>();
-        let end = if is_long { "> …\r\n" } else { "" };
-        body = format!("\r\n\r\n{lines}{end}");
-    }
     let (local, domain) = address.rsplit_once('@').unwrap_or((address, ""));
-    Some(format!(
-        "mailto:{}@{}?subject={}&body={}",
-        encode(local),
-        encode(domain),
-        encode(&subject),
-        encode(&body)
-    ))
+    let start = format!("mailto:{}@{}?subject={}&body=", encode(local), encode(domain), encode(&subject));
+    let body = submission.get("message").map(|message| quote(message, MAX_LINK.saturating_sub(start.len())));
+    Some(start + &body.unwrap_or_default())
+}
+
+/// The message as a quotation below two empty lines, encoded. Cuts the message so that the result has at most
+/// `limit` bytes; it is empty if not even the beginning of the message fits.
+fn quote(message: &str, limit: usize) -> String {
+    let quoted = |text: &str, end: &str| {
+        let lines = text.lines().map(|line| format!("> {line}\r\n")).collect::<String>();
+        encode(&format!("\r\n\r\n{lines}{end}"))
+    };
+    let whole = quoted(message, "");
+    if whole.len() <= limit {
+        return whole;
+    }
+    let end = "> …\r\n";
+    let encoded_length = |c: char| match c {
+        '\r' => 0,
+        '\n' => encode("\r\n> ").len(),
+        c => encode(c.encode_utf8(&mut [0; 4])).len(),
+    };
+    // The first line's mark and the last line's end.
+    let fixed = quoted("", end).len() + encode("> \r\n").len();
+    let shown = cut_by(message, limit.saturating_sub(fixed), encoded_length);
+    if shown.is_empty() { String::new() } else { quoted(shown, end) }
 }
 
 #[cfg(test)]
@@ -35,6 +50,10 @@ mod tests {
     use crate::submission::Status;
 
     fn link(fields: &[(&str, &str)]) -> Option<String> {
+        link_from(fields, "A & B")
+    }
+
+    fn link_from(fields: &[(&str, &str)], site: &str) -> Option<String> {
         let submission = Submission {
             id: uuid::Uuid::nil(),
             form: "contact".to_owned(),
@@ -51,7 +70,7 @@ mod tests {
             source: String::new(),
             repeats: 0,
         };
-        reply_link(&submission, "A & B")
+        reply_link(&submission, site)
     }
 
     #[test]
@@ -61,6 +80,35 @@ mod tests {
             "mailto:ada@example.com?subject=Re%3A%20your%20message%20to%20A%20%26%20B&body=%0D%0A%0D%0A%3E%20Hi%2C%0D%0A%3E%20you%0D%0A"
         );
         assert_eq!(link(&[("name", "Ada")]), None);
+    }
+
+    #[test]
+    fn a_link_has_less_than_2000_bytes_in_any_script() {
+        let local = format!("\"{}\"", "%".repeat(60));
+        let address = format!("{local}@{}.example", "a".repeat(60));
+        for text in [
+            "Добрый день, нам нужна цена на насос. ",
+            "请报一下水泵的价格，谢谢。",
+            "👨‍👩‍👧‍👦",
+            "x\r\n",
+            "\n",
+            "Hello ",
+        ] {
+            let message = text.repeat(500);
+            for (address, site) in [("ada@example.com", "A"), (&address, &*"水泵".repeat(200))] {
+                let link = link_from(&[("email", address), ("message", &message)], site).unwrap();
+                assert!(link.len() < 2000, "{}", link.len());
+                assert!(
+                    link.len() > 1900 - 60 && link.ends_with("%3E%20%E2%80%A6%0D%0A"),
+                    "{} {link}",
+                    link.len()
+                );
+            }
+        }
+        let family = link(&[("email", "ada@example.com"), ("message", &"👨‍👩‍👧‍👦".repeat(99))]).unwrap();
+        let whole = encode("👨‍👩‍👧‍👦");
+        let rest = family.split("%3E%20").nth(1).unwrap().strip_suffix("%0D%0A").unwrap().replace(&whole, "");
+        assert_eq!(rest, "", "no family is divided");
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
 use minijinja::{Value, context};
 use uuid::Uuid;
 
@@ -30,7 +31,7 @@ const PAGE_SIZE: usize = 50;
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-const CHART_DAYS: i64 = 30;
+const CHART_DAYS: usize = 30;
 
 /// An authenticated request.
 pub(super) struct PageRequest<'a> {
@@ -197,18 +198,18 @@ impl<'a> PageRequest<'a> {
 
     pub(super) fn statistics(&self) -> Result<Reply, StoreError> {
         self.render("statistics.html", "statistics", |reader| {
-            let last = self.clock.now.as_millisecond();
-            let days = reader.counts_by_day(last - (CHART_DAYS - 1) * 86_400_000, last)?;
+            let zone = &self.clock.zone;
+            let today = self.clock.now.to_zoned(zone.clone()).date();
+            let mut days: Vec<Date> = today.series(-1.day()).take(CHART_DAYS).collect();
+            days.reverse();
+            let days = reader.counts_by_day(&days, zone)?;
             let total: usize = days.iter().map(|(_, count)| count).sum();
             let busiest = days.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
-            let busiest = busiest.map(|(day, count)| context! { day => chart::day_name(*day), count });
+            let busiest = busiest.map(|(day, count)| context! { day => day.to_string(), count });
             let week: usize = days.iter().rev().take(7).map(|(_, count)| count).sum();
             let today = days.last().map_or(0, |(_, count)| *count);
-            let table: Vec<Value> = days
-                .iter()
-                .rev()
-                .map(|(day, count)| context! { day => chart::day_name(*day), count })
-                .collect();
+            let table: Vec<Value> =
+                days.iter().rev().map(|(day, count)| context! { day => day.to_string(), count }).collect();
             Ok(context! {
                 chart => Value::from_safe_string(chart::draw(&days)),
                 total, week, today, busiest, table, days => CHART_DAYS,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
-use crate::forms::text::{visible, visible_lines};
+use crate::forms::text::{cut, visible, visible_lines};
 use crate::inbox::time::{format_distance, format_duration, format_utc};
 use crate::store::Annotation;
 use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
@@ -50,8 +50,8 @@ fn first_line(submission: &Submission) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty());
     let email = submission.get("email").filter(|email| *email != sender(submission));
     let line = line.or(email).unwrap_or_default();
-    let shown: String = line.chars().take(MAX_LINE).collect();
-    visible(&shown) + if line.chars().count() > MAX_LINE { "…" } else { "" }
+    let shown = cut(line, MAX_LINE);
+    visible(shown) + if shown.len() < line.len() { "…" } else { "" }
 }
 
 /// One row of a list.

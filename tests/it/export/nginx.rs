@@ -476,7 +476,7 @@ fn check_forms(header: &str, parameter: &str) {
     assert_eq!((answer.status, said(&answer), &answer.body), (405, said(&of_frontdesk), &of_frontdesk.body));
     for length in [64 << 10, 256 << 10] {
         let answer = post(&nginx, "127.0.0.4", "/api/contact", "", &vec![b' '; length + 1]);
-        let sentence = json!({ "error": "The body must not be longer than 64 KiB." });
+        let sentence = json!({ "error": "The body must not be longer than 64 KiB, counted after decoding." });
         assert_eq!((answer.status, answer.json()), (413, sentence));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }

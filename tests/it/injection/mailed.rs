@@ -138,7 +138,7 @@ fn check_text(text: &str, sent: &Sent) {
     assert!(text.trim_end().ends_with(&format!("\nId: {}", sent.id)), "{text}");
 }
 
-/// Checks that the HTML has only the expected elements, without attributes.
+/// Checks that the HTML has only the expected elements and attributes.
 fn check_html(html: &str, sent: &Sent) {
     assert_inert(&html.replace('\t', " ").replace("\r\n", "\n"));
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -166,6 +166,8 @@ fn check_html(html: &str, sent: &Sent) {
         "/html",
     ];
     let mut expected: HashMap<&str, usize> = once.into_iter().map(|tag| (tag, 1)).collect();
-    expected.extend(["dt", "/dt", "dd", "/dd", "bdi", "/bdi"].map(|tag| (tag, fields)));
+    expected.extend(
+        ["dt", "/dt", "dd style=\"white-space:pre-wrap\"", "/dd", "bdi", "/bdi"].map(|tag| (tag, fields)),
+    );
     assert_eq!(counts, expected, "{html}");
 }

@@ -1,0 +1,153 @@
+//! Repairs the lines that a client sends, so that the SDK answers each of them. It drops lines that it cannot
+//! parse, and a client that gets no answer to a request waits for good.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+
+/// A message that the SDK answers with the error "Invalid Request" and without an id.
+const INVALID_REQUEST: &[u8] = b"null";
+
+/// Copies lines until the end of the input or of the output. Replaces those that are longer than `longest`
+/// bytes or are not JSON. Completes the last line.
+pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite + Unpin, longest: usize) {
+    let mut input = BufReader::new(input);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let most = longest as u64 + 1;
+        match (&mut input).take(most).read_until(b'\n', &mut line).await {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => return tracing::error!(%error, "cannot read from the client"),
+        }
+        let is_too_long = line.len() > longest && !line.ends_with(b"\n");
+        if is_too_long {
+            tracing::error!(
+                longest,
+                "a message of the client exceeds the maximum line length; answered with an error"
+            );
+            if skip_line(&mut input).await.is_err() {
+                return;
+            }
+        }
+        let repaired = if is_too_long { INVALID_REQUEST.into() } else { repair_line(line.trim_ascii()) };
+        let written = async {
+            output.write_all(&repaired).await?;
+            output.write_all(b"\n").await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads the rest of a line.
+async fn skip_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io::Result<()> {
+    loop {
+        let buffer = input.fill_buf().await?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(length);
+        if end.is_some() || length == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The line, or what replaces it. Empty lines stay, because the SDK skips them.
+fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    if line.is_empty() {
+        return line.into();
+    }
+    let repaired = replace_half_characters(line);
+    if serde_json::from_slice::<Value>(&repaired).is_ok() { repaired } else { INVALID_REQUEST.into() }
+}
+
+/// Replaces escapes of half of a surrogate pair. JSON's grammar permits them (RFC 8259 §8.2), and clients
+/// send them if they cut a text within an emoji.
+fn replace_half_characters(line: &[u8]) -> Cow<'_, [u8]> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut repaired = Vec::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(next) = line[at..].iter().position(|byte| *byte == b'\\') {
+        at += next;
+        let is_half = match (unit(at), unit(at + 6)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => {
+                at += 12;
+                continue;
+            }
+            (Some(0xd800..0xe000), _) => true,
+            _ => false,
+        };
+        if is_half {
+            repaired.extend_from_slice(&line[copied..at]);
+            repaired.extend_from_slice(b"\\ufffd");
+            at += 6;
+            copied = at;
+        } else {
+            // The escaped character may be a backslash.
+            at = line.len().min(at + 2);
+        }
+    }
+    if copied == 0 {
+        return line.into();
+    }
+    repaired.extend_from_slice(&line[copied..]);
+    repaired.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repaired(line: &str) -> String {
+        String::from_utf8(repair_line(line.as_bytes()).into_owned()).expect("text")
+    }
+
+    #[test]
+    fn half_characters_are_replaced_and_whole_ones_stay() {
+        for (line, expected) in [
+            (r#""a\ud83d""#, r#""a\ufffd""#),
+            (r#""\ude00b\ud83d\ud83d\ude00""#, r#""\ufffdb\ufffd\ud83d\ude00""#),
+            (r#""\ud83d\ude00 \\ud83d \u00e9 \n""#, r#""\ud83d\ude00 \\ud83d \u00e9 \n""#),
+            (r#""\ud83dx\ude00""#, r#""\ufffdx\ufffd""#),
+            (r#""\uD83D\uDE00\uDbff""#, r#""\uD83D\uDE00\ufffd""#),
+        ] {
+            assert_eq!(repaired(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_answered_with_an_error() {
+        for line in ["not JSON", "{", "\\", "\"\\", "\"\\ud8", "{\"id\":1e999}", "[1,]"] {
+            assert_eq!(repaired(line), "null", "{line}");
+        }
+        assert_eq!(&*repair_line(b"\"\xff\""), b"null");
+        assert_eq!(repaired("\u{feff}[1]"), "[1]");
+        assert_eq!(repaired(""), "");
+    }
+
+    #[test]
+    fn long_lines_are_replaced_and_the_last_line_is_completed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let copy = |input: &str| {
+            let mut output = Vec::new();
+            runtime.block_on(repair(input.as_bytes(), &mut output, 10));
+            String::from_utf8(output).expect("text")
+        };
+        assert_eq!(copy("1234567890\n2\n"), "1234567890\n2\n");
+        assert_eq!(copy("12345678901\n2\n3"), "null\n2\n3\n");
+        assert_eq!(copy(&format!("{}\n2", "1".repeat(50_000))), "null\n2\n");
+        assert_eq!(copy(&"1".repeat(11)), "null\n");
+        assert_eq!(copy("\r\n\n2\r\n"), "\n\n2\n");
+    }
+}
