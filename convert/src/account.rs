@@ -3,6 +3,7 @@
 
 use super::block::Block;
 use super::dom::{Dom, NodeId, clip, collapse};
+use super::scan::{Kind, Parts};
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -156,10 +157,10 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
             let rule = skipped.get(&id).copied();
             let start = letters.len();
             if let Some(rule) = rule.filter(|rule| rule.is_loss()) {
-                letters.extend(dom.text_content(id).chars().filter(|c| c.is_alphanumeric()));
+                letters.extend(letter_runs(&dom.text_content(id)));
                 missing.push((id, letters[start..].chars().count(), Some(rule)));
             } else if let Some(text) = dom.text(id).filter(|_| rule.is_none()) {
-                letters.extend(text.chars().filter(|c| c.is_alphanumeric()));
+                letters.extend(letter_runs(text));
                 texts.push((id, start..letters.len()));
             }
             next = dom.following(id, root, rule.is_some());
@@ -205,15 +206,17 @@ struct Letters {
 }
 
 impl Letters {
-    fn push(&mut self, c: char) {
-        let is_letter = c.is_alphanumeric();
-        if is_letter {
-            if !self.is_in_word {
-                self.starts.push(self.text.len());
+    fn push_str(&mut self, text: &str) {
+        for (number, run) in letter_runs(text).enumerate() {
+            self.is_in_word &= number == 0;
+            if !run.is_empty() {
+                if !self.is_in_word {
+                    self.starts.push(self.text.len());
+                }
+                self.text.push_str(run);
+                self.is_in_word = true;
             }
-            self.text.push(c);
         }
-        self.is_in_word = is_letter;
     }
 
     /// Adds what readers of the Markdown see.
@@ -221,7 +224,7 @@ impl Letters {
         for block in blocks {
             match block {
                 Block::Heading { text, .. } | Block::Paragraph(text) => self.add_inline(text),
-                Block::Code { text, .. } | Block::Math(text) => text.chars().for_each(|c| self.push(c)),
+                Block::Code { text, .. } | Block::Math(text) => self.push_str(text),
                 Block::Quote(blocks) | Block::Alert { blocks, .. } | Block::Footnote { blocks, .. } => {
                     self.add_blocks(blocks);
                 }
@@ -236,53 +239,24 @@ impl Letters {
 
     /// Adds inline Markdown without tags, images and the destinations of links.
     fn add_inline(&mut self, text: &str) {
-        let (mut rest, mut open_brackets) = (text, 0_usize);
-        while let Some(at) = rest.find(['`', '[', ']', '!', '<', '\\']) {
-            rest[..at].chars().for_each(|c| self.push(c));
-            rest = &rest[at..];
-            let c = rest.chars().next().unwrap_or_default();
-            let (visible, after) = if c == '`' {
-                let fence = &rest[..rest.len() - rest.trim_start_matches('`').len()];
-                let code = &rest[fence.len()..];
-                code.split_once(fence).unwrap_or((code, ""))
-            } else if open_brackets > 0 && rest.starts_with("](") {
-                ("", end_of_destination(&rest[2..]))
-            } else if rest.starts_with("![") {
-                ("", rest.split_once("](").map_or("", |(_, destination)| end_of_destination(destination)))
-            } else if c == '<' && rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') {
-                ("", rest.split_once('>').map_or("", |(_, after)| after))
-            } else {
-                rest.split_at(c.len_utf8())
-            };
-            match c {
-                '[' => open_brackets += 1,
-                ']' => open_brackets = open_brackets.saturating_sub(1),
-                _ => {}
+        for (kind, part) in Parts::new(text) {
+            match kind {
+                Kind::Image | Kind::Tag | Kind::Destination => self.is_in_word = false,
+                Kind::Text | Kind::Escape | Kind::Code | Kind::Open | Kind::Close => self.push_str(part),
             }
-            if visible.is_empty() {
-                self.is_in_word = false;
-            }
-            visible.chars().for_each(|c| self.push(c));
-            // An escaped character is not syntax.
-            rest = if c == '\\' {
-                after.strip_prefix(|c: char| c.is_ascii_punctuation()).unwrap_or(after)
-            } else {
-                after
-            };
         }
-        rest.chars().for_each(|c| self.push(c));
     }
 
     /// Adds the text of HTML that the converter wrote.
     fn add_html(&mut self, html: &str) {
         let mut rest = html;
         while let Some(at) = rest.find(['<', '&']) {
-            rest[..at].chars().for_each(|c| self.push(c));
+            self.push_str(&rest[..at]);
             self.is_in_word = false;
             let end = if rest[at..].starts_with('<') { '>' } else { ';' };
             rest = rest[at..].split_once(end).map_or("", |(_, after)| after);
         }
-        rest.chars().for_each(|c| self.push(c));
+        self.push_str(rest);
     }
 
     /// Takes the ranges `texts` of `letters` out of these letters. Returns the rest, and the texts that were
@@ -338,16 +312,9 @@ impl Letters {
     }
 }
 
-/// The rest of the text after the destination and the title of a link, and its closing parenthesis.
-fn end_of_destination(text: &str) -> &str {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    let end = text.char_indices().find(|&(_, c)| {
-        let is_end = c == ')' && !is_quoted && !is_escaped;
-        is_quoted ^= c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        is_end
-    });
-    end.map_or("", |(at, _)| &text[at + 1..])
+/// The runs of letters and digits of a text. There is an empty one between two other characters.
+fn letter_runs(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The blocks of a Markdown document: an intermediate form between the HTML tree and the Markdown text.
 
+use super::scan::{Kind, Parts};
+
 /// A block. Except in code, formulas and HTML, text is inline Markdown, in which `\n` is a hard line break.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Block {
@@ -47,26 +49,22 @@ impl Block {
     }
 }
 
-/// Whether inline Markdown has letters and digits only inside links, and links only to pages.
+/// Whether inline Markdown has text and images only inside links, and links only to pages.
 fn is_only_links(text: &str) -> bool {
     let (mut depth, mut has_link) = (0_usize, false);
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if let Some(destination) = rest.strip_prefix("](") {
-            let (destination, after) = destination.split_once(')').unwrap_or((destination, ""));
-            if destination.starts_with("tel:") || destination.starts_with("mailto:") {
-                return false;
+    for (kind, part) in Parts::new(text) {
+        match kind {
+            Kind::Open => depth += 1,
+            Kind::Close => depth = depth.saturating_sub(1),
+            Kind::Destination => {
+                if part.starts_with("](tel:") || part.starts_with("](mailto:") {
+                    return false;
+                }
+                (depth, has_link) = (depth.saturating_sub(1), true);
             }
-            (depth, has_link, rest) = (depth.saturating_sub(1), true, after);
-            continue;
-        }
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '\\' => rest = rest.get(1..).unwrap_or_default(),
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            _ if depth == 0 && c.is_alphanumeric() => return false,
-            _ => {}
+            Kind::Image if depth == 0 => return false,
+            Kind::Text | Kind::Code if depth == 0 && part.contains(char::is_alphanumeric) => return false,
+            Kind::Text | Kind::Code | Kind::Image | Kind::Escape | Kind::Tag => {}
         }
     }
     has_link

@@ -9,6 +9,7 @@ use super::inline::{Emphasis, Inline};
 use super::math;
 use super::media;
 use super::notices::{self, Tabs};
+use super::scan::{Kind, Parts};
 use super::table;
 use super::writer::needs_blank_line;
 use std::cell::Cell;
@@ -411,8 +412,7 @@ impl<'a> Converter<'a> {
                 .position(|b| matches!(b, Block::Heading { .. }))
                 .or_else(|| blocks.iter().position(|b| matches!(b, Block::Paragraph(_))));
             if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at]) {
-                let has_link = text.replace("![", "").contains("](") && !text.starts_with("![");
-                if !has_link {
+                if !Parts::new(text).any(|(kind, _)| kind == Kind::Destination) {
                     *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
                 }
             }
@@ -626,29 +626,13 @@ impl<'a> Converter<'a> {
 /// Escapes the brackets in inline Markdown that becomes the text of a link, except those of code and images.
 fn escape_brackets(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
-    let mut rest = text;
-    while let Some(at) = rest.find(['[', ']', '`', '\\', '!']) {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let whole = match rest.as_bytes() {
-            [b'\\', ..] => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-            [b'!', b'[', ..] => {
-                rest.find("](").and_then(|to| Some(to + rest[to..].find(')')? + 1)).unwrap_or(2)
-            }
-            [b'`', ..] => {
-                let fence = &rest[..rest.len() - rest.trim_start_matches('`').len()];
-                rest[fence.len()..].find(fence).map_or(fence.len(), |end| end + 2 * fence.len())
-            }
-            [b'!', ..] => 1,
-            _ => {
-                out.push('\\');
-                1
-            }
-        };
-        out.push_str(&rest[..whole]);
-        rest = &rest[whole..];
+    for (kind, part) in Parts::new(text) {
+        if matches!(kind, Kind::Open | Kind::Close) {
+            out.push('\\');
+        }
+        out.push_str(part);
     }
-    out + rest
+    out
 }
 
 /// Escapes text for HTML, in content and in quoted attributes.

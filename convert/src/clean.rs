@@ -2,6 +2,7 @@
 
 use super::account::Rule;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
@@ -30,7 +31,18 @@ pub(super) fn find_body(dom: &Dom) -> NodeId {
 
 /// Omits each element below `root` for which `is_unwanted` returns true.
 pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
-    for id in dom.outermost(root, |id| is_unwanted(dom, id)) {
+    remove_by_rule(dom, root, |dom, id| is_unwanted(dom, id).then_some(rule));
+}
+
+/// Omits each element below `root` for which `rule_for` returns a rule.
+pub(super) fn remove_by_rule(dom: &mut Dom, root: NodeId, rule_for: impl Fn(&Dom, NodeId) -> Option<Rule>) {
+    let mut rules = Vec::new();
+    let found = dom.outermost(root, |id| {
+        let rule = rule_for(dom, id);
+        rules.extend(rule);
+        rule.is_some()
+    });
+    for (id, rule) in found.into_iter().zip(rules) {
         dom.omit(id, rule);
     }
 }
@@ -157,10 +169,13 @@ impl Panels {
 /// Removes elements that the page hides, and copies of others. If these contain nearly all of the text, keeps
 /// the large ones, because a script probably shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
-    let code_parents: HashSet<NodeId> =
-        dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre).filter_map(|id| dom.parent(id)).collect();
-    remove(dom, root, Rule::NotCode, |dom, id| is_language_label(dom, id, &code_parents));
-    remove(dom, root, Rule::Hidden, is_redundant_label);
+    let code_parents = OnceCell::new();
+    remove_by_rule(dom, root, |dom, id| {
+        if is_language_label(dom, id, root, &code_parents) {
+            return Some(Rule::NotCode);
+        }
+        is_redundant_label(dom, id).then_some(Rule::Hidden)
+    });
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
         (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
@@ -182,11 +197,13 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress. `code_parents` are the
-/// elements with a code block.
-fn is_language_label(dom: &Dom, id: NodeId, code_parents: &HashSet<NodeId>) -> bool {
-    dom.tag(id) == Tag::Span
-        && dom.has_class(id, "lang")
-        && dom.parent(id).is_some_and(|parent| code_parents.contains(&parent))
+/// elements with a code block, which most pages do not need.
+fn is_language_label(dom: &Dom, id: NodeId, root: NodeId, code_parents: &OnceCell<HashSet<NodeId>>) -> bool {
+    let has_code = |parent: &NodeId| {
+        let blocks = || dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre);
+        code_parents.get_or_init(|| blocks().filter_map(|id| dom.parent(id)).collect()).contains(parent)
+    };
+    dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && dom.parent(id).as_ref().is_some_and(has_code)
 }
 
 /// Whether browsers hide the element, or show decoration with it.
@@ -303,7 +320,12 @@ impl TextHash {
 /// Removes siblings with the same text as another one, if they are marked as copies for sliders, screen
 /// widths or animations.
 fn remove_copies(dom: &mut Dom, root: NodeId) {
-    let copies = dom.outermost(root, |id| may_be_copy(dom, id));
+    let mut marks = Vec::new();
+    let copies = dom.outermost(root, |id| {
+        let mark = copy_mark(dom, id);
+        marks.extend(mark);
+        mark.is_some()
+    });
     if copies.is_empty() {
         return;
     }
@@ -323,10 +345,10 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
     let marked: HashSet<NodeId> = copies.iter().copied().collect();
     let mut parents: HashMap<NodeId, HashSet<u64>> = HashMap::new();
-    for id in copies {
+    for (id, mark) in copies.into_iter().zip(marks) {
         let Some(parent) = dom.parent(id) else { continue };
         let hash = hashes[id as usize].hash;
-        let is_repeated = if is_repeated_slide(dom, id) {
+        let is_repeated = if mark == CopyMark::Slide {
             let texts = parents.entry(parent).or_insert_with(|| {
                 let others = dom.children(parent).filter(|c| !marked.contains(c));
                 others.map(|c| hashes[c as usize].hash).collect()
@@ -343,21 +365,41 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether a slider or an animation repeats the element for its effect.
-fn is_repeated_slide(dom: &Dom, id: NodeId) -> bool {
-    dom.attribute(id, "aria-hidden") == Some("true")
-        || dom.classes(id).any(|c| c.contains("clone") || c.contains("duplicate"))
+/// Why an element may be a copy of a sibling.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum CopyMark {
+    /// It is a part of the page for some widths of the screen.
+    Width,
+    /// A slider or an animation repeats it for its effect.
+    Slide,
 }
 
-/// Whether an element may be a copy of a sibling: a repeated slide, or a part of the page for some widths of
-/// the screen. Cells of tables are not, because columns may have the same value.
-fn may_be_copy(dom: &Dom, id: NodeId) -> bool {
-    let is_for_width = |c: &str| {
-        !c.starts_with("overflow")
-            && ["hidden", "hide", "d-none", "visible-", "-only"].iter().any(|part| c.contains(part))
-    };
-    !matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt)
-        && (is_repeated_slide(dom, id) || dom.classes(id).any(is_for_width))
+/// Why an element may be a copy of a sibling. Cells of tables are none, because columns may have the same
+/// value.
+fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
+    if matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt) {
+        return None;
+    }
+    if dom.attribute(id, "aria-hidden") == Some("true") {
+        return Some(CopyMark::Slide);
+    }
+    dom.classes(id).filter_map(copy_mark_of_class).max()
+}
+
+fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
+    let marks = (0..class.len()).filter_map(|at| {
+        let rest = &class.as_bytes()[at..];
+        match rest[0] {
+            b'c' if rest.starts_with(b"clone") => Some(CopyMark::Slide),
+            b'd' if rest.starts_with(b"duplicate") => Some(CopyMark::Slide),
+            b'd' if rest.starts_with(b"d-none") => Some(CopyMark::Width),
+            b'h' if rest.starts_with(b"hidden") || rest.starts_with(b"hide") => Some(CopyMark::Width),
+            b'v' if rest.starts_with(b"visible-") => Some(CopyMark::Width),
+            b'-' if rest.starts_with(b"-only") => Some(CopyMark::Width),
+            _ => None,
+        }
+    });
+    marks.max().filter(|&mark| mark == CopyMark::Slide || !class.starts_with("overflow"))
 }
 
 /// Whether the element contains a formula's MathML, which pages hide if they show the formula as an image or

@@ -2,6 +2,7 @@
 
 use super::account::Rule;
 use super::dom::{Dom, NodeId, Tag, clip, valid};
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 /// The footnotes of a page. The notes have been detached from the tree.
@@ -36,7 +37,7 @@ const NAMES: &[&str] = &[
 
 /// Finds the footnotes below `root` and detaches the notes.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
-    let ids = index_ids(dom);
+    let ids = Ids::default();
     let mut footnotes = Footnotes::default();
     let mut labels: HashMap<NodeId, String> = HashMap::new();
     let mut order: Vec<NodeId> = Vec::new();
@@ -44,8 +45,11 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
-        let Some(target) = reference_target(dom, link, &ids) else { continue };
+        if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
+            continue;
+        }
         let Some(number) = reference_number(dom, link) else { continue };
+        let Some(target) = reference_target(dom, link, &ids) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
         // A note does not contain the reference to it.
         if dom.ancestors(link).any(|a| a == note || labels.contains_key(&a)) {
@@ -65,7 +69,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         footnotes.references.insert(outer.unwrap_or(link), label.clone());
     }
     if order.is_empty() {
-        add_unlinked_footnotes(dom, root, &mut footnotes, &mut labels, &mut order);
+        add_unlinked_footnotes(dom, root, &ids, &mut footnotes, &mut labels, &mut order);
     }
     if !order.is_empty() {
         // Remove the copies of notes that pages show in the margin.
@@ -75,8 +79,8 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     }
     for note in &order {
         remove_back_links(dom, *note, |dom, link| {
-            let target = fragment(dom, link).and_then(|fragment| ids.get(fragment));
-            target.is_some_and(|&target| {
+            let target = fragment(dom, link).and_then(|fragment| ids.get(dom, fragment));
+            target.is_some_and(|target| {
                 let around = dom.ancestors(target).take(3);
                 around.chain(dom.descendants(target).take(5)).any(|id| footnotes.references.contains_key(&id))
             })
@@ -162,6 +166,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
 fn add_unlinked_footnotes(
     dom: &Dom,
     root: NodeId,
+    ids: &Ids,
     footnotes: &mut Footnotes,
     labels: &mut HashMap<NodeId, String>,
     order: &mut Vec<NodeId>,
@@ -225,12 +230,11 @@ fn add_unlinked_footnotes(
             add_note(note, &number);
         }
     }
-    let ids = index_ids(dom);
     for (id, number) in &references {
         let is_named = |a: NodeId| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
         let mut names = ["fn", "fn-", "footnote-", "fn:"].into_iter().map(|start| format!("{start}{number}"));
-        let note = names.find_map(|n| ids.get(&n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
-        if let Some(&note) = note {
+        let note = names.find_map(|n| ids.get(dom, &n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
+        if let Some(note) = note {
             add_note(note, number);
         }
     }
@@ -246,37 +250,48 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Maps ids to elements, and names to links. Also maps each link back to a reference: its key is [`BACK`]
-/// followed by the link's fragment without `ref`.
-fn index_ids(dom: &Dom) -> HashMap<String, NodeId> {
-    let mut ids = HashMap::new();
-    for id in dom.descendants(super::dom::DOCUMENT) {
-        let names = [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
-        for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
-            ids.entry(name.to_owned()).or_insert(id);
-        }
-        if dom.tag(id) == Tag::A
-            && let Some((before, after)) =
-                fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
-        {
-            ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
-        }
+/// followed by the link's fragment without `ref`. Read when it is first needed, because most pages have no
+/// footnotes.
+#[derive(Default)]
+struct Ids(OnceCell<HashMap<String, NodeId>>);
+
+impl Ids {
+    fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
+        self.0.get_or_init(|| Self::read(dom)).get(name).copied()
     }
-    ids
+
+    fn read(dom: &Dom) -> HashMap<String, NodeId> {
+        let mut ids = HashMap::new();
+        for id in dom.descendants(super::dom::DOCUMENT) {
+            let names =
+                [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
+            for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
+                ids.entry(name.to_owned()).or_insert(id);
+            }
+            if dom.tag(id) == Tag::A
+                && let Some((before, after)) =
+                    fragment(dom, id).and_then(|f| f.split_once("_ref").or_else(|| f.split_once("ref")))
+            {
+                ids.entry(format!("{BACK}{before}{after}")).or_insert(id);
+            }
+        }
+        ids
+    }
 }
 
 /// The element that a reference links to. Notes from Word and some other programs have no id, but the
 /// fragment of their link back is the reference's fragment with `ref` inserted. References from Wikidot have
 /// no fragment, but their `onclick` script names the note.
-fn reference_target(dom: &Dom, link: NodeId, ids: &HashMap<String, NodeId>) -> Option<NodeId> {
+fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
     let script = || {
         let call = dom.attribute(link, "onclick")?.split_once("scrollToReference('")?.1;
-        ids.get(call.split('\'').next()?).copied()
+        ids.get(dom, call.split('\'').next()?)
     };
     let Some(fragment) = fragment(dom, link) else { return script() };
-    ids.get(fragment).or_else(|| ids.get(&format!("{BACK}{fragment}"))).copied()
+    ids.get(dom, fragment).or_else(|| ids.get(dom, &format!("{BACK}{fragment}")))
 }
 
-/// Prefix of the keys under which [`index_ids`] stores links back to references.
+/// Prefix of the keys under which [`Ids`] has the links back to references.
 const BACK: &str = "\u{1}";
 
 /// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is

@@ -318,14 +318,20 @@ impl Inline {
     /// Escapes and writes the text that has been added last. `is_end` is whether a line or paragraph ends
     /// after it; otherwise, Markdown syntax follows.
     fn write_raw(&mut self, is_end: bool) {
-        let raw = std::mem::take(&mut self.raw);
-        let mut at = 0;
-        for word in raw.split_inclusive(' ') {
-            let end = at + word.trim_end_matches(' ').len();
-            self.write_word(&raw, at, end, is_end);
-            at += word.len();
-            self.text.push_str(&raw[end..at]);
+        let mut raw = std::mem::take(&mut self.raw);
+        if raw.bytes().any(|b| is_syntax(b) || b == NO_BREAK_SPACE.as_bytes()[0]) {
+            let mut at = 0;
+            for word in raw.split_inclusive(' ') {
+                let end = at + word.trim_end_matches(' ').len();
+                self.write_word(&raw, at, end, is_end);
+                at += word.len();
+                self.text.push_str(&raw[end..at]);
+            }
+        } else {
+            self.text.push_str(&raw);
         }
+        raw.clear();
+        self.raw = raw;
     }
 
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
@@ -342,16 +348,16 @@ impl Inline {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
             }
             // GitHub Flavored Markdown would take a no-break space as a part of the address.
-            if address_end > start && bytes[at..].starts_with("\u{a0}".as_bytes()) {
+            if address_end > start && bytes[at..].starts_with(NO_BREAK_SPACE.as_bytes()) {
                 self.text.push_str(&text[copied..at]);
-                copied = at + '\u{a0}'.len_utf8();
+                copied = at + NO_BREAK_SPACE.len();
                 let is_last = copied == end && (is_end || end < text.len());
                 self.text.push_str(if is_last { "" } else { " " });
             }
             if at < address_end && (byte != b'|' || !self.is_cell) {
                 continue;
             }
-            if !matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b'&' | b'~' | b'|' | b'$') {
+            if !is_syntax(byte) {
                 continue;
             }
             let next = text[at + 1..].chars().next();
@@ -407,6 +413,13 @@ impl Inline {
     pub(super) fn finish_line(self) -> String {
         self.finish().join(" ").replace('\n', " ")
     }
+}
+
+const NO_BREAK_SPACE: &str = "\u{a0}";
+
+/// Whether a byte may need a backslash.
+fn is_syntax(byte: u8) -> bool {
+    matches!(byte, b'\\' | b'*' | b'_' | b'`' | b'[' | b']' | b'<' | b'&' | b'~' | b'|')
 }
 
 fn is_html_space(byte: u8) -> bool {

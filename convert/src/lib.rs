@@ -18,6 +18,7 @@ mod metadata;
 mod notices;
 mod parse;
 mod render;
+mod scan;
 mod select;
 mod table;
 mod writer;
@@ -27,6 +28,7 @@ use block::Block;
 use blocks::{Converter, Mode};
 pub use embedded::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
+use scan::{Kind, Parts};
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -279,16 +281,17 @@ fn tidy_blocks(blocks: &mut Vec<Block>) {
     blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
 }
 
-/// The words of inline Markdown in lower case, without link destinations.
+/// The words of inline Markdown in lower case, with the descriptions of images and without the destinations
+/// of links.
 fn plain_words(text: &str) -> Vec<String> {
     let mut plain = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("](") {
-        plain.push_str(&rest[..at]);
-        plain.push(' ');
-        rest = rest[at..].split_once(')').map_or("", |(_, after)| after);
+    for (kind, part) in Parts::new(text) {
+        plain.push_str(match kind {
+            Kind::Image => scan::description(part),
+            Kind::Destination | Kind::Tag => " ",
+            _ => part,
+        });
     }
-    plain.push_str(rest);
     plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 

@@ -268,15 +268,7 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
             notices::is_copy_button(dom, id).then_some(Rule::Control)
         }
     };
-    let mut rules = Vec::new();
-    let found = dom.outermost(root, |id| {
-        let rule = rule_for(dom, id);
-        rules.extend(rule);
-        rule.is_some()
-    });
-    for (id, rule) in found.into_iter().zip(rules) {
-        dom.omit(id, rule);
-    }
+    clean::remove_by_rule(dom, root, rule_for);
     if is_fragment {
         return;
     }
