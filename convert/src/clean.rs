@@ -283,12 +283,11 @@ fn is_for_screen_readers(class: &str) -> bool {
 /// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
 /// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
 fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
-    dom.classes(id).any(is_for_screen_readers)
-        && dom.parent(id).is_some_and(|parent| {
-            dom.tag(parent) == Tag::Figcaption
-                && dom.parent(parent).is_some_and(|figure| dom.has_class(figure, "frame"))
-                || dom.has_attribute(parent, "data-footnotes")
-        })
+    dom.parent(id).is_some_and(|parent| {
+        dom.tag(parent) == Tag::Figcaption
+            && dom.parent(parent).is_some_and(|figure| dom.has_class(figure, "frame"))
+            || dom.has_attribute(parent, "data-footnotes")
+    }) && dom.classes(id).any(is_for_screen_readers)
 }
 
 /// A polynomial hash of the letters, digits and images in a node.
@@ -329,27 +328,31 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
     if copies.is_empty() {
         return;
     }
-    let order: Vec<NodeId> = dom.descendants(root).collect();
+    let parents: HashSet<NodeId> = copies.iter().filter_map(|&id| dom.parent(id)).collect();
+    let is_inside = |id: NodeId| dom.ancestors(id).skip(1).any(|a| parents.contains(&a));
     let mut hashes: Vec<TextHash> = vec![TextHash::EMPTY; dom.nodes.len()];
-    for &id in order.iter().rev() {
-        let own = match dom.tag(id) {
-            Tag::Text => TextHash::of(dom.text(id).unwrap_or_default()),
-            Tag::Img => TextHash::of(dom.attribute(id, "src").unwrap_or_default()),
-            _ => TextHash::EMPTY,
-        };
-        let own = own.followed_by(hashes[id as usize]);
-        hashes[id as usize] = own;
-        if let Some(parent) = dom.parent(id) {
-            hashes[parent as usize] = own.followed_by(hashes[parent as usize]);
+    for &top in parents.iter().filter(|&&id| !is_inside(id)) {
+        let order: Vec<NodeId> = dom.descendants(top).collect();
+        for &id in order.iter().rev() {
+            let own = match dom.tag(id) {
+                Tag::Text => TextHash::of(dom.text(id).unwrap_or_default()),
+                Tag::Img => TextHash::of(dom.attribute(id, "src").unwrap_or_default()),
+                _ => TextHash::EMPTY,
+            };
+            let own = own.followed_by(hashes[id as usize]);
+            hashes[id as usize] = own;
+            if let Some(parent) = dom.parent(id) {
+                hashes[parent as usize] = own.followed_by(hashes[parent as usize]);
+            }
         }
     }
     let marked: HashSet<NodeId> = copies.iter().copied().collect();
-    let mut parents: HashMap<NodeId, HashSet<u64>> = HashMap::new();
+    let mut texts_of: HashMap<NodeId, HashSet<u64>> = HashMap::new();
     for (id, mark) in copies.into_iter().zip(marks) {
         let Some(parent) = dom.parent(id) else { continue };
         let hash = hashes[id as usize].hash;
         let is_repeated = if mark == CopyMark::Slide {
-            let texts = parents.entry(parent).or_insert_with(|| {
+            let texts = texts_of.entry(parent).or_insert_with(|| {
                 let others = dom.children(parent).filter(|c| !marked.contains(c));
                 others.map(|c| hashes[c as usize].hash).collect()
             });

@@ -51,15 +51,31 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 /// The region that the page marks as its content: for search engines, as a known generator does, or with
 /// `<main>` or the role.
 fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
-    let filled = |dom: &Dom, is_match: &dyn Fn(NodeId) -> bool| {
-        let mut found = dom.outermost(body, is_match);
+    let (mut marked, mut mains, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    for id in dom.descendants(body) {
+        let Some(element) = dom.element(id) else { continue };
+        let add = |found: &mut Vec<NodeId>| {
+            let is_inside = found.last().is_some_and(|&last| dom.ancestors(id).any(|a| a == last));
+            if !is_inside {
+                found.push(id);
+            }
+        };
+        if dom.tag(id) == Tag::Main {
+            add(&mut mains);
+        }
+        for attribute in &element.attributes {
+            match (&*attribute.name.local, &*attribute.value) {
+                ("role", "main") => add(&mut mains),
+                ("data-pagefind-body", _) => add(&mut marked),
+                ("itemprop", "articleBody") => add(&mut known),
+                ("class", _) if dom.classes(id).any(is_content_of_generator) => add(&mut known),
+                _ => {}
+            }
+        }
+    }
+    for found in [&mut marked, &mut mains, &mut known] {
         found.retain(|&id| !dom.is_blank(id));
-        found
-    };
-    let marked = filled(dom, &|id| dom.has_attribute(id, "data-pagefind-body"));
-    let is_main = |id: NodeId| dom.tag(id) == Tag::Main || dom.attribute(id, "role") == Some("main");
-    let mains = filled(dom, &is_main);
-    let known = filled(dom, &|id| is_content_of_generator(dom, id));
+    }
     let regions = if marked.is_empty() { mains } else { marked };
     match (&*known, &*regions) {
         ([known], []) => {
@@ -131,24 +147,21 @@ fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Whether the element is the one in which a known generator puts the content, and nothing else.
-fn is_content_of_generator(dom: &Dom, id: NodeId) -> bool {
-    let is_class = |c: &str| {
-        matches!(
-            c,
-            "sl-markdown-content"
-                | "theme-doc-markdown"
-                | "md-content__inner"
-                | "markdown-section"
-                | "mw-parser-output"
-                | "entry-content"
-                | "gh-content"
-                | "theme-default-content"
-                | "nextra-content"
-                | "available-content"
-        )
-    };
-    dom.attribute(id, "itemprop") == Some("articleBody") || dom.classes(id).any(is_class)
+/// Whether a class is that of the element in which a known generator puts the content, and nothing else.
+fn is_content_of_generator(class: &str) -> bool {
+    matches!(
+        class,
+        "sl-markdown-content"
+            | "theme-doc-markdown"
+            | "md-content__inner"
+            | "markdown-section"
+            | "mw-parser-output"
+            | "entry-content"
+            | "gh-content"
+            | "theme-default-content"
+            | "nextra-content"
+            | "available-content"
+    )
 }
 
 /// Removes what surrounds the content of a page without a main region: headers without a heading, footers,
