@@ -1,18 +1,16 @@
 //! The operator's brand: resolves the files and colours of `[brand]`, and writes the CSS that applies them.
 
 mod color;
-mod font;
-mod image;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use blake3::Hash;
+use frontdesk_media::{FontMetrics, read_proportions};
 use serde::Serialize;
 
 pub use self::color::Color;
 
-use self::font::FontFacts;
 use super::file::Blob;
 use super::media_type::media_type;
 use super::path;
@@ -82,7 +80,7 @@ pub(super) struct BrandCache {
 }
 
 /// The facts about a font, why it cannot be used, or the panic that it caused.
-type FontResult = Result<Result<FontFacts, &'static str>, Panic>;
+type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 
 impl BrandCache {
     /// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps
@@ -140,7 +138,7 @@ impl BrandCache {
         }
         append_css(&css, assets, urls);
         Brand {
-            logo: logo.map(|(url, blob, _)| Logo::new(url, image::size(&blob.bytes))),
+            logo: logo.map(|(url, blob, _)| Logo::new(url, read_proportions(&blob.bytes))),
             favicon: favicon.map(|(url, _, media_type)| Icon { url, media_type }),
             image: image.map(|(url, ..)| url),
             font: font.map(|(url, ..)| url),
@@ -153,7 +151,7 @@ impl BrandCache {
         }
         let read = || {
             panics::inject("font", "");
-            FontFacts::read(&blob.bytes)
+            FontMetrics::read(&blob.bytes)
         };
         &self.font.get_or_insert_with(|| (blob.hash, panics::catch(Part::Content, read))).1
     }
@@ -233,17 +231,9 @@ fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     faults
 }
 
-/// Reads a font as [`BrandCache::apply`] does.
-#[cfg(debug_assertions)]
-pub(super) fn check_font(bytes: &[u8]) {
-    if let Ok(facts) = FontFacts::read(bytes) {
-        font_css("/assets/font.woff2", &facts);
-    }
-}
-
 /// The `@font-face` rules of the font and of its substitute, which takes the same space until the font has
 /// arrived.
-fn font_css(url: &str, facts: &FontFacts) -> String {
+fn font_css(url: &str, facts: &FontMetrics) -> String {
     let mut css = String::new();
     let weights = match facts.weights {
         Some((least, most)) => format!("font-weight:{least} {most};"),

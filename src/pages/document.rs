@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blake3::Hash;
+use frontdesk_media::ImageSize;
 use jiff::civil::Date;
 use serde::Serialize;
 
 use super::file_list::FileChanged;
 use super::front_matter::{self, FrontMatter};
-use super::image_size::ImageSize;
 use super::language::Language;
 use super::maps::{HashMap, HashSet};
 use super::options::PagesOptions;

@@ -1,7 +1,8 @@
 //! The images of a site: their sizes, and the names of smaller variants.
 
+use frontdesk_media::{ImageSize, is_sized_format, read_size};
+
 use super::file::Blob;
-use super::image_size::{self, ImageSize};
 use super::maps::HashMap;
 use super::media_type::media_type;
 use super::site_files::Asset;
@@ -30,9 +31,9 @@ pub(super) fn catalog_images(
     let mut size = |path: &str, blob: &Blob| {
         let read = || {
             panics::inject("image", path);
-            image_size::read_size(&blob.bytes)
+            read_size(&blob.bytes)
         };
-        let is_sized = image_size::is_sized_format(media_type(path));
+        let is_sized = is_sized_format(media_type(path));
         let size = panics::catch(Part::Content, || is_sized.then(read).flatten());
         size.unwrap_or_else(|panic| {
             let file = path.trim_start_matches('/');
@@ -58,7 +59,7 @@ pub(super) fn catalog_images(
 /// Whether the path is that of an image whose size should be known. An SVG may lack a size.
 pub(super) fn should_have_size(path: &str) -> bool {
     let media_type = media_type(path);
-    image_size::is_sized_format(media_type) && media_type != "image/svg+xml"
+    is_sized_format(media_type) && media_type != "image/svg+xml"
 }
 
 /// A variant of an image: its width in pixels and its percent-encoded path.

@@ -11,12 +11,12 @@ use comrak::nodes::{
 };
 use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
+use frontdesk_media::ImageSize;
 
 use super::allowed_hosts::{AllowedOrigin, permit};
 use super::code_block::{self, CodeBlock};
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
-use super::image_size::ImageSize;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::maps::HashMap;

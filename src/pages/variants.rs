@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blake3::Hash;
 use bytes::Bytes;
+use frontdesk_media::scale_down;
 
 use super::encodings::Encodings;
 use super::file::{Cache, File};
@@ -19,14 +20,14 @@ use super::images::{LargeImage, Variant, WIDTHS};
 use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path;
-use super::scale::scale_down;
 use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
 use crate::fault::Fault;
+use crate::panics::{self, Part};
 
 /// The beginning of each cached variant. Increment the number if the format, the scaler or an encoder
 /// changes.
-const MAGIC: &[u8] = b"frontdesk image 2\n";
+const MAGIC: &[u8] = b"frontdesk image 3\n";
 
 /// The beginning of the names of cached variants, which distinguishes them from encodings.
 const PREFIX: &str = "image-";
@@ -76,7 +77,7 @@ impl Site {
             if WIDTHS.iter().any(is_stored) {
                 return None;
             }
-            let error = scale_down(&image.original.bytes, &WIDTHS[..1]).err()?;
+            let error = scale(&image.original.bytes, &WIDTHS[..1]).err()?;
             let message = format!("all screens load the original of this image: {error}");
             let hint = format!("save it again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
             Some(Fault::warning(image.file_name(), None, message).hint(hint))
@@ -141,7 +142,7 @@ impl Site {
 /// the image cannot be scaled, which is logged.
 fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
     let original = &image.original.bytes;
-    match scale_down(original, &WIDTHS) {
+    match scale(original, &WIDTHS) {
         Ok(scaled) => {
             let mut scaled = scaled.into_iter();
             WIDTHS.map(|_| {
@@ -154,6 +155,18 @@ fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
             tracing::warn!(%error, "cannot scale {file}; serving the original to all screens");
             WIDTHS.map(|_| Bytes::new())
         }
+    }
+}
+
+/// Scales an image down. The error says why it is not scaled; a panic may be due to a valid image.
+fn scale(original: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, String> {
+    let scale = || {
+        panics::inject("variant", "");
+        scale_down(original, widths)
+    };
+    match panics::catch(Part::Content, scale) {
+        Ok(scaled) => scaled.map_err(|error| error.to_string()),
+        Err(panic) => Err(panic.with_message()),
     }
 }
 
@@ -190,7 +203,6 @@ fn parse(file: &Bytes, original: Hash, width: u32) -> Option<Bytes> {
 mod tests {
     use std::fs;
 
-    use super::super::scale::tests::png;
     use super::*;
     use crate::pages::{PagesOptions, load};
 
@@ -226,6 +238,19 @@ mod tests {
             Some(SiteEntry::File(file, Role::Asset)) => file.clone(),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A PNG whose pixels are computed from their coordinates.
+    fn png(width: u32, height: u32, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Vec<u8> {
+        let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let pixels: Vec<u8> = points.flat_map(|(x, y)| pixel(x, y)).collect();
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Rgba);
+        let mut file = encoder.write_header().expect("memory");
+        file.write_image_data(&pixels).expect("memory");
+        drop(file);
+        bytes
     }
 
     /// A wide image whose pixels do not compress well.
@@ -265,7 +290,7 @@ mod tests {
             let file = served(&site, width);
             assert_eq!(file.cache, Cache::Immutable);
             assert_eq!(file.media_type, "image/png");
-            let read = super::super::image_size::read_size(&file.unencoded().bytes);
+            let read = frontdesk_media::read_size(&file.unencoded().bytes);
             assert_eq!(read.expect("a size").width, width);
         }
         assert!(!site.create_missing_variants(&cache, &GO).expect("the cache is readable"));

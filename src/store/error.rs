@@ -24,8 +24,10 @@ pub enum StoreError {
         "{url} was created by a newer version of frontdesk (layout {found}; this version supports up to {known})"
     )]
     TooNew { url: DatabaseUrl, found: i64, known: i64 },
-    #[error("{0} has an older layout; starting the server migrates it")]
-    TooOld(DatabaseUrl),
+    #[error(
+        "{url} was created by an older version of frontdesk (layout {found}; this version needs {known})"
+    )]
+    TooOld { url: DatabaseUrl, found: i64, known: i64 },
     /// Commits may not be synced, for instance because the file system does not support shared memory.
     #[error("the database does not guarantee that commits are durable ({setting} is {found})")]
     NotDurable { setting: &'static str, found: String },
@@ -79,6 +81,7 @@ impl StoreError {
             self,
             StoreError::NotAnInbox(_)
                 | StoreError::TooNew { .. }
+                | StoreError::TooOld { .. }
                 | StoreError::NotDurable { .. }
                 | StoreError::WrongEncoding { .. }
                 | StoreError::WrongCollation { .. }
@@ -121,6 +124,10 @@ impl StoreError {
             StoreError::Locked => {
                 Some("end the program that has the database open, then try again".to_owned())
             }
+            StoreError::TooOld { .. } => Some(
+                "export the submissions with that version (`frontdesk inbox export`), and begin with an empty inbox"
+                    .to_owned(),
+            ),
             StoreError::WrongEncoding { url: DatabaseUrl::Postgres(_), .. } => Some(
                 "create a database with `CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 LOCALE 'C.UTF-8'` and name \
                  it in `store.url`; `frontdesk store move --to URL` copies submissions that are in this one"

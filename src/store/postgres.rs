@@ -1,7 +1,6 @@
 //! The inbox in a PostgreSQL database, which any number of replicas can share.
 //!
-//! The tables are in the first schema of the search path, by default `public`. Replicas of two versions can
-//! run side by side unless `frontdesk_layout.readable_from` excludes the older one.
+//! The tables are in the first schema of the search path, by default `public`.
 
 #![expect(clippy::disallowed_methods, reason = "a command waits for the server")]
 
@@ -21,21 +20,8 @@ use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../migrations/postgres/inbox.sql");
-/// Migrations, each from one layout to the next, starting at layout 1.
-const UPGRADES: [&str; 9] = [
-    include_str!("../../migrations/postgres/upgrade_to_2.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_3.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_4.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_5.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_6.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_7.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_8.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_9.sql"),
-    include_str!("../../migrations/postgres/upgrade_to_10.sql"),
-];
+/// The number of the layout. Databases with another one are refused.
 const LAYOUT: i64 = 10;
-/// The oldest compatible layout: during a rolling update, versions built for it can still use the database.
-const READABLE_FROM: i64 = 3;
 
 /// Options for the writer. Visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
@@ -63,7 +49,7 @@ pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), St
     Ok((connection, secret))
 }
 
-/// Opens the database for changes. Creates the inbox if it is missing, or migrates it.
+/// Opens the database for changes. Creates the inbox if it is missing.
 pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError> {
     open_to_write(server)?;
     open_to_edit(server).map(|(connection, _)| connection)
@@ -106,7 +92,7 @@ pub(super) fn check_environment(server: &Server) -> Result<(), StoreError> {
     expect_utf8(&connection, server)
 }
 
-/// Opens the database for the writer. Creates the inbox if it is missing, or migrates it.
+/// Opens the database for the writer. Creates the inbox if it is missing.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, WRITING)?;
     // Before anything is locked: another session would keep the lock.
@@ -114,38 +100,36 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     expect_utf8(&connection, server)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
-    if read_layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {
-        migrate(&connection, server)?;
+    if !has_tables(&connection, server)? {
+        create_tables(&connection, server)?;
     }
     let secret = Secret::read(&connection)?;
     Ok((connection, secret))
 }
 
-/// The inbox's layout; `None` if there is no inbox. Fails if this program may not write to this layout.
-fn read_layout(sql: &dyn Sql, server: &Server) -> Result<Option<i64>, StoreError> {
+/// Whether the database has the tables of an inbox. Fails if another version created them.
+fn has_tables(sql: &dyn Sql, server: &Server) -> Result<bool, StoreError> {
     // Query the catalog: a cached lookup of the name could miss a table that another replica created.
     let table =
         "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
     if !sql.exists(table, &[])? {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(row) = sql.row("SELECT layout, readable_from FROM frontdesk_layout", &[])? else {
+    let Some(row) = sql.row("SELECT layout FROM frontdesk_layout", &[])? else {
         return Err(StoreError::Damaged("its layout number is missing"));
     };
-    let (found, readable_from): (i64, i64) = (row.get(0)?, row.get(1)?);
-    if readable_from > LAYOUT {
-        return Err(StoreError::TooNew { url: DatabaseUrl::Postgres(server.clone()), found, known: LAYOUT });
+    let url = DatabaseUrl::Postgres(server.clone());
+    match row.get(0)? {
+        LAYOUT => Ok(true),
+        found if found < LAYOUT => Err(StoreError::TooOld { url, found, known: LAYOUT }),
+        found => Err(StoreError::TooNew { url, found, known: LAYOUT }),
     }
-    Ok(Some(found))
 }
 
-/// Fails if there is no inbox, or if its layout is not one that this program reads and writes.
+/// Fails if there is no inbox, or if another version created it.
 fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
-    match read_layout(sql, server)? {
-        None => Err(StoreError::Missing(DatabaseUrl::Postgres(server.clone()))),
-        Some(found) if found < LAYOUT => Err(StoreError::TooOld(DatabaseUrl::Postgres(server.clone()))),
-        Some(_) => Ok(()),
-    }
+    let missing = || StoreError::Missing(DatabaseUrl::Postgres(server.clone()));
+    if has_tables(sql, server)? { Ok(()) } else { Err(missing()) }
 }
 
 /// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that later changes to the
@@ -199,33 +183,21 @@ fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), 
     Ok(())
 }
 
-/// Creates the tables, or migrates them to the current layout.
-fn migrate(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
+/// Creates the tables, unless another replica has created them.
+fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {
-        // If several replicas start at once, only one of them migrates.
+        // If several replicas start at once, only one of them creates the tables.
         sql.query(
             "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
             &[],
         )?;
-        if let Some(found) = read_layout(sql, server)? {
-            let done = usize::try_from(found - 1).unwrap_or_default();
-            for upgrade in UPGRADES.iter().skip(done) {
-                connection.run_statements(upgrade)?;
-            }
-            // Another replica may have migrated to a newer layout.
-            sql.execute(
-                "UPDATE frontdesk_layout SET layout = ?1, readable_from = ?2 WHERE layout < ?1",
-                values![LAYOUT, READABLE_FROM],
-            )?;
-        } else {
+        if !has_tables(sql, server)? {
             connection.run_statements(TABLES)?;
             let secret = Secret::generate()?;
             sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.0])?;
-            connection.run_statements(
-                "CREATE TABLE frontdesk_layout (layout bigint NOT NULL, readable_from bigint NOT NULL)",
-            )?;
-            sql.execute("INSERT INTO frontdesk_layout VALUES (?1, ?2)", values![LAYOUT, READABLE_FROM])?;
+            connection.run_statements("CREATE TABLE frontdesk_layout (layout bigint NOT NULL)")?;
+            sql.execute("INSERT INTO frontdesk_layout VALUES (?1)", values![LAYOUT])?;
         }
         Ok(())
     });

@@ -34,21 +34,8 @@ use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
 pub(super) const TABLES: &str = include_str!("../../migrations/sqlite/inbox.sql");
-/// Migrations, each from one layout to the next, starting at [`OLDEST_LAYOUT`].
-const UPGRADES: [&str; 9] = [
-    include_str!("../../migrations/sqlite/upgrade_to_4.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_5.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_6.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_7.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_8.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_9.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_10.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_11.sql"),
-    include_str!("../../migrations/sqlite/upgrade_to_12.sql"),
-];
-/// The current layout, stored in `user_version`.
-const LAYOUT: i64 = 12;
-const OLDEST_LAYOUT: i64 = 3;
+/// The number of the layout, stored in `user_version`. Databases with another one are refused.
+pub(super) const LAYOUT: i64 = 12;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -73,17 +60,17 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Opens the database. Creates it if it is missing, or migrates it.
+    /// Opens the database. Creates it if it is missing.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let layout = read_layout(&connection, path)?.unwrap_or(0);
+        let has_tables = has_tables(&connection, path)?;
         expect_plain_text(&connection, path)?;
         make_durable(&connection)?;
         // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
-        if layout < LAYOUT {
-            migrate(&mut connection)?;
+        if !has_tables {
+            create_tables(&mut connection)?;
         }
         let secret = Secret::read(&connection)?;
         let files = DatabaseFiles::identify(path)?;
@@ -243,25 +230,9 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none. Without a running
+/// server, this works only if the database's log can be created beside it.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
-    let (connection, layout) = open_any(path)?;
-    require_current_layout(layout, path)?;
-    Ok(connection)
-}
-
-/// Opens an existing database for changes. `patience` is the lock timeout.
-pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
-    let (connection, layout) = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
-    require_current_layout(layout, path)?;
-    make_durable(&connection)?;
-    let secret = Secret::read(&connection)?;
-    Ok((connection, secret))
-}
-
-/// Opens a database with the current or an earlier layout read-only, and returns its layout. Without a
-/// running server, this works only if the database's log can be created beside it.
-pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
     open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
         StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {
             StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
@@ -270,8 +241,16 @@ pub(super) fn open_any(path: &Path) -> Result<(Connection, i64), StoreError> {
     })
 }
 
-/// Opens an existing database, and returns its layout. `patience` is the lock timeout.
-fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Connection, i64), StoreError> {
+/// Opens an existing database for changes. `patience` is the lock timeout.
+pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
+    let connection = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+    make_durable(&connection)?;
+    let secret = Secret::read(&connection)?;
+    Ok((connection, secret))
+}
+
+/// Opens an existing database. `patience` is the lock timeout.
+fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<Connection, StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder that this user may not access from a missing file.
     if !path.try_exists().map_err(|error| StoreError::io(path, error))? {
@@ -279,12 +258,7 @@ fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<(Co
     }
     let connection = connect(path, mode)?;
     connection.busy_timeout(patience)?;
-    let layout = read_layout(&connection, path)?.ok_or_else(missing)?;
-    Ok((connection, layout))
-}
-
-fn require_current_layout(layout: i64, path: &Path) -> Result<(), StoreError> {
-    if layout < LAYOUT { Err(StoreError::TooOld(DatabaseUrl::from(path))) } else { Ok(()) }
+    if has_tables(&connection, path)? { Ok(connection) } else { Err(missing()) }
 }
 
 /// Connects to an existing file, with the settings that every connection needs.
@@ -307,8 +281,9 @@ pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<(
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// The layout of the database; `None` if it is empty. Fails if another program created the database.
-fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, StoreError> {
+/// Whether the database has the tables of an inbox; false if it is empty. Fails if another program or another
+/// version created the database.
+fn has_tables(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     // Use a single statement, because another process may be creating the tables.
     let state = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
@@ -317,11 +292,15 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     );
     match state {
-        Ok((0, 0, 0)) => Ok(None),
-        Ok((APPLICATION_ID, found @ OLDEST_LAYOUT..=LAYOUT, _)) => Ok(Some(found)),
-        Ok((APPLICATION_ID, ..OLDEST_LAYOUT, _)) => Err(StoreError::Damaged("its layout is unknown")),
+        Ok((0, 0, 0)) => Ok(false),
+        Ok((APPLICATION_ID, LAYOUT, _)) => Ok(true),
         Ok((APPLICATION_ID, found, _)) => {
-            Err(StoreError::TooNew { url: DatabaseUrl::from(path), found, known: LAYOUT })
+            let url = DatabaseUrl::from(path);
+            Err(if found < LAYOUT {
+                StoreError::TooOld { url, found, known: LAYOUT }
+            } else {
+                StoreError::TooNew { url, found, known: LAYOUT }
+            })
         }
         Ok((_, _, _)) => Err(StoreError::NotAnInbox(DatabaseUrl::from(path))),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
@@ -333,7 +312,7 @@ fn read_layout(connection: &Connection, path: &Path) -> Result<Option<i64>, Stor
 
 /// See [`super::check_environment`].
 pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
-    if path.exists() { expect_plain_text(&open_any(path)?.0, path) } else { Ok(()) }
+    if path.exists() { expect_plain_text(&open_to_read(path)?, path) } else { Ok(()) }
 }
 
 /// Fails if the file is not in UTF-8, or if a column has a collation. A new file always passes.
@@ -400,31 +379,17 @@ fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
 
-/// Creates the tables, or migrates them to the current layout.
-fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    // A migration may replace a table while rows of other tables refer to it.
-    connection.pragma_update(None, "foreign_keys", "off")?;
-    let migrated = migrate_in_transaction(connection);
-    connection.pragma_update(None, "foreign_keys", "on")?;
-    migrated
-}
-
-fn migrate_in_transaction(connection: &mut Connection) -> Result<(), StoreError> {
+/// Creates the tables, unless another process has created them since the database was opened.
+fn create_tables(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have migrated the database since it was opened.
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if layout == 0 {
         transaction.execute_batch(TABLES)?;
         let secret = Secret::generate()?;
         transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.0])?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    } else {
-        let done = usize::try_from(layout - OLDEST_LAYOUT).unwrap_or_default();
-        for upgrade in UPGRADES.iter().skip(done) {
-            transaction.execute_batch(upgrade)?;
-        }
+        transaction.pragma_update(None, "user_version", LAYOUT)?;
     }
-    transaction.pragma_update(None, "user_version", LAYOUT)?;
     Ok(transaction.commit()?)
 }
 

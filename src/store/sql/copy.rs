@@ -242,7 +242,7 @@ impl Sum {
     }
 }
 
-/// Migrates an inbox to the current layout, or creates an empty one.
+/// Creates an empty inbox if there is none, and checks the layout of an existing one.
 pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
     match place {
         DatabaseUrl::Sqlite(path) => {

@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::files::{self, absolute, file_id, with_suffix};
-use super::{connect, open_any};
+use super::{LAYOUT, connect, open_to_read};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::lock::{self, Lock};
@@ -89,8 +89,8 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
 
 /// Verifies an entire backup without changing it.
 pub fn verify(file: &Path) -> Result<Backup> {
-    let (connection, layout) = open_any_layout(file)?;
-    let contents = check_integrity(&connection, layout).map_err(|error| name_damaged_file(file, error))?;
+    let connection = open_inbox(file)?;
+    let contents = check_integrity(&connection).map_err(|error| name_damaged_file(file, error))?;
     drop(connection);
     let bytes = fs::metadata(file).map_err(|error| StoreError::io(file, error))?.len();
     Ok(Backup { submissions: contents.submissions, newest: contents.newest, bytes })
@@ -144,12 +144,11 @@ struct Contents {
 /// Copies a snapshot of the inbox at `source` to `partial`, and verifies that every row was copied.
 fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     let snapshot = PartialFile::create_locked(&partial.path, "-snapshot")?;
-    let (source_connection, layout) = open_any_layout(source)?;
+    let source_connection = open_inbox(source)?;
     let mut connection = connect(&snapshot.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let contents = {
         let transaction = source_connection.unchecked_transaction()?;
-        let contents =
-            hash_contents(&transaction, layout).map_err(|error| name_damaged_file(source, error))?;
+        let contents = hash_contents(&transaction).map_err(|error| name_damaged_file(source, error))?;
         // The first read has fixed the transaction's snapshot, so the pages match the hashed rows.
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
@@ -169,8 +168,8 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     connection.execute("VACUUM INTO ?1", [to])?;
     drop(connection);
     drop(snapshot);
-    let (connection, layout) = open_any_layout(&partial.path)?;
-    if hash_contents(&connection, layout)?.digest != contents.digest {
+    let connection = open_inbox(&partial.path)?;
+    if hash_contents(&connection)?.digest != contents.digest {
         return Err(BackupError::Damaged { path: source.to_owned(), reason: "some rows were not copied" });
     }
     Ok(contents)
@@ -185,7 +184,7 @@ fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
 }
 
 /// Checks SQLite's structures, references between tables, and the digest if there is one.
-fn check_integrity(connection: &Connection, layout: i64) -> Result<Contents> {
+fn check_integrity(connection: &Connection) -> Result<Contents> {
     let damaged = |reason| BackupError::Store(StoreError::Damaged(reason));
     connection.pragma_update(None, "cell_size_check", "on")?;
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
@@ -195,21 +194,21 @@ fn check_integrity(connection: &Connection, layout: i64) -> Result<Contents> {
     if connection.prepare("PRAGMA foreign_key_check")?.exists([])? {
         return Err(damaged("a row refers to a missing row"));
     }
-    let contents = hash_contents(connection, layout)?;
+    let contents = hash_contents(connection)?;
     if contents.recorded.as_ref().is_some_and(|recorded| *recorded != contents.digest) {
         return Err(damaged("its content does not match its digest"));
     }
     Ok(contents)
 }
 
-fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
+fn hash_contents(connection: &Connection) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&layout.to_le_bytes());
+    hasher.update(&LAYOUT.to_le_bytes());
     for table in &tables {
         hash_value(&mut hasher, 0, table.as_bytes());
         hash_rows(connection, table, &mut hasher)?;
@@ -217,11 +216,10 @@ fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
     let recorded = connection
         .query_row("SELECT value FROM meta WHERE name = ?1", [DIGEST], |row| row.get(0))
         .optional()?;
-    let (submissions, newest): (i64, Option<i64>) = connection.query_row(
-        &format!("SELECT count(*), max(received_at) FROM {}", accepted_table(layout)),
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let (submissions, newest): (i64, Option<i64>) =
+        connection.query_row("SELECT count(*), max(received_at) FROM accepted", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let newest = newest.map(Timestamp::from_millisecond).transpose();
     Ok(Contents {
         digest: *hasher.finalize().as_bytes(),
@@ -229,11 +227,6 @@ fn hash_contents(connection: &Connection, layout: i64) -> Result<Contents> {
         submissions: u64::try_from(submissions).unwrap_or_default(),
         newest: newest.map_err(|_| StoreError::Damaged("a time is out of range"))?,
     })
-}
-
-/// The table or view with all accepted submissions in this layout.
-fn accepted_table(layout: i64) -> &'static str {
-    if layout < 4 { "submission" } else { "accepted" }
 }
 
 /// Hashes a table's rows in the order in which they are stored. A copy preserves this order.
@@ -264,8 +257,8 @@ fn hash_value(hasher: &mut blake3::Hasher, kind: u8, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-fn open_any_layout(file: &Path) -> Result<(Connection, i64)> {
-    open_any(file).map_err(|error| name_damaged_file(file, error.into()))
+fn open_inbox(file: &Path) -> Result<Connection> {
+    open_to_read(file).map_err(|error| name_damaged_file(file, error.into()))
 }
 
 /// Adds the file's path to errors that its content causes.
@@ -290,10 +283,9 @@ fn is_unreadable(code: i32) -> bool {
 /// Fails if there is an inbox, or a file that may be one.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
-    let counted = open_any_layout(database).and_then(|(connection, layout)| {
-        let count = format!("SELECT count(*) FROM {}", accepted_table(layout));
-        Ok(connection.query_row(&count, [], |row| row.get::<_, i64>(0))?)
-    });
+    let count = "SELECT count(*) FROM accepted";
+    let counted = open_inbox(database)
+        .and_then(|connection| Ok(connection.query_row(count, [], |row| row.get::<_, i64>(0))?));
     match counted {
         Ok(count) => {
             let submissions = u64::try_from(count).unwrap_or_default();
