@@ -41,7 +41,8 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
     let body = clean::find_body(dom);
     clean::remove_hidden(dom, body, false);
     let root = find_explicit_region(dom, body).unwrap_or_else(|| {
-        remove_surroundings(dom, body, |dom, id| !is_home && titles.is_logo(dom, id));
+        let keeps_logo = is_home && !titles.has_title_heading(dom, body);
+        remove_surroundings(dom, body, |dom, id| !keeps_logo && titles.is_logo(dom, id));
         find_lone_article(dom, body).unwrap_or(body)
     });
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading));
@@ -696,5 +697,23 @@ mod tests {
             &Options { url: parse_url("https://www.example.com/").ok(), ..Options::default() },
         );
         assert_eq!(home.metadata.title.as_deref(), Some("Site"));
+    }
+
+    #[test]
+    fn a_logo_is_the_title_of_a_home_page_without_another_one() {
+        let logo = "<h1><a href=#>Site 3</a></h1>";
+        for (head, html, start) in [
+            ("Guide — Site 3", "<h1>Guide</h1>", "# Guide\n"),
+            ("Guide — Site 3", "<h2>Guide</h2>", "# Guide\n"),
+            ("Site 3", "<h2>Guide</h2>", "# Site 3\n\n## Guide\n"),
+            ("Site 3 — Cranes for harbours", "<h2>Guide</h2>", "# Site 3\n\n## Guide\n"),
+        ] {
+            let page = format!("<!doctype html><title>{head}</title><body>{logo}{html}<p>x");
+            let url = parse_url("https://www.example.com/").ok();
+            let site_name = Some("Site 3".to_owned());
+            let home = convert(&page, &Options { url, site_name, ..Options::default() }).markdown;
+            let home = home.replace("[Site 3](#)", "Site 3");
+            assert!(home.starts_with(start), "{head}: {home}");
+        }
     }
 }

@@ -28,13 +28,21 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a title says no more than the label of the GitHub alert. "Example" and "See also" say more.
+fn is_expressed_by_kind(title: &str) -> bool {
+    matches!(
+        title,
+        "note" | "info" | "tip" | "hint" | "important" | "warning" | "attention" | "caution" | "danger"
+    )
+}
+
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     let (kind, icon, title_node, bodies) =
         find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
     let is_own = |title| {
         let text = dom.collapsed_text(title).to_lowercase();
-        !text.is_empty() && alert_kind(text.trim_end_matches(':')).is_none()
+        !text.is_empty() && !is_expressed_by_kind(text.trim_end_matches(':'))
     };
     Some(Notice { kind, title_node, icon, has_own_title: title_node.is_some_and(is_own), bodies })
 }
@@ -320,6 +328,11 @@ mod tests {
         assert_eq!(markdown(plain), "x\n\na\n\nb\n\n### c\n\nd\n");
         let titled = "<div class='admonitionblock tip'><table><tr><td class=icon><td class=content><div class=title>a*b <i>c</i></div>x</table></div>";
         assert_eq!(markdown(titled), "> [!TIP]\n> **a\\*b *c***\n>\n> x\n");
+        for title in ["Example", "See also", "Question"] {
+            let titled =
+                format!("<div class='admonition example'><p class=admonition-title>{title}</p><p>x</div>");
+            assert_eq!(markdown(&titled), format!("> [!NOTE]\n> **{title}**\n>\n> x\n"));
+        }
         let titled = "<div class='admonition danger'><p class=admonition-title>Do not</p><p>x</div>";
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
     }
