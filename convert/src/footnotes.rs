@@ -430,17 +430,18 @@ fn number_notes(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnote
     }
 }
 
+/// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
+const MAX_BACK_LINK: usize = 60;
+
 /// Removes a note's number and its links back to the text. `leads_back` is true for a link whose target is a
 /// reference.
 fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
     let is_back = |dom: &Dom, id: NodeId| {
         let text = dom.collapsed_text(id);
-        let is_symbol = text.chars().all(|c| !c.is_alphabetic()) && text.chars().count() <= 12;
-        // Short words may also be the text of other links.
-        let is_short = text.chars().count() <= 4 && leads_back(dom, id)
-            || is_symbol
-            || text.to_lowercase().contains("back")
-            || text.to_lowercase().contains("jump");
+        let length = text.chars().count();
+        let is_symbol = text.chars().all(|c| !c.is_alphanumeric()) && length <= 12;
+        // Numbers, short words and phrases such as "Back to the text" may also be the text of other links.
+        let is_short = is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id);
         let is_link = dom.tag(id) == Tag::A
             && (fragment(dom, id).is_some()
                 || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript")))
@@ -598,6 +599,27 @@ mod tests {
         }
         let rule = "<p>a<sup>1</sup><p>b<hr><p>1 of 3 visitors";
         assert!(markdown(rule).ends_with("1 of 3 visitors\n"), "{}", markdown(rule));
+    }
+
+    #[test]
+    fn links_in_notes_stay_unless_they_lead_back() {
+        let note = |links: &str| {
+            let html = format!(
+                "<p>a<sup><a href=#fn-1 id=r>1</a></sup><h2 id=s>S</h2>\
+                 <section class=footnotes><ol><li id=fn-1><p>b {links} <a href=#r>↩</a></ol></section>"
+            );
+            markdown(&html)
+        };
+        for link in ["[1998](#s)", "[JUMP_IF](x#jump)", "[Back to S](#s)", "[4.2](#s)"] {
+            let (text, target) = link[1..link.len() - 1].split_once("](").expect("a link");
+            let markdown = note(&format!("<a href={target}>{text}</a>"));
+            let start = format!("a[^1]\n\n## S\n\n[^1]: b [{text}]({target})\n");
+            assert_eq!(markdown, start);
+        }
+        for link in ["↩", "^", "back", "Jump back to footnote 1 in the text"] {
+            let markdown = note(&format!("<a href=#r>{link}</a>"));
+            assert_eq!(markdown, "a[^1]\n\n## S\n\n[^1]: b\n", "{link}");
+        }
     }
 
     #[test]

@@ -99,7 +99,8 @@ class Content:
                     return
                 if COPY.match(own) and tag != "a":
                     return
-                if self.has_notes and kind != "heading" and is_note_mark(attributes, own):
+                is_number = re.fullmatch(r"\W*\d+\W*", own)
+                if self.has_notes and (kind != "heading" or is_number) and is_note_mark(attributes, own):
                     return
             if is_line_number(node) or tag == "pre" and is_number_column(node):
                 return
