@@ -176,7 +176,8 @@ class Content:
         origin = "" if host in ("", own.netloc) else f"{parts.scheme}://{host}"
         if parts.scheme not in ("http", "https", ""):
             return unquote(href.strip())
-        path = re.sub(r"(?:(?<=/)index)?(?:\.html|\.md)?/?$", "", unquote(parts.path))
+        # `urljoin` removes empty segments of relative addresses only.
+        path = re.sub(r"(?:(?<=/)index)?(?:\.html|\.md)?/?$", "", re.sub("//+", "/", unquote(parts.path)))
         return f"{origin}{path}?{unquote(parts.query)}#{unquote(parts.fragment)}"
 
 
