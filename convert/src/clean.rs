@@ -360,7 +360,10 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
         } else {
             let beside =
                 [dom.previous_element(id), dom.next_element(id).filter(|next| !marked.contains(next))];
-            beside.into_iter().flatten().any(|other| hashes[other as usize].hash == hash)
+            // Siblings with the same classes are shown at the same widths.
+            let class = dom.attribute(id, "class");
+            let mut others = beside.into_iter().flatten().filter(|&o| dom.attribute(o, "class") != class);
+            others.any(|other| hashes[other as usize].hash == hash)
         };
         if hash != 0 && is_repeated {
             dom.omit(id, Rule::Copy);
@@ -492,6 +495,7 @@ mod tests {
             ("<div><p class='d-none d-md-block'>a</p><p class=d-md-none>a</p></div>", "a"),
             ("<div><p class=hidden-x>a</p><p class=hidden-y>b</p></div>", "ab"),
             ("<p>a</p><p>a</p>", "aa"),
+            ("<p class='hidden md:block'>a</p><p class='hidden md:block'>a</p><p class=read-only>a</p>", "aa"),
             ("<h3>b</h3><p class=desktop-only>a</p><h3>c</h3><p class=mobile-only>a</p>", "baca"),
             ("<table><tr><td class=hide-s>a<td>a</table><p class=overflow-hidden>b</p><p>b</p>", "aabb"),
         ] {

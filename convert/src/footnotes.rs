@@ -238,6 +238,11 @@ fn add_unlinked_footnotes(
             add_note(note, number);
         }
     }
+    // Exponents and numbered paragraphs are no footnotes: the notes of a page begin with the first one.
+    if !labelled.contains("1") {
+        labels.clear();
+        return order.clear();
+    }
     for (id, number) in references {
         if labelled.contains(&number) {
             footnotes.references.insert(id, number);
@@ -351,7 +356,9 @@ impl<'a> NoteContent<'a> {
         let nodes = || std::iter::once(note).chain(dom.descendants(note));
         let links = nodes().filter(|&id| dom.tag(id) == Tag::A);
         Self {
-            has_heading: dom.find(note, Tag::H1).is_some(),
+            has_heading: dom
+                .descendants(note)
+                .any(|id| dom.tag(id).heading_level().is_some() && !is_number_heading(dom, id)),
             fragments: links.filter_map(|link| fragment(dom, link)).collect(),
         }
     }
@@ -601,7 +608,20 @@ mod tests {
     }
 
     #[test]
+    fn exponents_are_no_footnotes() {
+        for html in [
+            "<p>5 m<sup>2</sup><p><sup>2</sup>H",
+            "<p>5 m<sup>2</sup><hr><p>1. a<p>2. b",
+            "<p>5 m<sup>3</sup><aside><ol start=3><li>a</ol></aside>",
+        ] {
+            assert!(!markdown(html).contains("[^"), "{}", markdown(html));
+        }
+    }
+
+    #[test]
     fn links_to_sections_are_no_footnotes() {
+        let section = "<div>see <a href=#notes-2>2</a></div><div><p>b<section id=notes-2><h2>N</h2>x</section></div>";
+        assert_eq!(markdown(section), "see [2](#notes-2)\n\nb\n\n## N\n\nx\n");
         let html = "<p>see <a href=#two>2</a><h2 id=two>Two</h2><p>x";
         assert_eq!(markdown(html), "see [2](#two)\n\n## Two\n\nx\n");
     }

@@ -362,7 +362,9 @@ impl Inline {
         let mut address_end = start;
         for at in start..end {
             let byte = bytes[at];
-            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link {
+            // After a tag, `www.` begins no address.
+            let is_after_tag = at == 0 && byte == b'w' && self.text.ends_with('>');
+            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link && !is_after_tag {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
                 let is_joined = after == After::Syntax && end == text.len();
                 if address_end > at && (is_joined || bytes[address_end..end].iter().any(|&b| is_syntax(b))) {
@@ -658,6 +660,7 @@ mod tests {
             ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
             ("<em>* a</em> *", "*\\* a* *\n"),
             ("<del>~ a</del>", "~~\\~ a~~\n"),
+            ("<sub>www.a.de/*b*</sub>", "<sub>www.a.de/\\*b\\*</sub>\n"),
             ("a<br>* b<br>_ _ _", "a  \n\\* b  \n\\_ _ _\n"),
         ] {
             assert_eq!(markdown(html), expected, "{html}");
