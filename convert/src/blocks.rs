@@ -182,6 +182,11 @@ impl<'a> Converter<'a> {
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
+            Tag::Svg => {
+                let mut inline = Inline::default();
+                self.write_drawing(id, &mut inline);
+                out.extend(inline.finish().into_iter().map(Block::Paragraph));
+            }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
             _ => self.append_children(id, out),
         }
@@ -215,13 +220,20 @@ impl<'a> Converter<'a> {
         // The items before one whose number does not follow are a list of their own.
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
+        // A reversed list counts down to 1, or from its start.
+        let mut reversed = dom.has_attribute(id, "reversed").then(|| {
+            let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
+            number(id, "start").unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
+        });
         for child in children.into_iter().filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
                 let next =
                     list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-                let value = number(child, "value").filter(|&value| next.is_some_and(|next| next != value));
+                let value = number(child, "value").or(reversed);
+                reversed = reversed.and_then(|_| value?.checked_sub(1));
+                let value = value.filter(|&value| next.is_some_and(|next| next != value));
                 if value.is_some() {
                     let following = List { start: value, is_loose: list.is_loose, items: Vec::new() };
                     let before = std::mem::replace(&mut list, following);
@@ -494,6 +506,7 @@ impl<'a> Converter<'a> {
                     dom.skip(id, Rule::Article);
                 }
             }
+            Tag::Svg => self.write_drawing(id, out),
             Tag::Rp => dom.skip(id, Rule::Control),
             Tag::Rt => {
                 out.add_text("(");
@@ -521,6 +534,24 @@ impl<'a> Converter<'a> {
                     out.add_space();
                 }
                 self.write_inline_children(id, out);
+            }
+        }
+    }
+
+    /// Writes the text that a drawing shows, such as the labels of a diagram.
+    fn write_drawing(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        for child in dom.child_elements(id) {
+            match dom.element(child).map_or("", |element| &*element.name.local) {
+                "g" | "a" | "svg" | "switch" => self.write_drawing(child, out),
+                "text" | "foreignObject" => {
+                    out.add_space();
+                    for part in dom.children(child) {
+                        self.write_inline(part, out);
+                        out.add_space();
+                    }
+                }
+                _ => dom.skip(child, Rule::Control),
             }
         }
     }

@@ -620,7 +620,8 @@ mod tests {
 
     #[test]
     fn links_to_sections_are_no_footnotes() {
-        let section = "<div>see <a href=#notes-2>2</a></div><div><p>b<section id=notes-2><h2>N</h2>x</section></div>";
+        let section =
+            "<div>see <a href=#notes-2>2</a></div><div><p>b<section id=notes-2><h2>N</h2>x</section></div>";
         assert_eq!(markdown(section), "see [2](#notes-2)\n\nb\n\n## N\n\nx\n");
         let html = "<p>see <a href=#two>2</a><h2 id=two>Two</h2><p>x";
         assert_eq!(markdown(html), "see [2](#two)\n\n## Two\n\nx\n");

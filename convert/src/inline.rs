@@ -49,9 +49,9 @@ const MAX_JOINED_CODE: usize = 1000;
 enum After {
     /// The end of the line or paragraph.
     End,
-    /// The delimiter of emphasis, or an HTML tag.
-    Mark,
-    /// Other syntax: a link, an image or a code span.
+    /// The end of emphasis or of an HTML element.
+    Closing,
+    /// The start of an element, or code or an image.
     Syntax,
 }
 
@@ -162,7 +162,7 @@ impl Inline {
     /// Writes the closing syntax of the innermost element whose opening syntax has been written.
     fn write_closing(&mut self) {
         if self.stack[self.written - 1] != Open::Nothing {
-            self.write_raw(After::Mark);
+            self.write_raw(After::Closing);
         }
         self.written -= 1;
         match &self.stack[self.written] {
@@ -189,10 +189,8 @@ impl Inline {
             self.raw.push(' ');
         }
         while self.written < self.stack.len() {
-            match self.stack[self.written] {
-                Open::Nothing => {}
-                Open::Link(_) => self.write_raw(After::Syntax),
-                Open::Emphasis(_) | Open::Tag(_) => self.write_raw(After::Mark),
+            if self.stack[self.written] != Open::Nothing {
+                self.write_raw(After::Syntax);
             }
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
@@ -362,9 +360,9 @@ impl Inline {
         let mut address_end = start;
         for at in start..end {
             let byte = bytes[at];
-            // After a tag, `www.` begins no address.
-            let is_after_tag = at == 0 && byte == b'w' && self.text.ends_with('>');
-            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link && !is_after_tag {
+            // After a tag or a link, `www.` begins no address.
+            let is_after_syntax = at == 0 && byte == b'w' && self.text.ends_with(['>', ')', '`']);
+            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link && !is_after_syntax {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
                 let is_joined = after == After::Syntax && end == text.len();
                 if address_end > at && (is_joined || bytes[address_end..end].iter().any(|&b| is_syntax(b))) {
@@ -425,7 +423,7 @@ impl Inline {
 
     /// Closes all open elements, and returns the text as paragraphs.
     pub(super) fn finish(mut self) -> Vec<String> {
-        self.write_raw(if self.written == 0 { After::End } else { After::Mark });
+        self.write_raw(if self.written == 0 { After::End } else { After::Closing });
         while let Some(top) = self.stack.len().checked_sub(1) {
             if self.written > top {
                 self.write_closing();
@@ -527,8 +525,10 @@ fn is_punctuation(c: char) -> bool {
 
 /// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
+    let mut depth = 0_usize;
     for i in 0..marks.len() {
         let mark = &marks[i];
+        depth = if mark.is_start { depth + 1 } else { depth.saturating_sub(1) };
         if !mark.is_start || mark.other == usize::MAX {
             marks[i].is_dropped |= marks[i].is_start;
             continue;
@@ -546,9 +546,12 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
             inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
         };
         // A delimiter in an address would belong to it.
-        let is_in_address = ends_with_address(&text[..start])
-            || outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
-        if is_in_address || !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
+        let is_in_address =
+            outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
+        // Between punctuation, a delimiter may also end the emphasis around it.
+        let is_ambiguous =
+            depth > 1 && inner.0.is_some_and(is_punctuation) && outer.0.is_some_and(is_punctuation);
+        if is_in_address || is_ambiguous || !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
             marks[i].is_tag = true;
         }
         if marks[i].is_tag {
@@ -652,12 +655,15 @@ mod tests {
     #[test]
     fn addresses_and_stars_keep_apart_from_markup() {
         for (html, expected) in [
-            ("http://a.de/<em>b</em>/c", "http://a.de/<em>b</em>/c\n"),
+            ("http://a.de/<em>b</em>/c", "http\\://a.de/*b*/c\n"),
+            ("<b><a href=http://a.de>http://a.de</a></b>c", "<strong>http://a.de</strong>c\n"),
             ("<b>http://a.de/</b>c", "<strong>http://a.de/</strong>c\n"),
             ("<b>see http://a.de/</b> c", "**see http://a.de/** c\n"),
             ("http://a.de/<code>b</code>", "http\\://a.de/`b`\n"),
             ("www.a.de/<a href=/x>b</a>", "www\\.a.de/[b](/x)\n"),
             ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
+            ("<b><i>a</i> (<i>: b</i></b>", "***a* (<em>: b</em>**\n"),
+            ("<a href=/x>y</a>www.a.de/*b*", "[y](/x)www.a.de/\\*b\\*\n"),
             ("<em>* a</em> *", "*\\* a* *\n"),
             ("<del>~ a</del>", "~~\\~ a~~\n"),
             ("<sub>www.a.de/*b*</sub>", "<sub>www.a.de/\\*b\\*</sub>\n"),

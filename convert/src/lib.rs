@@ -332,6 +332,15 @@ mod tests {
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            ("<ol reversed><li>a<li>b</ol>", "2. a\n\n<!-- -->\n\n1. b\n"),
+            (
+                "<p>a <svg><title>b</title><g><text>c<tspan>d</tspan></text></g><path/><text>e</text></svg>f",
+                "a c d e f\n",
+            ),
+            (
+                "<svg><g><foreignObject><div>a</div><div><p>b</div></foreignObject></g><style>c</style></svg>",
+                "a b\n",
+            ),
             ("<ul><a><li>a<p>b</a><div><li>c</div></ul>", "- a\n\n  b\n\n- c\n"),
             ("<dl><b><dt>a</b><div><dd>b</div></dl>", "**a**\n\nb\n"),
             (

@@ -298,9 +298,8 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
     if is_fragment {
         return;
     }
-    let lists = dom.outermost(root, |id| {
-        matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id)
-    });
+    let lists =
+        dom.outermost(root, |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id));
     for list in lists {
         if let Some(title) = title_of_contents(dom, list) {
             dom.omit(title, Rule::Navigation);
@@ -560,6 +559,14 @@ mod tests {
         "<p hidden>!</p><p style='display: none'>!</p><template><p>!</p></template><dialog>!</dialog>",
         "<p>@<script>!</script><style>!</style></p><span class=sr-only>@</span>",
         "<button><svg></svg><span class=sr-only>!</span></button>",
+        "<svg><title>!</title><g><text>@<tspan>@</tspan></text></g></svg>",
+        "<ol reversed><li>@<li>@</ol><nav><ol><li>@<li>@</ol></nav>",
+        "<h2>Contents</h2><ul><li><a href=#a>@</a> @<li><a href=#b>@</a><li><a href=#c>@</a></ul>",
+        "<p>https://a.de/<em>@</em>/<code>@</code><br>* @<br>--- | ---<br>www.a.de/*@* _ @</p>",
+        "<div class='admonition example'><p class=admonition-title>@</p>@<div class='admonition bug'>@</div></div>",
+        "<div class='hidden md:block'>@</div><p>5 m<sup>2</sup> @</p><p><sup>2</sup>@</p>",
+        "<h4><button aria-expanded=false>@</button></h4><div hidden>@</div>",
+        "<pre>@ <span class=copy>@</span><a href=#1 id=1>1</a> @</pre>",
         "<p>Contents</p><ul><li><a href=#a>@</a><li><a href=#b>@</a><li><a href=#c>@</a></ul>",
     ];
 

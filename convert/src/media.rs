@@ -135,7 +135,12 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = valid(dom.node(id).next) else {
-            let Some(parent) = dom.parent(id) else { break };
+            // The Markdown of these elements ends an address.
+            let is_delimited = |tag| {
+                use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
+                matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)
+            };
+            let Some(parent) = dom.parent(id).filter(|&p| !is_delimited(dom.tag(p))) else { break };
             id = parent;
             continue;
         };
