@@ -233,12 +233,8 @@ impl Inline {
 
     /// Whether GitHub Flavored Markdown recognizes an address that is added next.
     pub(super) fn may_start_address(&self, address: &str) -> bool {
-        let may_follow = |c: char| match address {
-            _ if c.is_whitespace() || c == '(' => true,
-            _ if address.starts_with("www.") => false,
-            _ => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
-        };
-        !self.is_in_link() && (self.has_space || self.last_char().is_none_or(may_follow))
+        !self.is_in_link()
+            && (self.has_space || self.last_char().is_none_or(|c| may_precede_address(c, address)))
     }
 
     /// Whether emphasis begins or ends at the end of the text.
@@ -365,7 +361,11 @@ impl Inline {
             if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link && !is_after_syntax {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
                 let is_joined = after == After::Syntax && end == text.len();
-                if address_end > at && (is_joined || bytes[address_end..end].iter().any(|&b| is_syntax(b))) {
+                if address_end > at
+                    && (is_joined
+                        || bytes[address_end..end].iter().any(|&b| is_syntax(b))
+                        || text[at..address_end].contains('>'))
+                {
                     // The address would continue with the syntax, so write it without a link.
                     let mark = at + text[at..].find([':', '.']).unwrap_or_default();
                     self.text.push_str(&text[copied..mark]);
@@ -455,17 +455,25 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
+/// Whether GitHub Flavored Markdown recognizes an address after a character.
+fn may_precede_address(previous: char, address: &str) -> bool {
+    match previous {
+        c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
+        c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
+        // An e-mail address.
+        c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
+    }
+}
+
 /// Where the address that starts at `at` ends; `None` if none starts there. GitHub Flavored Markdown makes
 /// addresses in text links, and reads backslashes in them literally.
 pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     let start = text.get(at..)?;
-    let previous = text[..at].chars().next_back();
     let scheme = ["https://", "http://", "ftp://", "www."].into_iter().find(|s| start.starts_with(s))?;
-    let may_follow = previous.is_none_or(|c| match scheme {
-        "www." => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
-        _ => !c.is_ascii_alphabetic(),
-    });
-    if !may_follow || !start[scheme.len()..].starts_with(|c: char| c.is_alphanumeric()) {
+    let previous = text[..at].chars().next_back();
+    if previous.is_some_and(|c| !may_precede_address(c, start))
+        || !start[scheme.len()..].starts_with(|c: char| c.is_alphanumeric())
+    {
         return None;
     }
     let end = start.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(start.len());
@@ -646,6 +654,7 @@ mod tests {
                 "http://a.de/?b&amp; 1http://a.de/_b_ +www.a.de/*b*",
                 "http\\://a.de/?b\\&amp; 1http\\://a.de/\\_b\\_ +www.a.de/\\*b\\*",
             ),
+            ("<http://a.de>, 1.http://a.de", "\\<http\\://a.de>, 1.http://a.de"),
             ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
         ] {
             assert_eq!(line(|i| i.add_text(text)), expected);
