@@ -187,24 +187,31 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
 }
 
-/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading
-/// near the start that says the same becomes this heading.
+/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
+/// a paragraph that says the same near the start, and before other first-level headings, becomes this heading.
 fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
-    if blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. })) {
-        return false;
-    }
     let words = plain_words(title);
-    let level = blocks.iter_mut().take(6).find_map(|block| match block {
-        Block::Heading { level, text } if plain_words(text) == words => Some(level),
-        _ => None,
-    });
-    if let Some(level) = level {
-        *level = 1;
-    } else {
-        let text = inline::Inline::of_text(title).finish_line();
-        blocks.insert(0, Block::Heading { level: 1, text });
+    let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
+    let first = blocks.iter().position(|b| matches!(b, Block::Heading { level: 1, .. }));
+    let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
+    let heading =
+        start.iter().position(|block| matches!(block, Block::Heading { text, .. } if says_title(text)));
+    let paragraph =
+        || start.iter().position(|block| matches!(block, Block::Paragraph(text) if says_title(text)));
+    match heading.or_else(paragraph) {
+        Some(at) => {
+            if let Block::Heading { text, .. } | Block::Paragraph(text) = &mut blocks[at] {
+                let text = std::mem::take(text);
+                blocks[at] = Block::Heading { level: 1, text };
+            }
+        }
+        None if first.is_some() => {}
+        None => {
+            let text = inline::Inline::of_text(title).finish_line();
+            blocks.insert(0, Block::Heading { level: 1, text });
+        }
     }
-    true
+    first.is_none()
 }
 
 /// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
@@ -362,6 +369,7 @@ mod tests {
                 "1. a\n2. b\n",
             ),
             ("<p><a href=https://a.de/_b_/>https://a.de/_b_/</a>.", "https://a.de/_b_/.\n"),
+            ("<p><a href=https://a.de/%C3%A4>https://a.de/\u{e4}</a>", "https://a.de/\u{e4}\n"),
             ("<p>(<a href=mailto:a_b@c.de>a_b@c.de</a>)", "(a_b@c.de)\n"),
             ("<p><a href=http://www.a.de>www.a.de</a><br>x", "www.a.de  \nx\n"),
             ("<p>x<a href=https://a.de>https://a.de</a>", "x[https://a.de](https://a.de)\n"),
@@ -401,6 +409,9 @@ mod tests {
         for (body, expected) in [
             ("<h2>A b</h2><p>c", "# A b\n\nc\n"),
             ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
+            ("<div>X</div><div>A b</div><p>c", "X\n\n# A b\n\nc\n"),
+            ("<div>A b</div><h1>c</h1><h2>d</h2>", "# A b\n\n## c\n\n### d\n"),
+            ("<h1>c</h1><p>A b", "# c\n\nA b\n"),
             ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),
             ("<ul><li><h1>c</h1>d<li><h1>e</h1></ul>", "# A b\n\n- ## c\n  d\n- ## e\n"),
         ] {

@@ -176,8 +176,8 @@ fn is_content_of_generator(class: &str) -> bool {
     )
 }
 
-/// Removes what surrounds the content of a page without a main region: headers without a heading, footers,
-/// and blocks of links in elements named for navigation.
+/// Removes what surrounds the content of a page without a main region: headers without a first-level heading
+/// or a sentence, footers, and blocks of links in elements named for navigation.
 /// Also removes a first-level heading that is a link with the name of the site.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
@@ -187,7 +187,10 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeI
             || dom.closest(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]).is_some();
         let measure = measures[id as usize];
         match (dom.tag(id), dom.attribute(id, "role").unwrap_or_default()) {
-            (_, "banner") | (Tag::Header, _) => !is_nested() && dom.find(id, Tag::H1).is_none(),
+            (_, "banner") | (Tag::Header, _) => {
+                let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;
+                !is_nested() && !is_text && dom.find(id, Tag::H1).is_none()
+            }
             (_, "contentinfo") | (Tag::Footer, _) => !is_nested(),
             (Tag::Search, _) | (_, "search") => true,
             (Tag::H1, _) => is_logo(dom, id),
@@ -648,6 +651,9 @@ mod tests {
             "<header><a href=/>Logo</a></header><div class=breadcrumbs><a href=/a>A</a></div>{text}<footer>F</footer>"
         );
         assert_eq!(body(&page), "# t\n\ntext\n\nnote\n");
+        let hero =
+            "<header><h2>a</h2><p>We build wooden boats by hand, and repair those of others, too.</header>";
+        assert!(body(&format!("{hero}<p>b")).starts_with("## a\n\nWe build"));
     }
 
     #[test]
