@@ -3,7 +3,7 @@
 use super::account::Rule;
 use super::block::{Block, Item, List};
 use super::code;
-use super::dom::{Dom, NodeId, Tag, collapse, valid};
+use super::dom::{Dom, NodeId, Tag, clip, collapse, valid};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
@@ -168,7 +168,7 @@ impl<'a> Converter<'a> {
             out.push(Block::Paragraph(Inline::strong(label)));
         }
         match dom.tag(id) {
-            tag if tag.heading_level().is_some() => self.append_heading(id, out),
+            _ if heading_level(dom, id).is_some() => self.append_heading(id, out),
             Tag::Blockquote => {
                 let mut blocks = Vec::new();
                 self.append_children(id, &mut blocks);
@@ -193,7 +193,7 @@ impl<'a> Converter<'a> {
     }
 
     fn append_heading(&self, id: NodeId, out: &mut Vec<Block>) {
-        let level = self.dom.tag(id).heading_level().unwrap_or(6);
+        let level = heading_level(self.dom, id).unwrap_or(6);
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
         // content.
@@ -524,7 +524,7 @@ impl<'a> Converter<'a> {
                 }
                 out.add_block_boundary();
             }
-            _ if tag.is_block() => {
+            _ if tag.is_block() || is_styled_as_block(dom, id) => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
                 out.add_block_boundary();
@@ -684,6 +684,28 @@ fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
     matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
         | Template | Textarea)
+}
+
+/// The level of a heading, 1 to 6, by its tag or its role; `None` for other elements.
+fn heading_level(dom: &Dom, id: NodeId) -> Option<u8> {
+    let by_role = || {
+        dom.attribute(id, "role").filter(|role| *role == "heading")?;
+        // WAI-ARIA §6.6: the level is 2 by default.
+        let level = dom.attribute(id, "aria-level").and_then(|level| level.trim().parse().ok());
+        Some(level.unwrap_or(2_u8).clamp(1, 6))
+    };
+    dom.tag(id).heading_level().or_else(by_role)
+}
+
+/// Whether a style makes an inline element a block.
+fn is_styled_as_block(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Span
+        && dom.attribute(id, "style").is_some_and(|style| {
+            let mut rules = clip(style, 500).split(';').filter_map(|rule| rule.split_once(':'));
+            rules.any(|(name, value)| {
+                name.trim() == "display" && matches!(value.trim(), "block" | "flex" | "grid")
+            })
+        })
 }
 
 /// Whether the element's style turns bold off, as in text pasted from Google Docs.

@@ -339,6 +339,11 @@ mod tests {
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            (
+                "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",
+                "### a\n\n## b\n\nc\n",
+            ),
+            ("<p><span style='display: block'>a</span><span style=display:block>b</span>", "a b\n"),
             ("<ol reversed><li>a<li>b</ol>", "2. a\n\n<!-- -->\n\n1. b\n"),
             (
                 "<p>a <svg><title>b</title><g><text>c<tspan>d</tspan></text></g><path/><text>e</text></svg>f",

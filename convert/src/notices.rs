@@ -262,11 +262,15 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     };
     match text.as_str() {
         "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
-        // A link to another page may be about the character.
-        _ => {
-            is_symbol && (!text.contains('#') || href.starts_with('#') || is_named())
-                || says_so() && (is_named() || leads_to_own_place(dom, link, href))
+        // Other links may be about the character.
+        _ if is_named() => is_symbol || says_so() && href.starts_with('#'),
+        _ if is_symbol => {
+            let is_title = |id| matches!(dom.tag(id), Tag::Dt) || dom.tag(id).heading_level().is_some();
+            text.contains('↩')
+                || dom.ancestors(link).take(4).any(is_title)
+                || leads_to_own_place(dom, link, href)
         }
+        _ => says_so() && leads_to_own_place(dom, link, href),
     }
 }
 
@@ -296,7 +300,8 @@ const COPY_LABELS: &[&str] = &[
 
 /// Whether an element is a button that copies code or a link.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
-    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button"))
+    let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
+    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button") && !leads_away())
         && COPY_LABELS.contains(&dom.collapsed_text(id).to_lowercase().as_str())
 }
 
@@ -383,6 +388,13 @@ mod tests {
         assert_eq!(markdown(wrapped), "## A b\n");
         assert_eq!(markdown("<p id=c>an <a href=#a>anchor</a>"), "an [anchor](#a)\n");
         assert_eq!(markdown("the <a href=b.html#c>#</a> register"), "the [#](b.html#c) register\n");
+        let characters =
+            "<p>the <a href=#hash>#</a> key, <a href=#s>§</a> 3, <a class=anchor href=a#b>Anchor</a>";
+        assert_eq!(markdown(characters), "the [#](#hash) key, [§](#s) 3, [Anchor](a#b)\n");
+        assert_eq!(
+            markdown("<p id=a>b <a href=#a>¶</a> <a role=button href=/copy>Copy</a>"),
+            "b [Copy](/copy)\n"
+        );
         let term = "<dl><dt>f()<a class=headerlink href=#f>¶</a><dd>x</dl>";
         assert_eq!(markdown(term), "f()\n\nx\n");
     }
