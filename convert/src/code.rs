@@ -204,7 +204,7 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is a link to its own line that shows the number of the line.
 fn is_line_anchor(dom: &Dom, id: NodeId) -> bool {
-    let href = dom.attribute(id, "href").filter(|_| dom.tag(id) == Tag::A);
+    let href = if dom.tag(id) == Tag::A { dom.attribute(id, "href") } else { None };
     href.and_then(|href| href.strip_prefix('#')).is_some_and(|name| {
         dom.attribute(id, "id").or_else(|| dom.attribute(id, "name")) == Some(name)
             && is_line_numbers(dom, id)

@@ -330,7 +330,9 @@ impl Inline {
     /// Escapes and writes the text that has been added last.
     fn write_raw(&mut self, after: After) {
         let mut raw = std::mem::take(&mut self.raw);
-        if raw.bytes().any(|b| is_syntax(b) || b == NO_BREAK_SPACE.as_bytes()[0]) || after == After::Syntax {
+        if raw.bytes().any(|b| is_syntax(b) || b == NO_BREAK_SPACE.as_bytes()[0])
+            || after == After::Syntax && ends_with_address(&raw)
+        {
             let mut at = 0;
             for word in raw.split_inclusive(' ') {
                 let end = at + word.trim_end_matches(' ').len();

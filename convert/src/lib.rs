@@ -196,8 +196,11 @@ fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
     let heading =
         start.iter().position(|block| matches!(block, Block::Heading { text, .. } if says_title(text)));
-    let paragraph =
-        || start.iter().position(|block| matches!(block, Block::Paragraph(text) if says_title(text)));
+    let paragraph = || {
+        start.iter().position(
+            |block| matches!(block, Block::Paragraph(text) if !text.contains("![") && says_title(text)),
+        )
+    };
     match heading.or_else(paragraph) {
         Some(at) => {
             if let Block::Heading { text, .. } | Block::Paragraph(text) = &mut blocks[at] {
@@ -416,6 +419,7 @@ mod tests {
             ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
             ("<div>X</div><div>A b</div><p>c", "X\n\n# A b\n\nc\n"),
             ("<div>A b</div><h1>c</h1><h2>d</h2>", "# A b\n\n## c\n\n### d\n"),
+            ("<p><img src=i alt='A b'><p>c", "# A b\n\n![A b](i)\n\nc\n"),
             ("<h1>c</h1><p>A b", "# c\n\nA b\n"),
             ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),
             ("<ul><li><h1>c</h1>d<li><h1>e</h1></ul>", "# A b\n\n- ## c\n  d\n- ## e\n"),
