@@ -214,8 +214,7 @@ impl<'a> Converter<'a> {
 
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
-        let number = |id, name| dom.attribute(id, name).and_then(|value| value.trim().parse::<u32>().ok());
-        let start = (dom.tag(id) == Tag::Ol).then(|| number(id, "start").unwrap_or(1));
+        let start = (dom.tag(id) == Tag::Ol).then(|| number_attribute(dom, id, "start").unwrap_or(1));
         let mut list = List { start, is_loose: false, items: Vec::new() };
         // The items before one whose number does not follow are a list of their own.
         let mut lists: Vec<List> = Vec::new();
@@ -223,7 +222,7 @@ impl<'a> Converter<'a> {
         // A reversed list counts down to 1, or from its start.
         let mut reversed = dom.has_attribute(id, "reversed").then(|| {
             let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
-            number(id, "start").unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
+            number_attribute(dom, id, "start").unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
         });
         for child in children.into_iter().filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
@@ -231,7 +230,7 @@ impl<'a> Converter<'a> {
                 self.append_children(child, &mut blocks);
                 let next =
                     list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-                let value = number(child, "value").or(reversed);
+                let value = number_attribute(dom, child, "value").or(reversed);
                 reversed = reversed.and_then(|_| value?.checked_sub(1));
                 let value = value.filter(|&value| next.is_some_and(|next| next != value));
                 if value.is_some() {
@@ -423,10 +422,10 @@ impl<'a> Converter<'a> {
                 .iter()
                 .position(|b| matches!(b, Block::Heading { .. }))
                 .or_else(|| blocks.iter().position(|b| matches!(b, Block::Paragraph(_))));
-            if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at]) {
-                if !Parts::new(text).any(|(kind, _)| kind == Kind::Destination) {
-                    *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
-                }
+            if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at])
+                && !Parts::new(text).any(|(kind, _)| kind == Kind::Destination)
+            {
+                *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
             }
         }
         out.append(&mut blocks);
@@ -514,6 +513,7 @@ impl<'a> Converter<'a> {
                 out.add_text(")");
             }
             _ if is_without_text(tag) => dom.skip(id, Rule::Control),
+            Tag::Ol if out.is_cell => self.write_numbered_lines(id, out),
             _ if out.is_cell && code::is_code_block(dom, id) => {
                 out.add_block_boundary();
                 for (at, line) in code::code_text(dom, id).lines().enumerate() {
@@ -536,6 +536,23 @@ impl<'a> Converter<'a> {
                 self.write_inline_children(id, out);
             }
         }
+    }
+
+    /// Writes a numbered list in a table cell as lines that begin with their numbers.
+    fn write_numbered_lines(&self, list: NodeId, out: &mut Inline) {
+        let mut next = number_attribute(self.dom, list, "start").unwrap_or(1);
+        for child in self.dom.children(list) {
+            out.add_block_boundary();
+            if self.dom.tag(child) != Tag::Li {
+                self.write_inline(child, out);
+                continue;
+            }
+            let number = number_attribute(self.dom, child, "value").unwrap_or(next);
+            next = number.saturating_add(1);
+            out.add_number(number);
+            self.write_inline_children(child, out);
+        }
+        out.add_block_boundary();
     }
 
     /// Writes the text that a drawing shows, such as the labels of a diagram.
@@ -684,6 +701,10 @@ fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
     matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
         | Template | Textarea)
+}
+
+fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
+    dom.attribute(id, name)?.trim().parse().ok()
 }
 
 /// The level of a heading, 1 to 6, by its tag or its role; `None` for other elements.

@@ -197,8 +197,8 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     remove_copies(dom, root);
 }
 
-/// Whether an element is a block after a control that says whether it is shown, as in a list of questions, and
-/// no menu or message.
+/// Whether an element is a block after a control with `aria-expanded`, as in a list of questions, and no menu
+/// or message.
 fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = dom.previous_element(id) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");

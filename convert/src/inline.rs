@@ -44,7 +44,7 @@ enum Open {
 /// A code span of more bytes is separated from the next one by a space. Joining two spans writes both again.
 const MAX_JOINED_CODE: usize = 1000;
 
-/// What follows the text that is escaped.
+/// The kind of Markdown after the text that is escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     /// The end of the line or paragraph.
@@ -88,6 +88,8 @@ pub(super) struct Inline {
     marks: Vec<Mark>,
     /// The last code span: where it begins and ends, and its code.
     code: Option<(usize, usize, String)>,
+    /// Where the text after the last number of a list item begins.
+    item_start: usize,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
     /// Whether the text is the description of an image, in which brackets need a backslash.
@@ -301,10 +303,18 @@ impl Inline {
             return;
         }
         self.write_raw(After::End);
-        if !self.text.is_empty() && !self.text.ends_with('\n') {
+        self.has_space = self.item_start == self.text.len();
+        if !self.has_space && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
-        self.has_space = false;
+    }
+
+    /// Adds the number of a list item. The first block of the item begins in the same line.
+    pub(super) fn add_number(&mut self, number: u32) {
+        self.add_text(&format!("{number}."));
+        self.write_raw(After::End);
+        self.item_start = self.text.len();
+        self.has_space = true;
     }
 
     /// Adds text from the page. Collapses its white space and escapes Markdown syntax.
@@ -350,7 +360,8 @@ impl Inline {
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
         let bytes = text.as_bytes();
-        let is_end = after == After::End;
+        // The end of emphasis is written before a line break.
+        let is_end = after == After::End && self.written == 0;
         // Links on the stack that are not written yet begin after this text.
         let is_in_link =
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
@@ -360,9 +371,15 @@ impl Inline {
             let byte = bytes[at];
             // After a tag or a link, `www.` begins no address.
             let is_after_syntax = at == 0 && byte == b'w' && self.text.ends_with(['>', ')', '`']);
-            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link && !is_after_syntax {
+            // A delimiter may become a tag.
+            let is_doubtful = is_after_syntax && self.is_after_mark();
+            if at >= address_end
+                && matches!(byte, b'h' | b'w' | b'f')
+                && !is_in_link
+                && (!is_after_syntax || is_doubtful)
+            {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
-                let is_joined = after == After::Syntax && end == text.len();
+                let is_joined = is_doubtful || after == After::Syntax && end == text.len();
                 if address_end > at
                     && (is_joined
                         || bytes[address_end..end].iter().any(|&b| is_syntax(b))
@@ -675,6 +692,8 @@ mod tests {
             ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
             ("<b><i>a</i> (<i>: b</i></b>", "***a* (<em>: b</em>**\n"),
             ("<a href=/x>y</a>www.a.de/*b*", "[y](/x)www.a.de/\\*b\\*\n"),
+            ("(<code>a</code><em>www.b.de/*</em>", "(`a`*www\\.b.de/\\**\n"),
+            ("<b>a ~<br></b>b", "**a \\~**  \nb\n"),
             ("<em>* a</em> *", "*\\* a* *\n"),
             ("<del>~ a</del>", "~~\\~ a~~\n"),
             ("<sub>www.a.de/*b*</sub>", "<sub>www.a.de/\\*b\\*</sub>\n"),

@@ -188,7 +188,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 }
 
 /// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
-/// a paragraph that says the same near the start, and before other first-level headings, becomes this heading.
+/// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
+/// headings.
 fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let words = plain_words(title);
     let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
