@@ -68,8 +68,11 @@ fn serve(
 ) -> anyhow::Result<ExitCode> {
     report_environment();
     // Check before binding: a client that connects to a server which then ends takes it for a crash.
-    store::check_environment(&config.store.url)
+    let warning = store::check_environment(&config.store.url)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;

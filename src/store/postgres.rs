@@ -16,7 +16,7 @@ use server::Server;
 
 use super::error::StoreError;
 use super::fingerprint::Secret;
-use super::sql::{Sql, values};
+use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
@@ -100,10 +100,11 @@ fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
 }
 
 /// See [`super::check_environment`].
-pub(super) fn check_environment(server: &Server) -> Result<(), StoreError> {
+pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
     let connection = PgConnection::open(server, BRIEF)?;
     expect_own_session(&connection, server)?;
-    expect_utf8(&connection, server)
+    expect_utf8(&connection, server)?;
+    collation::warning(&connection)
 }
 
 /// Opens the database for the writer. Creates the inbox if it is missing, or migrates it.
