@@ -340,7 +340,7 @@ fn another_version_of_the_collation_is_a_warning_with_its_fix() {
     let url = DatabaseUrl::Postgres(Server::parse(&format!("{before}/{name}{after}")).unwrap());
     let warnings = |change: &str| {
         fixture.run(change);
-        check_environment(&url).unwrap()
+        crate::store::check_environment(&url).unwrap()
     };
     let fresh = warnings("SELECT 1");
     let old = warnings(&format!("UPDATE pg_database SET datcollversion = '0.7' WHERE datname = '{name}'"));
