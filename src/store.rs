@@ -237,8 +237,8 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests of a day. Failures need no retry, because the counts only inform
-    /// the operator.
+    /// Adds to the counts of refused requests of a day. Failures need no retry, because the counts only
+    /// inform the operator.
     pub async fn record_refusals(&self, refused: Vec<RefusedRequests>, day: Date) -> Result<(), StoreError> {
         for part in refused.chunks(REFUSED_AT_A_TIME) {
             let part = part.to_vec();

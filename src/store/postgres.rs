@@ -104,7 +104,16 @@ pub(super) fn check_environment(server: &Server) -> Result<Option<String>, Store
     let connection = PgConnection::open(server, BRIEF)?;
     expect_own_session(&connection, server)?;
     expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
     collation::warning(&connection)
+}
+
+/// Fails if there is no schema for the tables.
+fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    if sql.one("SELECT current_schema() IS NOT NULL", &[])?.get(0)? {
+        return Ok(());
+    }
+    Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
 }
 
 /// Opens the database for the writer. Creates the inbox if it is missing, or migrates it.
@@ -113,6 +122,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     // Before anything is locked: another session would keep the lock.
     expect_own_session(&connection, server)?;
     expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
     if read_layout(&connection, server)?.is_none_or(|layout| layout < LAYOUT) {

@@ -330,6 +330,21 @@ fn a_database_that_cannot_store_every_character_is_refused() {
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
+fn a_search_path_without_a_schema_is_refused_with_the_fix() {
+    let fixture = Fixture::new();
+    for path in ["none_such", "%27%27"] {
+        let place = fixture.with(&format!("-csearch_path%3D{path}"));
+        let checked = crate::store::check_environment(&place).unwrap_err();
+        let opened = TestInbox::open(&Options::new(place)).map(drop).unwrap_err();
+        for error in [checked, opened] {
+            assert!(matches!(error, StoreError::NoSchema(_)), "{path}: {error}");
+            assert!(error.hint().unwrap().contains("RESET search_path"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn another_version_of_the_collation_is_a_warning_with_its_fix() {
     let fixture = Fixture::new();
     let (before, after) = fixture.url.split_once("/frontdesk").expect("the name of the database");

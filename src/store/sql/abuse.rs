@@ -98,8 +98,8 @@ pub struct AgentCount {
 }
 
 impl InboxReader {
-    /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all signals.
-    /// Reads only the submissions of that period.
+    /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all
+    /// signals. Reads only the submissions of that period.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
         let start = from.to_zoned(zone.clone()).map_err(|_| StoreError::Damaged("a day is out of range"))?;

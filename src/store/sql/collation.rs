@@ -1,14 +1,13 @@
 //! Compares the version of a PostgreSQL database's collation with that of the server's libraries.
 
-use super::read::InboxReader;
 use super::{Dialect, Sql};
 use crate::store::error::StoreError;
 
 /// The first version of PostgreSQL that records the version of a database's collation.
 const RECORDS_COLLATION_VERSION: i64 = 150_000;
 
-/// The warning if a PostgreSQL server's libraries may sort texts in another order than when the database was created,
-/// for example after an update of the operating system: its indexes may then miss rows.
+/// The warning if a PostgreSQL server's libraries may sort texts in another order than when the database was
+/// created, for example after an update of the operating system: its indexes may then miss rows.
 pub(crate) fn warning(sql: &dyn Sql) -> Result<Option<String>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
         return Ok(None);
@@ -23,14 +22,8 @@ pub(crate) fn warning(sql: &dyn Sql) -> Result<Option<String>, StoreError> {
     let Some(row) = sql.row(mismatch, &[])? else { return Ok(None) };
     let (name, before, now): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
     Ok(Some(format!(
-        "the database was created with version {before} of its collation, and the server now has version {now}, so its \
-         indexes may miss rows: run `REINDEX DATABASE {name}` and then `ALTER DATABASE {name} REFRESH COLLATION VERSION`"
+        "the database was created with version {before} of its collation, and the server now has version \
+         {now}, so its indexes may miss rows: run `REINDEX DATABASE {name}` and then `ALTER DATABASE {name} \
+         REFRESH COLLATION VERSION`"
     )))
-}
-
-impl InboxReader {
-    /// What is wrong with the order of texts in a PostgreSQL database, and how to mend it.
-    pub fn collation_warning(&self) -> Result<Option<String>, StoreError> {
-        warning(&*self.sql)
-    }
 }
