@@ -7,7 +7,9 @@ mod client;
 mod response;
 pub mod url;
 
-pub use client::{ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, tls_config};
+pub use client::{
+    ExtraRoots, FetchClient, FetchError, FetchTimeouts, NameResolver, tls_config, without_byte_order_marks,
+};
 pub use response::{FetchResponse, read_response};
 pub use url::Url;
 

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use uuid::Uuid;
 
 use crate::forms::source::RefusedRequests;
@@ -52,7 +53,7 @@ pub use sql::operator_log::{LogEntry, OperatorAction};
 pub use sql::opt_in::confirm_rule;
 pub use sql::page::{SearchPage, SearchText};
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
-pub use sql::rows::{Filter, day};
+pub use sql::rows::{Filter, day, day_number};
 pub use sql::session::{LOGIN_LIFETIME, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL, Session, TokenHash};
 pub use sql::stats::{ChannelQueue, DailyCount, Queue};
 pub use sql::transaction::Transaction;
@@ -80,13 +81,14 @@ impl StoreOptions {
 }
 
 /// Fails if this program can never use the database that is there, for example because of its encoding. A
-/// database that is missing or cannot be reached passes. Changes nothing.
-pub fn check_environment(url: &DatabaseUrl) -> Result<(), StoreError> {
+/// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
+/// [`InboxReader::collation_warning`].
+pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
     let checked = match url {
-        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path),
+        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path).map(|()| None),
         DatabaseUrl::Postgres(server) => postgres::check_environment(server),
     };
-    checked.or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })
+    checked.or_else(|error| if error.is_temporary() { Ok(None) } else { Err(error) })
 }
 
 /// An inbox that is open for writing. All clones share one writer, which ends when the last clone is dropped.
@@ -235,23 +237,19 @@ impl Store {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests for the UTC day of `now`. Failures need no retry, because the
-    /// counts only inform the operator.
-    pub async fn record_refusals(
-        &self,
-        refused: Vec<RefusedRequests>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
+    /// Adds to the counts of refused requests of a day. Failures need no retry, because the counts only
+    /// inform the operator.
+    pub async fn record_refusals(&self, refused: Vec<RefusedRequests>, day: Date) -> Result<(), StoreError> {
         for part in refused.chunks(REFUSED_AT_A_TIME) {
             let part = part.to_vec();
-            self.change(move |tx| tx.record_refusals(&part, now)).await?;
+            self.change(move |tx| tx.record_refusals(&part, day)).await?;
         }
         Ok(())
     }
 
-    /// Adds page views to the counts of a UTC day, in days since 1970-01-01, in several transactions. After
-    /// an error, `counts` holds those that have not been stored. Needs a runtime with timers.
-    pub async fn record_views(&self, counts: &mut ViewCounts, day: i64) -> Result<(), StoreError> {
+    /// Adds page views to the counts of a day, in several transactions. After an error, `counts` holds those
+    /// that have not been stored. Needs a runtime with timers.
+    pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
         let mut rows = None;
         while let Some(part) = last_part(&counts.pages) {
             let (began, length) = (Instant::now(), part.len());

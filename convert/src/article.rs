@@ -22,11 +22,6 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// Whether nine tenths of the text are links.
-    pub(super) fn is_mostly_links(self) -> bool {
-        self.linked * 10 >= self.text * 9
-    }
-
     /// The size of the text, with prose counted four times.
     fn weight(self) -> usize {
         self.prose * 3 + self.text

@@ -3,7 +3,7 @@
 use super::account::Rule;
 use super::block::{Block, Item, List};
 use super::code;
-use super::dom::{Dom, NodeId, Tag, collapse, valid};
+use super::dom::{Dom, NodeId, Tag, clip, collapse, valid};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::math;
@@ -168,7 +168,7 @@ impl<'a> Converter<'a> {
             out.push(Block::Paragraph(Inline::strong(label)));
         }
         match dom.tag(id) {
-            tag if tag.heading_level().is_some() => self.append_heading(id, out),
+            _ if heading_level(dom, id).is_some() => self.append_heading(id, out),
             Tag::Blockquote => {
                 let mut blocks = Vec::new();
                 self.append_children(id, &mut blocks);
@@ -182,13 +182,18 @@ impl<'a> Converter<'a> {
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
+            Tag::Svg => {
+                let mut inline = Inline::default();
+                self.write_drawing(id, &mut inline);
+                out.extend(inline.finish().into_iter().map(Block::Paragraph));
+            }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
             _ => self.append_children(id, out),
         }
     }
 
     fn append_heading(&self, id: NodeId, out: &mut Vec<Block>) {
-        let level = self.dom.tag(id).heading_level().unwrap_or(6);
+        let level = heading_level(self.dom, id).unwrap_or(6);
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
         // content.
@@ -209,19 +214,25 @@ impl<'a> Converter<'a> {
 
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
-        let number = |id, name| dom.attribute(id, name).and_then(|value| value.trim().parse::<u32>().ok());
-        let start = (dom.tag(id) == Tag::Ol).then(|| number(id, "start").unwrap_or(1));
+        let start = (dom.tag(id) == Tag::Ol).then(|| number_attribute(dom, id, "start").unwrap_or(1));
         let mut list = List { start, is_loose: false, items: Vec::new() };
         // The items before one whose number does not follow are a list of their own.
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
+        // A reversed list counts down to 1, or from its start.
+        let mut reversed = dom.has_attribute(id, "reversed").then(|| {
+            let count = children.iter().filter(|&&child| dom.tag(child) == Tag::Li).count();
+            number_attribute(dom, id, "start").unwrap_or_else(|| u32::try_from(count).unwrap_or(u32::MAX))
+        });
         for child in children.into_iter().filter(|child| !self.tabs.tabs.contains(child)) {
             if dom.tag(child) == Tag::Li {
                 let mut blocks = Vec::new();
                 self.append_children(child, &mut blocks);
                 let next =
                     list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-                let value = number(child, "value").filter(|&value| next.is_some_and(|next| next != value));
+                let value = number_attribute(dom, child, "value").or(reversed);
+                reversed = reversed.and_then(|_| value?.checked_sub(1));
+                let value = value.filter(|&value| next.is_some_and(|next| next != value));
                 if value.is_some() {
                     let following = List { start: value, is_loose: list.is_loose, items: Vec::new() };
                     let before = std::mem::replace(&mut list, following);
@@ -411,10 +422,10 @@ impl<'a> Converter<'a> {
                 .iter()
                 .position(|b| matches!(b, Block::Heading { .. }))
                 .or_else(|| blocks.iter().position(|b| matches!(b, Block::Paragraph(_))));
-            if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at]) {
-                if !Parts::new(text).any(|(kind, _)| kind == Kind::Destination) {
-                    *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
-                }
+            if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = at.map(|at| &mut blocks[at])
+                && !Parts::new(text).any(|(kind, _)| kind == Kind::Destination)
+            {
+                *text = format!("[{}]({})", escape_brackets(&text.replace('\n', " ")), destination);
             }
         }
         out.append(&mut blocks);
@@ -494,6 +505,7 @@ impl<'a> Converter<'a> {
                     dom.skip(id, Rule::Article);
                 }
             }
+            Tag::Svg => self.write_drawing(id, out),
             Tag::Rp => dom.skip(id, Rule::Control),
             Tag::Rt => {
                 out.add_text("(");
@@ -501,6 +513,7 @@ impl<'a> Converter<'a> {
                 out.add_text(")");
             }
             _ if is_without_text(tag) => dom.skip(id, Rule::Control),
+            Tag::Ol if out.is_cell => self.write_numbered_lines(id, out),
             _ if out.is_cell && code::is_code_block(dom, id) => {
                 out.add_block_boundary();
                 for (at, line) in code::code_text(dom, id).lines().enumerate() {
@@ -511,7 +524,7 @@ impl<'a> Converter<'a> {
                 }
                 out.add_block_boundary();
             }
-            _ if tag.is_block() => {
+            _ if tag.is_block() || is_styled_as_block(dom, id) => {
                 out.add_block_boundary();
                 self.write_inline_children(id, out);
                 out.add_block_boundary();
@@ -521,6 +534,41 @@ impl<'a> Converter<'a> {
                     out.add_space();
                 }
                 self.write_inline_children(id, out);
+            }
+        }
+    }
+
+    /// Writes a numbered list in a table cell as lines that begin with their numbers.
+    fn write_numbered_lines(&self, list: NodeId, out: &mut Inline) {
+        let mut next = number_attribute(self.dom, list, "start").unwrap_or(1);
+        for child in self.dom.children(list) {
+            out.add_block_boundary();
+            if self.dom.tag(child) != Tag::Li {
+                self.write_inline(child, out);
+                continue;
+            }
+            let number = number_attribute(self.dom, child, "value").unwrap_or(next);
+            next = number.saturating_add(1);
+            out.add_number(number);
+            self.write_inline_children(child, out);
+        }
+        out.add_block_boundary();
+    }
+
+    /// Writes the text that a drawing shows, such as the labels of a diagram.
+    fn write_drawing(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        for child in dom.child_elements(id) {
+            match dom.element(child).map_or("", |element| &*element.name.local) {
+                "g" | "a" | "svg" | "switch" => self.write_drawing(child, out),
+                "text" | "foreignObject" => {
+                    out.add_space();
+                    for part in dom.children(child) {
+                        self.write_inline(part, out);
+                        out.add_space();
+                    }
+                }
+                _ => dom.skip(child, Rule::Control),
             }
         }
     }
@@ -653,6 +701,32 @@ fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
     matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
         | Template | Textarea)
+}
+
+fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
+    dom.attribute(id, name)?.trim().parse().ok()
+}
+
+/// The level of a heading, 1 to 6, by its tag or its role; `None` for other elements.
+fn heading_level(dom: &Dom, id: NodeId) -> Option<u8> {
+    let by_role = || {
+        dom.attribute(id, "role").filter(|role| *role == "heading")?;
+        // WAI-ARIA §6.6: the level is 2 by default.
+        let level = dom.attribute(id, "aria-level").and_then(|level| level.trim().parse().ok());
+        Some(level.unwrap_or(2_u8).clamp(1, 6))
+    };
+    dom.tag(id).heading_level().or_else(by_role)
+}
+
+/// Whether a style makes an inline element a block.
+fn is_styled_as_block(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id) == Tag::Span
+        && dom.attribute(id, "style").is_some_and(|style| {
+            let mut rules = clip(style, 500).split(';').filter_map(|rule| rule.split_once(':'));
+            rules.any(|(name, value)| {
+                name.trim() == "display" && matches!(value.trim(), "block" | "flex" | "grid")
+            })
+        })
 }
 
 /// Whether the element's style turns bold off, as in text pasted from Google Docs.

@@ -180,6 +180,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     let mut hidden = dom.outermost(root, |id| {
         (is_hidden(dom, id) || is_article && is_hidden_by_name(dom, id))
             && !panels.contains(dom, id)
+            && !follows_control(dom, id)
             && !holds_formula(dom, id)
     });
     let length = |dom: &Dom, id: NodeId| dom.text_content(id).split_whitespace().count();
@@ -194,6 +195,17 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.omit(id, Rule::Hidden);
     }
     remove_copies(dom, root);
+}
+
+/// Whether an element is a block after a control with `aria-expanded`, as in a list of questions, and no menu
+/// or message.
+fn follows_control(dom: &Dom, id: NodeId) -> bool {
+    let Some(before) = dom.previous_element(id) else { return false };
+    let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
+    dom.tag(id).is_block()
+        && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
+        && !dom.has_attribute(id, "role")
+        && (is_opener(before) || dom.descendants(before).take(5).any(is_opener))
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress. `code_parents` are the
@@ -360,7 +372,10 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
         } else {
             let beside =
                 [dom.previous_element(id), dom.next_element(id).filter(|next| !marked.contains(next))];
-            beside.into_iter().flatten().any(|other| hashes[other as usize].hash == hash)
+            // Siblings with the same classes are shown at the same widths.
+            let class = dom.attribute(id, "class");
+            let mut others = beside.into_iter().flatten().filter(|&o| dom.attribute(o, "class") != class);
+            others.any(|other| hashes[other as usize].hash == hash)
         };
         if hash != 0 && is_repeated {
             dom.omit(id, Rule::Copy);
@@ -474,14 +489,21 @@ mod tests {
             "<button aria-controls=p>q</button><div id=p hidden>a</div>",
             "<button data-bs-toggle=collapse data-bs-target='#p'>q</button><div id=p style=display:none>a</div>",
             "<a data-toggle=collapse href='#p'>q</a><div id=p aria-hidden=true hidden>a</div>",
+            "<button aria-expanded=false>q</button><div style=display:none>a</div>",
+            "<h3><b aria-expanded=false>q</b></h3><div hidden>a</div>",
             "<b id=q>q</b><div role=region aria-labelledby=q hidden>a</div>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }
-        assert_eq!(
-            visible("<button aria-controls=p>q</button><div id=p role=dialog hidden>a</div>", false),
-            "q"
-        );
+        for html in [
+            "<button aria-controls=p>q</button><div id=p role=dialog hidden>a</div>",
+            "<button>q</button><div hidden>a</div>",
+            "<button aria-expanded=false>q</button><span hidden>a</span>",
+            "<button aria-expanded=false>q</button><ul role=menu hidden><li>a</ul>",
+            "<p>q</p><div hidden>a</div>",
+        ] {
+            assert_eq!(visible(html, false), "q", "{html}");
+        }
     }
 
     #[test]
@@ -492,6 +514,10 @@ mod tests {
             ("<div><p class='d-none d-md-block'>a</p><p class=d-md-none>a</p></div>", "a"),
             ("<div><p class=hidden-x>a</p><p class=hidden-y>b</p></div>", "ab"),
             ("<p>a</p><p>a</p>", "aa"),
+            (
+                "<p class='hidden md:block'>a</p><p class='hidden md:block'>a</p><p class=read-only>a</p>",
+                "aa",
+            ),
             ("<h3>b</h3><p class=desktop-only>a</p><h3>c</h3><p class=mobile-only>a</p>", "baca"),
             ("<table><tr><td class=hide-s>a<td>a</table><p class=overflow-hidden>b</p><p>b</p>", "aabb"),
         ] {

@@ -8,12 +8,15 @@ use super::dom::{Dom, NodeId, Tag};
 #[rustfmt::skip]
 const NOT_CODE: &[&str] = &[
     "line-number", "line-numbers", "line-numbers-rows", "linenos", "linenodiv", "lineno", "lineNumber",
-    "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gutter", "gl",
-    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number", "ttc", "copy", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
+    "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
+    "rouge-gutter", "blob-num", "source-line-no", "line-no", "line-num", "code-line-number", "ttc", "copy-button", "copybtn", "clipboard-copy", "btn-copy",
     "cm-gutters", "CodeMirror-linenumber", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
-    "hljs-ln-numbers", "hljs-ln-n", "code-block-copy", "rehype-pretty-copy", "buttons",
+    "hljs-ln-numbers", "hljs-ln-n", "code-block-copy", "rehype-pretty-copy",
     "twoslash-popup-container",
 ];
+
+/// Classes that name no code only on a `<div>`, because highlighted words may have them, too.
+const NOT_CODE_BLOCKS: &[&str] = &["buttons", "copy", "gutter"];
 
 /// Classes of elements that contain one line of code.
 const LINES: &[&str] = &[
@@ -96,6 +99,8 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break.
     let mut is_owed = false;
+    // Doxygen puts a no-break space between the number of a line and its code.
+    let mut is_after_number = false;
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
         while let Some(&(line, has_text)) = lines.last() {
@@ -107,9 +112,14 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         }
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
-            _ if is_skipped => dom.skip(id, Rule::NotCode),
+            _ if is_skipped => {
+                is_after_number = dom.has_class(id, "lineno");
+                dom.skip(id, Rule::NotCode);
+            }
             Tag::Text => {
                 let piece = dom.text(id).unwrap_or_default();
+                let is_after_number = std::mem::take(&mut is_after_number);
+                let piece = piece.strip_prefix('\u{a0}').filter(|_| is_after_number).unwrap_or(piece);
                 let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();
                 if is_owed && !piece.starts_with('\n') && !is_between {
                     text.push('\n');
@@ -180,6 +190,9 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
         Tag::Text | Tag::Ignored => false,
         _ => {
             dom.classes(id).any(|c| NOT_CODE.contains(&c))
+                || matches!(dom.tag(id), Tag::Div | Tag::Td)
+                    && dom.classes(id).any(|c| NOT_CODE_BLOCKS.contains(&c))
+                || is_line_anchor(dom, id)
                 || dom.has_attribute(id, "data-line-number")
                 || dom
                     .attribute(id, "style")
@@ -187,6 +200,17 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
                 || is_bare_line_number(dom, id)
         }
     }
+}
+
+/// Whether an element is a link to its own line that shows the number of the line.
+fn is_line_anchor(dom: &Dom, id: NodeId) -> bool {
+    let href = if dom.tag(id) == Tag::A { dom.attribute(id, "href") } else { None };
+    href.and_then(|href| href.strip_prefix('#')).is_some_and(|name| {
+        dom.attribute(id, "id").or_else(|| dom.attribute(id, "name")) == Some(name)
+            && is_line_numbers(dom, id)
+            && name.trim_start_matches(|c: char| !c.is_ascii_digit() || c == '0')
+                == dom.text_content(id).trim().trim_start_matches('0')
+    })
 }
 
 /// Whether the element is a line number in front of the code in its row.
@@ -320,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn words_named_like_parts_of_a_page_are_code() {
+        assert_eq!(code("<pre>a.<span class=copy>copy</span>() <i class=gutter>b</i></pre>").1, "a.copy() b");
+        let rustdoc =
+            "<pre class=rust><code><a href=#1 id=1>1</a>fn a() {\n<a href=#2 id=2>2</a>}</code></pre>";
+        assert_eq!(code(rustdoc).1, "fn a() {\n}");
+        assert_eq!(code("<pre>see <a href=#2>2</a> <a href=#L10 id=L10>7</a></pre>").1, "see 2 7");
+    }
+
+    #[test]
     fn plain_text_has_no_language() {
         assert_eq!(
             code("<pre><code class=language-plaintext>  a\n b\n</code></pre>"),
@@ -336,5 +369,7 @@ mod tests {
     #[test]
     fn line_breaks_of_html_are_lines() {
         assert_eq!(code("<pre>a<br>b<br><br>c</pre>").1, "a\nb\n\nc");
+        let line = "<div class=line><a name=l1></a><span class=lineno> 1</span>&nbsp; a</div>";
+        assert_eq!(code(&format!("<div class=fragment>{line}</div>")).1, " a");
     }
 }

@@ -48,7 +48,9 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
             continue;
         }
-        let Some(number) = reference_number(dom, link) else { continue };
+        let Some(number) = reference_number(dom, link).filter(|_| !is_marked_as_back(dom, link)) else {
+            continue;
+        };
         let Some(target) = reference_target(dom, link, &ids) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
         // A note does not contain the reference to it.
@@ -238,6 +240,11 @@ fn add_unlinked_footnotes(
             add_note(note, number);
         }
     }
+    // Exponents and numbered paragraphs are no footnotes: the notes of a page begin with the first one.
+    if !labelled.contains("1") {
+        labels.clear();
+        return order.clear();
+    }
     for (id, number) in references {
         if labelled.contains(&number) {
             footnotes.references.insert(id, number);
@@ -317,8 +324,18 @@ fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     (is_short && is_mark).then(|| text.to_owned())
 }
 
+/// Whether a link says that it leads back to a reference.
+fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
+    dom.attribute(link, "role") == Some("doc-backlink")
+        || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
+}
+
 /// The block of the note that contains `target`.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
+    // Docutils before version 0.18 lays out a note as a table with one row.
+    if dom.tag(target) == Tag::Table && dom.has_class(target, "footnote") {
+        return dom.find(target, Tag::Tr);
+    }
     let is_note = |&a: &NodeId| {
         // Texinfo puts the number of a note into a heading.
         is_number_heading(dom, a)
@@ -351,7 +368,9 @@ impl<'a> NoteContent<'a> {
         let nodes = || std::iter::once(note).chain(dom.descendants(note));
         let links = nodes().filter(|&id| dom.tag(id) == Tag::A);
         Self {
-            has_heading: dom.find(note, Tag::H1).is_some(),
+            has_heading: dom
+                .descendants(note)
+                .any(|id| dom.tag(id).heading_level().is_some() && !is_number_heading(dom, id)),
             fragments: links.filter_map(|link| fragment(dom, link)).collect(),
         }
     }
@@ -430,17 +449,18 @@ fn number_notes(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnote
     }
 }
 
+/// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
+const MAX_BACK_LINK: usize = 60;
+
 /// Removes a note's number and its links back to the text. `leads_back` is true for a link whose target is a
 /// reference.
 fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
     let is_back = |dom: &Dom, id: NodeId| {
         let text = dom.collapsed_text(id);
-        let is_symbol = text.chars().all(|c| !c.is_alphabetic()) && text.chars().count() <= 12;
-        // Short words may also be the text of other links.
-        let is_short = text.chars().count() <= 4 && leads_back(dom, id)
-            || is_symbol
-            || text.to_lowercase().contains("back")
-            || text.to_lowercase().contains("jump");
+        let length = text.chars().count();
+        let is_symbol = text.chars().all(|c| !c.is_alphanumeric()) && length <= 12;
+        // Numbers, short words and phrases such as "Back to the text" may also be the text of other links.
+        let is_short = is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id);
         let is_link = dom.tag(id) == Tag::A
             && (fragment(dom, id).is_some()
                 || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript")))
@@ -575,6 +595,7 @@ mod tests {
             "<p>a<sup><a href=#fn-1 id=fnref-1 data-footnote-ref>1</a></sup> b<sup><a href=#fn-2 id=fnref-2>2</a></sup><section class=footnotes><h2 class=sr-only>Footnotes</h2><ol><li id=fn-1><p>one <em>x</em> <a href=#fnref-1 class=data-footnote-backref>↩</a><li id=fn-2><p>two <a href=#fnref-2>↩</a></ol></section>",
             // Sphinx
             "<p>a<a class='footnote-reference brackets' href=#id3 id=id1>1</a> b<a class='footnote-reference brackets' href=#id4 id=id2>2</a></p><aside class=footnote id=id3><span class=label>[<a href=#id1>1</a>]</span><p>one <em>x</em></aside><aside class=footnote id=id4><span class=label>[<a href=#id2>2</a>]</span><p>two</aside>",
+            "<p>a<a class=footnote-reference href=#id3 id=id1>[1]</a> b<a class=footnote-reference href=#id4 id=id2>[2]</a></p><table class=footnote id=id3><tr><td class=label><a class=fn-backref href=#id1>[1]</a><td>one <em>x</em></table><table class=footnote id=id4><tr><td class=label><a class=fn-backref href=#id2>[2]</a><td>two</table>",
             // Asciidoctor, Texinfo, lists in asides
             "<p>a<sup class=footnote>[<a id=_footnoteref_1 class=footnote href=#_footnotedef_1>1</a>]</sup> b<sup class=footnote>[<a id=_footnoteref_2 href=#_footnotedef_2>2</a>]</sup></p><div id=footnotes><hr><div class=footnote id=_footnotedef_1><a href=#_footnoteref_1>1</a>. one <em>x</em></div><div class=footnote id=_footnotedef_2><a href=#_footnoteref_2>2</a>. two</div></div>",
             "<p>a<a id=DOCF1 href=#FOOT1><sup>1</sup></a> b<a id=DOCF2 href=#FOOT2><sup>2</sup></a></p><div class=footnotes-segment><hr><h4>Footnotes</h4><h5><a id=FOOT1 href=#DOCF1>(1)</a></h5><p>one <em>x</em></p><h5><a id=FOOT2 href=#DOCF2>(2)</a></h5><p>two</div>",
@@ -601,7 +622,42 @@ mod tests {
     }
 
     #[test]
+    fn links_in_notes_stay_unless_they_lead_back() {
+        let note = |links: &str| {
+            let html = format!(
+                "<p>a<sup><a href=#fn-1 id=r>1</a></sup><h2 id=s>S</h2>\
+                 <section class=footnotes><ol><li id=fn-1><p>b {links} <a href=#r>↩</a></ol></section>"
+            );
+            markdown(&html)
+        };
+        for link in ["[1998](#s)", "[JUMP_IF](x#jump)", "[Back to S](#s)", "[4.2](#s)"] {
+            let (text, target) = link[1..link.len() - 1].split_once("](").expect("a link");
+            let markdown = note(&format!("<a href={target}>{text}</a>"));
+            let start = format!("a[^1]\n\n## S\n\n[^1]: b [{text}]({target})\n");
+            assert_eq!(markdown, start);
+        }
+        for link in ["↩", "^", "back", "Jump back to footnote 1 in the text"] {
+            let markdown = note(&format!("<a href=#r>{link}</a>"));
+            assert_eq!(markdown, "a[^1]\n\n## S\n\n[^1]: b\n", "{link}");
+        }
+    }
+
+    #[test]
+    fn exponents_are_no_footnotes() {
+        for html in [
+            "<p>5 m<sup>2</sup><p><sup>2</sup>H",
+            "<p>5 m<sup>2</sup><hr><p>1. a<p>2. b",
+            "<p>5 m<sup>3</sup><aside><ol start=3><li>a</ol></aside>",
+        ] {
+            assert!(!markdown(html).contains("[^"), "{}", markdown(html));
+        }
+    }
+
+    #[test]
     fn links_to_sections_are_no_footnotes() {
+        let section =
+            "<div>see <a href=#notes-2>2</a></div><div><p>b<section id=notes-2><h2>N</h2>x</section></div>";
+        assert_eq!(markdown(section), "see [2](#notes-2)\n\nb\n\n## N\n\nx\n");
         let html = "<p>see <a href=#two>2</a><h2 id=two>Two</h2><p>x";
         assert_eq!(markdown(html), "see [2](#two)\n\n## Two\n\nx\n");
     }

@@ -44,6 +44,17 @@ enum Open {
 /// A code span of more bytes is separated from the next one by a space. Joining two spans writes both again.
 const MAX_JOINED_CODE: usize = 1000;
 
+/// The kind of Markdown after the text that is escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The end of the line or paragraph.
+    End,
+    /// The end of emphasis or of an HTML element.
+    Closing,
+    /// The start of an element, or code or an image.
+    Syntax,
+}
+
 /// The beginning or end of emphasis, at a position in the text.
 struct Mark {
     position: usize,
@@ -77,6 +88,8 @@ pub(super) struct Inline {
     marks: Vec<Mark>,
     /// The last code span: where it begins and ends, and its code.
     code: Option<(usize, usize, String)>,
+    /// Where the text after the last number of a list item begins.
+    item_start: usize,
     /// Whether the text is for a table cell, in which `|` needs a backslash.
     pub(super) is_cell: bool,
     /// Whether the text is the description of an image, in which brackets need a backslash.
@@ -151,7 +164,7 @@ impl Inline {
     /// Writes the closing syntax of the innermost element whose opening syntax has been written.
     fn write_closing(&mut self) {
         if self.stack[self.written - 1] != Open::Nothing {
-            self.write_raw(false);
+            self.write_raw(After::Closing);
         }
         self.written -= 1;
         match &self.stack[self.written] {
@@ -179,7 +192,7 @@ impl Inline {
         }
         while self.written < self.stack.len() {
             if self.stack[self.written] != Open::Nothing {
-                self.write_raw(false);
+                self.write_raw(After::Syntax);
             }
             match self.stack[self.written] {
                 Open::Emphasis(emphasis) => self.open_emphasis_mark(emphasis),
@@ -222,18 +235,19 @@ impl Inline {
 
     /// Whether GitHub Flavored Markdown recognizes an address that is added next.
     pub(super) fn may_start_address(&self, address: &str) -> bool {
-        let may_follow = |c: char| match address {
-            _ if c.is_whitespace() || c == '(' => true,
-            _ if address.starts_with("www.") => false,
-            _ => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
-        };
-        !self.is_in_link() && (self.has_space || self.last_char().is_none_or(may_follow))
+        !self.is_in_link()
+            && (self.has_space || self.last_char().is_none_or(|c| may_precede_address(c, address)))
+    }
+
+    /// Whether emphasis begins or ends at the end of the text.
+    fn is_after_mark(&self) -> bool {
+        self.marks.last().is_some_and(|mark| mark.position == self.text.len())
     }
 
     /// Adds finished Markdown, such as a code span or an image, without escaping it.
     pub(super) fn add_markdown(&mut self, markdown: &str) {
         self.write_pending();
-        self.write_raw(false);
+        self.write_raw(After::Syntax);
         self.text.push_str(markdown);
     }
 
@@ -241,8 +255,8 @@ impl Inline {
     /// them as one run. The code must not be empty.
     pub(super) fn add_code(&mut self, code: &str) {
         self.write_pending();
-        self.write_raw(false);
-        let is_after_mark = self.marks.last().is_some_and(|mark| mark.position == self.text.len());
+        self.write_raw(After::Syntax);
+        let is_after_mark = self.is_after_mark();
         let before = self.code.take().filter(|(_, end, _)| *end == self.text.len() && !is_after_mark);
         let (start, code) = match before {
             Some((start, _, before)) if before.len() <= MAX_JOINED_CODE => (start, before + code),
@@ -270,7 +284,7 @@ impl Inline {
     /// Adds a hard line break; a second one in a row ends the paragraph.
     pub(super) fn add_line_break(&mut self) {
         self.has_space = false;
-        self.write_raw(true);
+        self.write_raw(After::End);
         if self.text.is_empty() || self.text.ends_with("\n\n") {
             return;
         }
@@ -288,11 +302,19 @@ impl Inline {
             self.has_space = true;
             return;
         }
-        self.write_raw(true);
-        if !self.text.is_empty() && !self.text.ends_with('\n') {
+        self.write_raw(After::End);
+        self.has_space = self.item_start == self.text.len();
+        if !self.has_space && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
-        self.has_space = false;
+    }
+
+    /// Adds the number of a list item. The first block of the item begins in the same line.
+    pub(super) fn add_number(&mut self, number: u32) {
+        self.add_text(&format!("{number}."));
+        self.write_raw(After::End);
+        self.item_start = self.text.len();
+        self.has_space = true;
     }
 
     /// Adds text from the page. Collapses its white space and escapes Markdown syntax.
@@ -315,15 +337,16 @@ impl Inline {
         }
     }
 
-    /// Escapes and writes the text that has been added last. `is_end` is whether a line or paragraph ends
-    /// after it; otherwise, Markdown syntax follows.
-    fn write_raw(&mut self, is_end: bool) {
+    /// Escapes and writes the text that has been added last.
+    fn write_raw(&mut self, after: After) {
         let mut raw = std::mem::take(&mut self.raw);
-        if raw.bytes().any(|b| is_syntax(b) || b == NO_BREAK_SPACE.as_bytes()[0]) {
+        if raw.bytes().any(|b| is_syntax(b) || b == NO_BREAK_SPACE.as_bytes()[0])
+            || after == After::Syntax && ends_with_address(&raw)
+        {
             let mut at = 0;
             for word in raw.split_inclusive(' ') {
                 let end = at + word.trim_end_matches(' ').len();
-                self.write_word(&raw, at, end, is_end);
+                self.write_word(&raw, at, end, after);
                 at += word.len();
                 self.text.push_str(&raw[end..at]);
             }
@@ -335,8 +358,10 @@ impl Inline {
     }
 
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
-    fn write_word(&mut self, text: &str, start: usize, end: usize, is_end: bool) {
+    fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
         let bytes = text.as_bytes();
+        // The end of emphasis is written before a line break.
+        let is_end = after == After::End && self.written == 0;
         // Links on the stack that are not written yet begin after this text.
         let is_in_link =
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
@@ -344,8 +369,28 @@ impl Inline {
         let mut address_end = start;
         for at in start..end {
             let byte = bytes[at];
-            if at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link {
+            // After a tag or a link, `www.` begins no address.
+            let is_after_syntax = at == 0 && byte == b'w' && self.text.ends_with(['>', ')', '`']);
+            // A delimiter may become a tag.
+            let is_doubtful = is_after_syntax && self.is_after_mark();
+            if at >= address_end
+                && matches!(byte, b'h' | b'w' | b'f')
+                && !is_in_link
+                && (!is_after_syntax || is_doubtful)
+            {
                 address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
+                let is_joined = is_doubtful || after == After::Syntax && end == text.len();
+                if address_end > at
+                    && (is_joined
+                        || bytes[address_end..end].iter().any(|&b| is_syntax(b))
+                        || text[at..address_end].contains('>'))
+                {
+                    // The address would continue with the syntax, so write it without a link.
+                    let mark = at + text[at..].find([':', '.']).unwrap_or_default();
+                    self.text.push_str(&text[copied..mark]);
+                    self.text.push('\\');
+                    (copied, address_end) = (mark, start);
+                }
             }
             // GitHub Flavored Markdown would take a no-break space as a part of the address.
             if address_end > start && bytes[at..].starts_with(NO_BREAK_SPACE.as_bytes()) {
@@ -363,14 +408,17 @@ impl Inline {
             let next = text[at + 1..].chars().next();
             let before = text[..at].chars().next_back();
             let previous = if at == 0 { self.text.chars().next_back() } else { before };
-            let is_joined =
+            let is_inside =
                 previous.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
-            let is_apart =
-                previous.is_none_or(char::is_whitespace) && next.map_or(is_end, char::is_whitespace);
+            let is_after_mark = at == 0 && self.is_after_mark();
+            let is_apart = previous.is_none_or(char::is_whitespace)
+                && next.map_or(is_end, char::is_whitespace)
+                && !is_after_mark;
             let is_syntax = match byte {
                 b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
-                b'*' => !is_apart || self.text.is_empty(),
-                b'_' => !is_joined && !is_apart,
+                // At the start of a line, it could begin a list.
+                b'*' => !is_apart || previous.is_none_or(|c| c == '\n'),
+                b'_' => !is_inside && !is_apart,
                 b'`' => true,
                 b'[' => is_in_link || may_be_link(&text[at..]),
                 b']' => is_in_link,
@@ -394,7 +442,7 @@ impl Inline {
 
     /// Closes all open elements, and returns the text as paragraphs.
     pub(super) fn finish(mut self) -> Vec<String> {
-        self.write_raw(self.written == 0);
+        self.write_raw(if self.written == 0 { After::End } else { After::Closing });
         while let Some(top) = self.stack.len().checked_sub(1) {
             if self.written > top {
                 self.write_closing();
@@ -426,25 +474,39 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
+/// Whether GitHub Flavored Markdown recognizes an address after a character.
+fn may_precede_address(previous: char, address: &str) -> bool {
+    match previous {
+        c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
+        c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
+        // An e-mail address.
+        c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
+    }
+}
+
 /// Where the address that starts at `at` ends; `None` if none starts there. GitHub Flavored Markdown makes
 /// addresses in text links, and reads backslashes in them literally.
 pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
-    let is_address = text.get(at..).is_some_and(|rest| {
-        ["https://", "http://", "ftp://", "www."].iter().any(|start| {
-            rest.strip_prefix(start).is_some_and(|host| host.starts_with(|c: char| c.is_alphanumeric()))
-        })
-    });
-    let previous = text.get(..at)?.chars().next_back();
-    if !is_address || previous.is_some_and(char::is_alphanumeric) {
+    let start = text.get(at..)?;
+    let scheme = ["https://", "http://", "ftp://", "www."].into_iter().find(|s| start.starts_with(s))?;
+    let previous = text[..at].chars().next_back();
+    if previous.is_some_and(|c| !may_precede_address(c, start))
+        || !start[scheme.len()..].starts_with(|c: char| c.is_alphanumeric())
+    {
         return None;
     }
-    let rest = &text[at..];
-    let mut address = &rest[..rest.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(rest.len())];
+    let end = start.find(|c: char| c == '<' || c.is_whitespace()).unwrap_or(start.len());
+    let mut address = &start[..end];
     // Punctuation at the end belongs to the sentence.
     loop {
         let before = address.len();
-        address =
-            address.trim_end_matches(['?', '!', '.', ',', ':', ';', '*', '_', '~', '\'', '"', '`', '\\']);
+        address = address.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"', '`', '\\']);
+        // So does a character reference.
+        if let Some(stem) = address.strip_suffix(';') {
+            let name = stem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let is_reference = name.len() < stem.len() && name.ends_with('&');
+            address = if is_reference { &name[..name.len() - 1] } else { stem };
+        }
         if address.ends_with(')') && address.matches(')').count() > address.matches('(').count() {
             address = &address[..address.len() - 1];
         }
@@ -452,6 +514,16 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
             return Some(at + before);
         }
     }
+}
+
+/// Maximum length in bytes of the part of a word in which an address is looked for.
+const MAX_WORD: usize = 500;
+
+/// Whether the last word may be an address that GitHub Flavored Markdown makes a link.
+fn ends_with_address(text: &str) -> bool {
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD))..];
+    let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();
+    !word.contains("](") && (word.contains("://") || word.contains("www."))
 }
 
 /// Whether the `[` at the start of `text` may begin a link, a task's checkbox or a footnote reference.
@@ -480,8 +552,10 @@ fn is_punctuation(c: char) -> bool {
 
 /// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
+    let mut depth = 0_usize;
     for i in 0..marks.len() {
         let mark = &marks[i];
+        depth = if mark.is_start { depth + 1 } else { depth.saturating_sub(1) };
         if !mark.is_start || mark.other == usize::MAX {
             marks[i].is_dropped |= marks[i].is_start;
             continue;
@@ -498,7 +572,13 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
             let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
             inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
         };
-        if !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
+        // A delimiter in an address would belong to it.
+        let is_in_address =
+            outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
+        // Between punctuation, a delimiter may also end the emphasis around it.
+        let is_ambiguous =
+            depth > 1 && inner.0.is_some_and(is_punctuation) && outer.0.is_some_and(is_punctuation);
+        if is_in_address || is_ambiguous || !is_free(inner.0, outer.0) || !is_free(inner.1, outer.1) {
             marks[i].is_tag = true;
         }
         if marks[i].is_tag {
@@ -585,12 +665,41 @@ mod tests {
             ("[a](b) [^1] [ ] x", "\\[a](b) \\[^1] \\[ ] x"),
             ("a < b <c> AT&T &amp;", "a < b \\<c> AT&T \\&amp;"),
             ("9~12 and 13~17, ~/x ~ y", "9\\~12 and 13\\~17, \\~/x ~ y"),
-            ("(see https://a.de/_b_/c*d*e_).", "(see https://a.de/_b_/c*d*e\\_)."),
-            ("www.a.de/*b* xwww.a/*b*", "www.a.de/*b\\* xwww.a/\\*b\\*"),
-            ("http://a.de/<b>*c*", "http://a.de/\\<b>\\*c\\*"),
+            ("(see https://a.de/_b_/c*d*e).", "(see https://a.de/_b_/c*d*e)."),
+            ("(see https://a.de/_b_/c*d*e_).", "(see https\\://a.de/\\_b\\_/c\\*d\\*e\\_)."),
+            ("www.a.de/*b* xwww.a/*b*", "www\\.a.de/\\*b\\* xwww.a/\\*b\\*"),
+            ("http://a.de/<b>*c*", "http\\://a.de/\\<b>\\*c\\*"),
+            (
+                "http://a.de/?b&amp; 1http://a.de/_b_ +www.a.de/*b*",
+                "http\\://a.de/?b\\&amp; 1http\\://a.de/\\_b\\_ +www.a.de/\\*b\\*",
+            ),
+            ("<http://a.de>, 1.http://a.de", "\\<http\\://a.de>, 1.http://a.de"),
             ("_x_ `y` c:\\dir \\*", "\\_x\\_ \\`y\\` c:\\dir \\\\\\*"),
         ] {
             assert_eq!(line(|i| i.add_text(text)), expected);
+        }
+    }
+
+    #[test]
+    fn addresses_and_stars_keep_apart_from_markup() {
+        for (html, expected) in [
+            ("http://a.de/<em>b</em>/c", "http\\://a.de/*b*/c\n"),
+            ("<b><a href=http://a.de>http://a.de</a></b>c", "<strong>http://a.de</strong>c\n"),
+            ("<b>http://a.de/</b>c", "<strong>http://a.de/</strong>c\n"),
+            ("<b>see http://a.de/</b> c", "**see http://a.de/** c\n"),
+            ("http://a.de/<code>b</code>", "http\\://a.de/`b`\n"),
+            ("www.a.de/<a href=/x>b</a>", "www\\.a.de/[b](/x)\n"),
+            ("<a href=https://a.de>x</a><b>y</b>", "[x](https://a.de)**y**\n"),
+            ("<b><i>a</i> (<i>: b</i></b>", "***a* (<em>: b</em>**\n"),
+            ("<a href=/x>y</a>www.a.de/*b*", "[y](/x)www.a.de/\\*b\\*\n"),
+            ("(<code>a</code><em>www.b.de/*</em>", "(`a`*www\\.b.de/\\**\n"),
+            ("<b>a ~<br></b>b", "**a \\~**  \nb\n"),
+            ("<em>* a</em> *", "*\\* a* *\n"),
+            ("<del>~ a</del>", "~~\\~ a~~\n"),
+            ("<sub>www.a.de/*b*</sub>", "<sub>www.a.de/\\*b\\*</sub>\n"),
+            ("a<br>* b<br>_ _ _", "a  \n\\* b  \n\\_ _ _\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
         }
     }
 

@@ -187,24 +187,35 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
 }
 
-/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading
-/// near the start that says the same becomes this heading.
+/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
+/// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
+/// headings.
 fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
-    if blocks.iter().any(|b| matches!(b, Block::Heading { level: 1, .. })) {
-        return false;
-    }
     let words = plain_words(title);
-    let level = blocks.iter_mut().take(6).find_map(|block| match block {
-        Block::Heading { level, text } if plain_words(text) == words => Some(level),
-        _ => None,
-    });
-    if let Some(level) = level {
-        *level = 1;
-    } else {
-        let text = inline::Inline::of_text(title).finish_line();
-        blocks.insert(0, Block::Heading { level: 1, text });
+    let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
+    let first = blocks.iter().position(|b| matches!(b, Block::Heading { level: 1, .. }));
+    let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
+    let heading =
+        start.iter().position(|block| matches!(block, Block::Heading { text, .. } if says_title(text)));
+    let paragraph = || {
+        start.iter().position(
+            |block| matches!(block, Block::Paragraph(text) if !text.contains("![") && says_title(text)),
+        )
+    };
+    match heading.or_else(paragraph) {
+        Some(at) => {
+            if let Block::Heading { text, .. } | Block::Paragraph(text) = &mut blocks[at] {
+                let text = std::mem::take(text);
+                blocks[at] = Block::Heading { level: 1, text };
+            }
+        }
+        None if first.is_some() => {}
+        None => {
+            let text = inline::Inline::of_text(title).finish_line();
+            blocks.insert(0, Block::Heading { level: 1, text });
+        }
     }
-    true
+    first.is_none()
 }
 
 /// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
@@ -332,6 +343,20 @@ mod tests {
                 "<details>\n<summary><strong>a</strong> b*c &lt;x&gt; &amp;amp; <a href=\"/y\">d</a></summary>\n\ne\n\n</details>\n",
             ),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            (
+                "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",
+                "### a\n\n## b\n\nc\n",
+            ),
+            ("<p><span style='display: block'>a</span><span style=display:block>b</span>", "a b\n"),
+            ("<ol reversed><li>a<li>b</ol>", "2. a\n\n<!-- -->\n\n1. b\n"),
+            (
+                "<p>a <svg><title>b</title><g><text>c<tspan>d</tspan></text></g><path/><text>e</text></svg>f",
+                "a c d e f\n",
+            ),
+            (
+                "<svg><g><foreignObject><div>a</div><div><p>b</div></foreignObject></g><style>c</style></svg>",
+                "a b\n",
+            ),
             ("<ul><a><li>a<p>b</a><div><li>c</div></ul>", "- a\n\n  b\n\n- c\n"),
             ("<dl><b><dt>a</b><div><dd>b</div></dl>", "**a**\n\nb\n"),
             (
@@ -353,6 +378,7 @@ mod tests {
                 "1. a\n2. b\n",
             ),
             ("<p><a href=https://a.de/_b_/>https://a.de/_b_/</a>.", "https://a.de/_b_/.\n"),
+            ("<p><a href=https://a.de/%C3%A4>https://a.de/\u{e4}</a>", "https://a.de/\u{e4}\n"),
             ("<p>(<a href=mailto:a_b@c.de>a_b@c.de</a>)", "(a_b@c.de)\n"),
             ("<p><a href=http://www.a.de>www.a.de</a><br>x", "www.a.de  \nx\n"),
             ("<p>x<a href=https://a.de>https://a.de</a>", "x[https://a.de](https://a.de)\n"),
@@ -392,6 +418,10 @@ mod tests {
         for (body, expected) in [
             ("<h2>A b</h2><p>c", "# A b\n\nc\n"),
             ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
+            ("<div>X</div><div>A b</div><p>c", "X\n\n# A b\n\nc\n"),
+            ("<div>A b</div><h1>c</h1><h2>d</h2>", "# A b\n\n## c\n\n### d\n"),
+            ("<p><img src=i alt='A b'><p>c", "# A b\n\n![A b](i)\n\nc\n"),
+            ("<h1>c</h1><p>A b", "# c\n\nA b\n"),
             ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),
             ("<ul><li><h1>c</h1>d<li><h1>e</h1></ul>", "# A b\n\n- ## c\n  d\n- ## e\n"),
         ] {

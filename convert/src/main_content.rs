@@ -41,7 +41,8 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
     let body = clean::find_body(dom);
     clean::remove_hidden(dom, body, false);
     let root = find_explicit_region(dom, body).unwrap_or_else(|| {
-        remove_surroundings(dom, body, |dom, id| !is_home && titles.is_logo(dom, id));
+        let keeps_logo = is_home && !titles.has_title_heading(dom, body);
+        remove_surroundings(dom, body, |dom, id| !keeps_logo && titles.is_logo(dom, id));
         find_lone_article(dom, body).unwrap_or(body)
     });
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading));
@@ -92,8 +93,9 @@ fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
 }
 
-/// Removes the links and buttons that a generator puts beside its content in the main region, such as those
-/// to the next page, to the source and to the sections: the elements without other text or a heading.
+/// Removes the links and buttons that a generator puts beside its content in the main region: the elements
+/// without other text or a heading whose links all lead to the pages around, to the sections of this page or
+/// to its source.
 fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     let around: Vec<NodeId> = dom.ancestors(content).take_while(|&a| a != main).collect();
     if dom.parent(*around.last().unwrap_or(&content)) != Some(main) {
@@ -106,10 +108,21 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
         .filter(|id| !around.contains(id))
         .collect();
     for id in beside {
-        if has_link_or_button(dom, id) && !has_own_text(dom, id) {
-            dom.detach(id);
+        let leads_around =
+            |dom: &Dom| dom.descendants(id).chain([id]).all(|d| dom.tag(d) != Tag::A || leads_around(dom, d));
+        if has_link_or_button(dom, id) && !has_own_text(dom, id) && leads_around(dom) {
+            dom.omit(id, Rule::Navigation);
         }
     }
+}
+
+/// Whether a link leads to the page before or after, to a section of the page, or to an editor of its source.
+fn leads_around(dom: &Dom, link: NodeId) -> bool {
+    let rel = dom.attribute(link, "rel").unwrap_or_default();
+    let href = dom.attribute(link, "href").unwrap_or_default();
+    rel.split_ascii_whitespace().any(|rel| is_step(rel) || rel == "edit")
+        || href.starts_with('#')
+        || ["/edit/", "/blob/", "/tree/"].iter().any(|part| href.contains(part))
 }
 
 fn is_control(dom: &Dom, id: NodeId) -> bool {
@@ -164,8 +177,8 @@ fn is_content_of_generator(class: &str) -> bool {
     )
 }
 
-/// Removes what surrounds the content of a page without a main region: headers without a heading, footers,
-/// and blocks of links in elements named for navigation.
+/// Removes what surrounds the content of a page without a main region: headers without a first-level heading
+/// or a sentence, footers, and blocks of links in elements named for navigation.
 /// Also removes a first-level heading that is a link with the name of the site.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
@@ -175,7 +188,10 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeI
             || dom.closest(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]).is_some();
         let measure = measures[id as usize];
         match (dom.tag(id), dom.attribute(id, "role").unwrap_or_default()) {
-            (_, "banner") | (Tag::Header, _) => !is_nested() && dom.find(id, Tag::H1).is_none(),
+            (_, "banner") | (Tag::Header, _) => {
+                let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;
+                !is_nested() && !is_text && dom.find(id, Tag::H1).is_none()
+            }
             (_, "contentinfo") | (Tag::Footer, _) => !is_nested(),
             (Tag::Search, _) | (_, "search") => true,
             (Tag::H1, _) => is_logo(dom, id),
@@ -272,7 +288,8 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
         if is_navigation
             && !holds_paragraph(dom, id, measure(dom))
             && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
-            && !dom.descendants(id).any(|d| dom.attribute(d, "role") == Some("tab"))
+            && has_link_or_button(dom, id)
+            && !dom.descendants(id).any(|d| is_tab(dom, d))
         {
             Some(Rule::Navigation)
         } else if notices::is_permalink(dom, id) {
@@ -285,17 +302,20 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
     if is_fragment {
         return;
     }
-    let lists = dom.outermost(root, |id| {
-        matches!(dom.tag(id), Tag::Ul | Tag::Ol)
-            && links_to_own_places(dom, id)
-            && measure(dom)[id as usize].is_mostly_links()
-    });
+    let lists =
+        dom.outermost(root, |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id));
     for list in lists {
         if let Some(title) = title_of_contents(dom, list) {
             dom.omit(title, Rule::Navigation);
             dom.omit(list, Rule::Navigation);
         }
     }
+}
+
+/// Whether an element opens a tab panel.
+fn is_tab(dom: &Dom, id: NodeId) -> bool {
+    let toggle = dom.first_attribute(id, &["data-bs-toggle", "data-toggle"]);
+    dom.attribute(id, "role") == Some("tab") || matches!(toggle, Some("tab" | "pill" | "list"))
 }
 
 /// Whether an element for navigation holds paragraphs of text, as the panels of some page builders do.
@@ -307,14 +327,18 @@ fn holds_paragraph(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
         && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && has_prose(d))
 }
 
-/// Whether an element has at least three links, all to places on the same page.
+/// Whether an element has at least three links, all to places on the same page, and no other letters.
 fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
-    let mut links = 0;
-    for link in dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A) {
-        links += 1;
-        if !dom.attribute(link, "href").is_some_and(|h| h.starts_with('#') && h.len() > 1) {
+    let (mut links, mut next) = (0, Some(id));
+    while let Some(node) = next {
+        let is_link = dom.tag(node) == Tag::A;
+        if is_link && !dom.attribute(node, "href").is_some_and(|h| h.starts_with('#') && h.len() > 1)
+            || dom.text(node).is_some_and(|text| text.contains(char::is_alphabetic))
+        {
             return false;
         }
+        links += usize::from(is_link);
+        next = dom.following(node, id, is_link);
     }
     links > 2
 }
@@ -461,6 +485,15 @@ mod tests {
                 "<h2 id=a>C#</h2><a href=#a class=anchor><i></i></a><p>b <a class=headerlink href=#a>\u{f0c1}</a>",
                 "## C#\n\nb\n",
             ),
+            (
+                "<h2>Contents</h2><ul><li><a href=#a>a</a><li><a href=#b>b</a> new<li><a href=#c>c</a></ul>",
+                "## Contents\n\n- [a](#a)\n- [b](#b) new\n- [c](#c)\n",
+            ),
+            ("<nav><ol><li>Unpack.<li>Plug in.</ol></nav>", "1. Unpack.\n2. Plug in.\n"),
+            (
+                "<nav><ul><li><a data-toggle=tab href=#a>A</a></ul></nav><div id=a class=tab-pane>x</div>",
+                "- [A](#a)\n\nx\n",
+            ),
             ("<h2>1. <a class=header-anchor href=#a>Title</a></h2>", "## 1. Title\n"),
         ] {
             assert_eq!(body(&format!("<main>{html}</main>")), expected, "{html}");
@@ -471,7 +504,7 @@ mod tests {
     fn text_beside_the_content_of_a_generator_stays_and_links_go() {
         for (html, expected) in [
             (
-                "<div><p>a</p><div class=theme-doc-markdown>b</div><footer><a href=/e>Edit</a></footer></div><ul><li><a href=#x>x</a></ul>",
+                "<div><p>a</p><div class=theme-doc-markdown>b</div><footer><a href=https://h/r/edit/main/a.md>Edit</a></footer></div><ul><li><a href=#x>x</a></ul>",
                 "a\n\nb\n",
             ),
             (
@@ -483,8 +516,12 @@ mod tests {
                 "b\n",
             ),
             (
-                "<div data-pagefind-body><div class=entry-content>b</div><footer><a href=/e>Edit</a></footer></div>",
+                "<div data-pagefind-body><div class=entry-content>b</div><footer><a href=/r/blob/a.md>Edit</a></footer></div>",
                 "b\n",
+            ),
+            (
+                "<div class=entry-content>b</div><p><a href=/apply>Apply</a><ul><li><a href=/f.pdf>Form</a></ul>",
+                "b\n\n[Apply](/apply)\n\n- [Form](/f.pdf)\n",
             ),
             ("<div class=entry-content>b</div><p>c <a href=/d>d</a>", "b\n\nc [d](/d)\n"),
             ("<a href=/x><img src=/i alt=i></a><div class=entry-content>b</div>", "[![i](/i)](/x)\n\nb\n"),
@@ -526,6 +563,14 @@ mod tests {
         "<p hidden>!</p><p style='display: none'>!</p><template><p>!</p></template><dialog>!</dialog>",
         "<p>@<script>!</script><style>!</style></p><span class=sr-only>@</span>",
         "<button><svg></svg><span class=sr-only>!</span></button>",
+        "<svg><title>!</title><g><text>@<tspan>@</tspan></text></g></svg>",
+        "<ol reversed><li>@<li>@</ol><nav><ol><li>@<li>@</ol></nav>",
+        "<h2>Contents</h2><ul><li><a href=#a>@</a> @<li><a href=#b>@</a><li><a href=#c>@</a></ul>",
+        "<p>https://a.de/<em>@</em>/<code>@</code><br>* @<br>--- | ---<br>www.a.de/*@* _ @</p>",
+        "<div class='admonition example'><p class=admonition-title>@</p>@<div class='admonition bug'>@</div></div>",
+        "<div class='hidden md:block'>@</div><p>5 m<sup>2</sup> @</p><p><sup>2</sup>@</p>",
+        "<h4><button aria-expanded=false>@</button></h4><div hidden>@</div>",
+        "<pre>@ <span class=copy>@</span><a href=#1 id=1>1</a> @</pre>",
         "<p>Contents</p><ul><li><a href=#a>@</a><li><a href=#b>@</a><li><a href=#c>@</a></ul>",
     ];
 
@@ -607,6 +652,9 @@ mod tests {
             "<header><a href=/>Logo</a></header><div class=breadcrumbs><a href=/a>A</a></div>{text}<footer>F</footer>"
         );
         assert_eq!(body(&page), "# t\n\ntext\n\nnote\n");
+        let hero =
+            "<header><h2>a</h2><p>We build wooden boats by hand, and repair those of others, too.</header>";
+        assert!(body(&format!("{hero}<p>b")).starts_with("## a\n\nWe build"));
     }
 
     #[test]
@@ -696,5 +744,23 @@ mod tests {
             &Options { url: parse_url("https://www.example.com/").ok(), ..Options::default() },
         );
         assert_eq!(home.metadata.title.as_deref(), Some("Site"));
+    }
+
+    #[test]
+    fn a_logo_is_the_title_of_a_home_page_without_another_one() {
+        let logo = "<h1><a href=#>Site 3</a></h1>";
+        for (head, html, start) in [
+            ("Guide — Site 3", "<h1>Guide</h1>", "# Guide\n"),
+            ("Guide — Site 3", "<h2>Guide</h2>", "# Guide\n"),
+            ("Site 3", "<h2>Guide</h2>", "# Site 3\n\n## Guide\n"),
+            ("Site 3 — Cranes for harbours", "<h2>Guide</h2>", "# Site 3\n\n## Guide\n"),
+        ] {
+            let page = format!("<!doctype html><title>{head}</title><body>{logo}{html}<p>x");
+            let url = parse_url("https://www.example.com/").ok();
+            let site_name = Some("Site 3".to_owned());
+            let home = convert(&page, &Options { url, site_name, ..Options::default() }).markdown;
+            let home = home.replace("[Site 3](#)", "Site 3");
+            assert!(home.starts_with(start), "{head}: {home}");
+        }
     }
 }

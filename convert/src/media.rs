@@ -97,7 +97,13 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
         return None;
     }
     let after = text_after(dom, link);
-    let is_bare = match href.strip_suffix(&*text)? {
+    // Renderers encode the other characters of an address.
+    let is_encoded = !text.is_ascii() && {
+        let scheme = if text.starts_with("www.") { "http://" } else { "" };
+        let own = Url::parse(&format!("{scheme}{text}"));
+        own.is_ok_and(|own| Url::parse(href).is_ok_and(|href| href == own))
+    };
+    let is_bare = match if is_encoded { "" } else { href.strip_suffix(&*text)? } {
         "mailto:" => {
             let mut rest = after.chars();
             let first = rest.next().filter(|c| *c != '.').or_else(|| rest.next());
@@ -135,7 +141,12 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = valid(dom.node(id).next) else {
-            let Some(parent) = dom.parent(id) else { break };
+            // The Markdown of these elements ends an address.
+            let is_delimited = |tag| {
+                use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
+                matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)
+            };
+            let Some(parent) = dom.parent(id).filter(|&p| !is_delimited(dom.tag(p))) else { break };
             id = parent;
             continue;
         };

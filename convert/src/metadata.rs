@@ -114,6 +114,15 @@ impl Titles {
             && self.is_site_name(&dom.collapsed_text(id))
     }
 
+    /// Whether a heading below `root`, other than the logo, is the title that the page declares.
+    pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
+        let is_heading = |&id: &NodeId| dom.tag(id).heading_level().is_some() && !self.is_logo(dom, id);
+        let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
+        let headings: Vec<String> = headings.map(|id| clip_value(&dom.collapsed_text(id))).collect();
+        let titles = self.declared.iter().map(|title| self.remove_site_name(title, &headings));
+        titles.filter(|title| !self.is_site_name(title)).any(|title| headings.contains(&title))
+    }
+
     /// The title of the page with its main region below `root`: a declared one without the name of the site.
     /// If that is only the name of the site, except on the home page, or missing: the first heading.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {

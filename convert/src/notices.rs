@@ -28,14 +28,25 @@ fn alert_kind(word: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether the text of an element says no more than the kind of the alert.
+fn says_kind(dom: &Dom, id: NodeId, kind: &str) -> bool {
+    let text = dom.collapsed_text(id).to_lowercase();
+    let word = text.trim_end_matches([':', '.']);
+    let synonyms: &[&str] = match kind {
+        "NOTE" => &["note", "info"],
+        "TIP" => &["tip", "hint"],
+        "IMPORTANT" => &["important"],
+        "WARNING" => &["warning", "attention", "warn"],
+        _ => &["caution", "danger"],
+    };
+    synonyms.contains(&word)
+}
+
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     let (kind, icon, title_node, bodies) =
         find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
-    let is_own = |title| {
-        let text = dom.collapsed_text(title).to_lowercase();
-        !text.is_empty() && alert_kind(text.trim_end_matches(':')).is_none()
-    };
+    let is_own = |title| !dom.is_blank(title) && !says_kind(dom, title, kind);
     Some(Notice { kind, title_node, icon, has_own_title: title_node.is_some_and(is_own), bodies })
 }
 
@@ -51,19 +62,16 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
         matches!(*class, "note" | "tip" | "hint" | "important" | "warning" | "caution" | "attention")
     };
     let kind = dom.classes(id).find(is_short).and_then(alert_kind)?;
-    let says_kind = |d: NodeId| {
-        let text = dom.collapsed_text(d).to_lowercase();
-        alert_kind(text.trim_end_matches([':', '.'])).is_some()
-    };
+    let is_kind = |d: NodeId| says_kind(dom, d, kind);
     if dom.tag(id) == Tag::Dl {
-        let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && says_kind(d))?;
+        let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && is_kind(d))?;
         return Some((kind, None, Some(title), vec![id]));
     }
     let table = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table);
     let Some(table) = table else {
         let title = dom.child_elements(id).next()?;
         let is_title = dom.has_class(title, "title") || dom.tag(title).heading_level().is_some();
-        return (is_title && (dom.has_class(title, "title") || says_kind(title)))
+        return (is_title && (dom.has_class(title, "title") || is_kind(title)))
             .then(|| (kind, None, Some(title), vec![id]));
     };
     let cells: Vec<NodeId> = dom
@@ -74,7 +82,7 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
         .collect();
     match *cells {
         [icon, body]
-            if dom.has_class(icon, "icon") && (dom.collapsed_text(icon).is_empty() || says_kind(icon)) =>
+            if dom.has_class(icon, "icon") && (dom.collapsed_text(icon).is_empty() || is_kind(icon)) =>
         {
             let title = dom.child_elements(body).next().filter(|&t| dom.has_class(t, "title"));
             Some((kind, Some(icon), title, vec![body]))
@@ -91,27 +99,7 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
     }
-    let found = dom.classes(id).find_map(|class| {
-        [
-            "markdown-alert-",
-            "theme-admonition-",
-            "starlight-aside--",
-            "admonition-",
-            "callout-",
-            "alert--",
-            "alert-",
-            "blockquote-tag-",
-        ]
-        .into_iter()
-        .find_map(|prefix| alert_kind(class.strip_prefix(prefix)?))
-    });
-    let is_container = |c: &str| {
-        matches!(c, "admonition" | "custom-block" | "callout" | "hint" | "alert" | "admonitionblock")
-    };
-    let kind = found
-        .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
-        .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(alert_kind)).flatten())
-        .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))?;
+    let kind = kind_by_class(dom, id)?;
     let is_title = |&d: &NodeId| {
         dom.classes(d).any(|c| {
             c.ends_with("admonition-title")
@@ -124,8 +112,38 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
                 || c == "blockquote-tag-title"
         })
     };
-    let title_node = dom.descendants(id).take(30).find(is_title);
-    Some((kind, None, title_node, vec![id]))
+    let title = dom.descendants(id).take(30).find(is_title);
+    // An admonition inside may have a title of its own.
+    let is_inside = |title: &NodeId| {
+        dom.ancestors(*title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
+    };
+    Some((kind, None, title.filter(|title| !is_inside(title)), vec![id]))
+}
+
+/// The kind of the alert that the classes of an element name.
+fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
+    let found = dom.classes(id).find_map(|class| {
+        [
+            "markdown-alert-",
+            "theme-admonition-",
+            "starlight-aside--",
+            "admonition-",
+            "callout-",
+            "hint-",
+            "alert--",
+            "alert-",
+            "blockquote-tag-",
+        ]
+        .into_iter()
+        .find_map(|prefix| alert_kind(class.strip_prefix(prefix)?))
+    });
+    let is_container = |c: &str| {
+        matches!(c, "admonition" | "custom-block" | "callout" | "hint" | "alert" | "admonitionblock")
+    };
+    found
+        .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
+        .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(alert_kind)).flatten())
+        .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
 
 /// The tabs of a page and the panels that they open.
@@ -244,11 +262,15 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     };
     match text.as_str() {
         "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
-        // A link to another page may be about the character.
-        _ => {
-            is_symbol && (!text.contains('#') || href.starts_with('#') || is_named())
-                || says_so() && (is_named() || leads_to_own_place(dom, link, href))
+        // Other links may be about the character.
+        _ if is_named() => is_symbol || says_so() && href.starts_with('#'),
+        _ if is_symbol => {
+            let is_title = |id| matches!(dom.tag(id), Tag::Dt) || dom.tag(id).heading_level().is_some();
+            text.contains('↩')
+                || dom.ancestors(link).take(4).any(is_title)
+                || leads_to_own_place(dom, link, href)
         }
+        _ => says_so() && leads_to_own_place(dom, link, href),
     }
 }
 
@@ -278,7 +300,8 @@ const COPY_LABELS: &[&str] = &[
 
 /// Whether an element is a button that copies code or a link.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
-    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button"))
+    let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
+    (dom.tag(id) == Tag::Button || dom.attribute(id, "role") == Some("button") && !leads_away())
         && COPY_LABELS.contains(&dom.collapsed_text(id).to_lowercase().as_str())
 }
 
@@ -320,6 +343,25 @@ mod tests {
         assert_eq!(markdown(plain), "x\n\na\n\nb\n\n### c\n\nd\n");
         let titled = "<div class='admonitionblock tip'><table><tr><td class=icon><td class=content><div class=title>a*b <i>c</i></div>x</table></div>";
         assert_eq!(markdown(titled), "> [!TIP]\n> **a\\*b *c***\n>\n> x\n");
+        for (html, expected) in [
+            // Other words than those that GitHub shows stay.
+            (
+                "<div class='admonition example'><p class=admonition-title>Example</p><p>x</div>",
+                "> [!NOTE]\n> **Example**\n>\n> x\n",
+            ),
+            (
+                "<div class='admonition danger'><p class=admonition-title>Danger</p><p>x</div>",
+                "> [!CAUTION]\n> x\n",
+            ),
+            ("<div class='hint hint-info'>x</div>", "> [!NOTE]\n> x\n"),
+            // The title is that of the admonition inside.
+            (
+                "<div class='admonition note'><p>x</p><div class='admonition tip'><p class=admonition-title>y</p><p>z</div></div>",
+                "> [!NOTE]\n> x\n>\n> > [!TIP]\n> > **y**\n> >\n> > z\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
         let titled = "<div class='admonition danger'><p class=admonition-title>Do not</p><p>x</div>";
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
     }
@@ -346,6 +388,13 @@ mod tests {
         assert_eq!(markdown(wrapped), "## A b\n");
         assert_eq!(markdown("<p id=c>an <a href=#a>anchor</a>"), "an [anchor](#a)\n");
         assert_eq!(markdown("the <a href=b.html#c>#</a> register"), "the [#](b.html#c) register\n");
+        let characters =
+            "<p>the <a href=#hash>#</a> key, <a href=#s>§</a> 3, <a class=anchor href=a#b>Anchor</a>";
+        assert_eq!(markdown(characters), "the [#](#hash) key, [§](#s) 3, [Anchor](a#b)\n");
+        assert_eq!(
+            markdown("<p id=a>b <a href=#a>¶</a> <a role=button href=/copy>Copy</a>"),
+            "b [Copy](/copy)\n"
+        );
         let term = "<dl><dt>f()<a class=headerlink href=#f>¶</a><dd>x</dl>";
         assert_eq!(markdown(term), "f()\n\nx\n");
     }

@@ -221,6 +221,8 @@ mod tests {
     fn blocks_in_cells_become_line_breaks() {
         let html = "<table><tr><th>a<th>b<tr><td><p>x<p>y<td><ul><li>1<li>2</ul></table>";
         assert_eq!(markdown(html), "| a | b |\n| --- | --- |\n| x<br>y | 1<br>2 |\n");
+        let html = "<table><tr><th>a<tr><td>x<ol start=2><li>y<li><p>z<p>z<li value=7>*</ol>w</table>";
+        assert_eq!(markdown(html), "| a |\n| --- |\n| x<br>2. y<br>3. z<br>z<br>7. *<br>w |\n");
     }
 
     #[test]

@@ -259,6 +259,10 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
     // Together with a list marker before it, one dash is enough for a rule.
     let is_dashes = bytes.iter().all(|&b| b == b'-' || b == b' ');
     let is_underline = |c: u8| is_continuation && line.trim_end().bytes().all(|b| b == c);
+    // The line before would become the header of a table.
+    let is_delimiter_row = is_continuation
+        && bytes.contains(&b'-')
+        && bytes.iter().all(|b| matches!(b, b'-' | b':' | b'|' | b' '));
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     let at = match bytes.first() {
         Some(b'#') => {
@@ -266,8 +270,10 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
             (level <= 6 && ends_marker(level)).then_some(0)
         }
         Some(b'>' | b'|') => Some(0),
+        _ if is_delimiter_row => Some(0),
         Some(b'-') => (ends_marker(1) || is_dashes || is_underline(b'-')).then_some(0),
         Some(b'+') => ends_marker(1).then_some(0),
+        Some(b'_') => (bytes.len() > 2 && bytes.iter().all(|&b| b == b'_' || b == b' ')).then_some(0),
         Some(b'=') => is_underline(b'=').then_some(0),
         Some(b'~') => line.starts_with("~~~").then_some(0),
         // It would define the address of a link.
@@ -329,6 +335,11 @@ mod tests {
             ("- x", "\\- x"),
             ("-x", "-x"),
             ("a\n---", "a  \n\\---"),
+            ("_ _ _", "\\_ _ _"),
+            ("_ a", "_ a"),
+            ("a | b\n--- | :-:", "a | b  \n\\--- | :-:"),
+            ("a\n:-", "a  \n\\:-"),
+            ("--- | ---", "--- | ---"),
             ("> x", "\\> x"),
             ("[a]: b", "\\[a]: b"),
             ("[a \\[b\\]:](c)", "[a \\[b\\]:](c)"),

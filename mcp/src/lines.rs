@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
@@ -66,7 +66,22 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
         return line.into();
     }
     let repaired = replace_half_characters(line);
-    if serde_json::from_slice::<Value>(&repaired).is_ok() { repaired } else { INVALID_REQUEST.into() }
+    match serde_json::from_slice(&repaired) {
+        Ok(Value::Object(message)) if message.contains_key("method") => repair_request(message).into(),
+        Ok(_) => repaired,
+        Err(_) => INVALID_REQUEST.into(),
+    }
+}
+
+/// The request or notification with the version of JSON-RPC, and without parameters that are not an object,
+/// which no method of the protocol has: otherwise the error would not have the request's id. Of members with
+/// the same name, the last one stays.
+fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
+    message.insert("jsonrpc".to_owned(), "2.0".into());
+    if message.get("params").is_some_and(|params| !params.is_object()) {
+        message.remove("params");
+    }
+    Value::Object(message).to_string().into_bytes()
 }
 
 /// Replaces escapes of half of a surrogate pair. JSON's grammar permits them (RFC 8259 §8.2), and clients
@@ -134,6 +149,24 @@ mod tests {
         assert_eq!(&*repair_line(b"\"\xff\""), b"null");
         assert_eq!(repaired("\u{feff}[1]"), "[1]");
         assert_eq!(repaired(""), "");
+    }
+
+    #[test]
+    fn a_request_keeps_its_id_whatever_else_is_wrong_with_it() {
+        let expected = r#"{"id":1,"jsonrpc":"2.0","method":"ping"}"#;
+        for line in [
+            r#"{"id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":2.0,"id":1,"method":"ping","params":[]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":0,"id":1,"method":"pong","method":"ping"}"#,
+        ] {
+            let sorted: Map<String, Value> = serde_json::from_str(&repaired(line)).expect("an object");
+            let sorted: std::collections::BTreeMap<_, _> = sorted.into_iter().collect();
+            assert_eq!(serde_json::to_string(&sorted).expect("JSON"), expected, "{line}");
+        }
+        let response = r#"{"id":1,"result":{}}"#;
+        assert_eq!(repaired(response), response);
     }
 
     #[test]

@@ -173,10 +173,11 @@ pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreEr
             )));
         }
     }
-    if digest.is_empty() {
+    let warning = inbox.collation_warning()?;
+    if digest.is_empty() && warning.is_none() {
         findings.push(CheckResult::Good("nothing needs your attention".to_owned()));
     }
-    findings.extend(digest.lines().into_iter().map(CheckResult::Bad));
+    findings.extend(digest.lines().into_iter().chain(warning).map(CheckResult::Bad));
     Ok(findings)
 }
 

@@ -77,7 +77,7 @@ pub(super) enum InboxCommand {
         /// Show rate-limited sources, held submissions by signal, and agents
         #[arg(long)]
         abuse: bool,
-        /// Show the last N days, including today in UTC. Without --abuse, the totals cover all days. Refusals
+        /// Show the last N days, including today. Without --abuse, the totals cover all days. Refusals
         /// are recorded for 30 days
         #[arg(
             long,

@@ -68,8 +68,7 @@ fn serve(
 ) -> anyhow::Result<ExitCode> {
     report_environment();
     // Check before binding: a client that connects to a server which then ends takes it for a crash.
-    store::check_environment(&config.store.url)
-        .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
+    require_usable_database(&config)?;
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
     let addresses = ListeningAddresses::from_sockets(&sockets)?;
@@ -201,6 +200,16 @@ fn report_environment() {
 fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     let built_at = Timestamp::from_second(built_at.parse().ok()?).ok()?;
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
+}
+
+/// Fails if the inbox can never be stored in the database. Logs a warning about its collation.
+fn require_usable_database(config: &Config) -> anyhow::Result<()> {
+    let warning = store::check_environment(&config.store.url)
+        .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
 }
 
 /// Prints the errors of the certificate and its key, and fails if there are any.

@@ -54,7 +54,10 @@ impl MailAddresses {
             return Err(format!("`to`: entry {} is not an e-mail address.", at + 1));
         }
         let from_name = visible(from_name.trim());
-        Ok(MailAddresses { from: from.to_owned(), from_name, to: to.to_vec() })
+        // A server may refuse a repeated address, which would then count as one that does not have the mail.
+        let to = to.iter().enumerate().filter(|(at, address)| !to[..*at].contains(address));
+        let to = to.map(|(_, address)| address.clone()).collect();
+        Ok(MailAddresses { from: from.to_owned(), from_name, to })
     }
 
     /// The same sender with another display name.

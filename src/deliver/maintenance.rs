@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use jiff::civil::Time;
-use jiff::{SignedDuration, Timestamp};
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use crate::panics::{self, Part};
 use crate::store::disk::MinFree;
-use crate::store::{self, DatabaseUrl, InboxReader, Outage, Store, StoreError};
+use crate::store::{DatabaseUrl, InboxReader, Outage, Store, StoreError};
 use crate::submission::Submission;
 use crate::submission::delivery::DeliveryState;
 use crate::submission::encryption::Recipient;
@@ -32,9 +33,9 @@ const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
 /// Maximum number of rows that one transaction seals or removes.
 const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
-const REFUSAL_DAYS: u32 = 30;
+const REFUSAL_DAYS: i32 = 30;
 /// How many days, including today, the inbox keeps the counts of page views.
-const VIEW_DAYS: i64 = 90;
+const VIEW_DAYS: i32 = 90;
 /// Keys under which the inbox stores the due time of the last digest and the time of the last flood
 /// notification.
 const DIGEST_KEY: &str = "digest";
@@ -93,6 +94,7 @@ impl Maintenance {
         let (mut outage, mut flood_outage) = (Outage::default(), Outage::default());
         loop {
             let now = Timestamp::now();
+            let today = now.to_zoned(TimeZone::system()).date();
             let is_time = Instant::now() >= run_at;
             let done = async {
                 if is_time && clock.runs_evenly(Instant::now(), now) {
@@ -100,11 +102,11 @@ impl Maintenance {
                     log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
                     log_is_stale |=
                         contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
-                    contain("page views", remove_old_view_counts(&self.store, now)).await?;
+                    contain("page views", remove_old_view_counts(&self.store, today)).await?;
                 }
                 if is_time {
                     log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
-                    contain("refusals", remove_old_refusal_counts(&self.store, now)).await?;
+                    contain("refusals", remove_old_refusal_counts(&self.store, today)).await?;
                     contain("visitor mails", self.tidy_visitor_mails(now)).await?;
                 }
                 if log_is_stale {
@@ -393,16 +395,14 @@ fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
     Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
 }
 
-async fn remove_old_refusal_counts(store: &Store, now: Timestamp) -> Result<(), StoreError> {
-    let Ok(before) = now.checked_sub(Duration::from_hours(24) * (REFUSAL_DAYS - 1)) else {
-        return Ok(());
-    };
+async fn remove_old_refusal_counts(store: &Store, today: Date) -> Result<(), StoreError> {
+    let before = today.saturating_sub((REFUSAL_DAYS - 1).days());
     while store.change(move |tx| tx.forget_refusals(before, BATCH)).await? == BATCH {}
     Ok(())
 }
 
-async fn remove_old_view_counts(store: &Store, now: Timestamp) -> Result<(), StoreError> {
-    let before = store::day(now.as_millisecond()) - (VIEW_DAYS - 1);
+async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreError> {
+    let before = today.saturating_sub((VIEW_DAYS - 1).days());
     while store.change(move |tx| tx.forget_page_views(before, BATCH)).await? == BATCH {}
     Ok(())
 }
@@ -601,20 +601,19 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
-        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
-        for (at, sources) in
-            [("2026-10-31T23:59:59Z", 500), ("2026-11-01T00:00:00Z", 2), ("2026-11-30T12:00:00Z", 3)]
-        {
+        let today: Date = "2026-11-30".parse().unwrap();
+        for (at, sources) in [("2026-10-31", 500), ("2026-11-01", 2), ("2026-11-30", 3)] {
             let source = |n: u32| Some(Source::V4(n.to_be_bytes()));
             let refused = |n| RefusedRequests { source: source(n), form: "contact", count: 1 };
             runtime
                 .block_on(store.record_refusals((0..sources).map(refused).collect(), at.parse().unwrap()))
                 .unwrap();
         }
+        let ever = "1970-01-01".parse().unwrap();
         let refused =
-            || InboxReader::open(&options.url).unwrap().abuse(Timestamp::UNIX_EPOCH, 0).unwrap().refused;
+            || InboxReader::open(&options.url).unwrap().abuse(ever, &TimeZone::UTC, 0).unwrap().refused;
         assert_eq!(refused(), 505);
-        runtime.block_on(remove_old_refusal_counts(&store, now)).unwrap();
+        runtime.block_on(remove_old_refusal_counts(&store, today)).unwrap();
         assert_eq!(refused(), 5);
     }
 
@@ -624,11 +623,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let options = Options::new(folder.path().join("inbox.db"));
         let store = TestInbox::open(&options).unwrap();
-        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
-        let day = |at: &str| store::day(at.parse::<Timestamp>().unwrap().as_millisecond());
-        for (at, pages) in
-            [("2026-09-01T12:00:00Z", 500), ("2026-09-02T00:00:00Z", 2), ("2026-11-30T12:00:00Z", 3)]
-        {
+        let today: Date = "2026-11-30".parse().unwrap();
+        for (at, pages) in [("2026-09-01", 500), ("2026-09-02", 2), ("2026-11-30", 3)] {
             let page = |n: usize| ViewCount {
                 path: format!("/{n}/").into(),
                 representation: "html",
@@ -638,7 +634,7 @@ mod tests {
             let host = |n: usize| ReferrerCount { host: format!("{n}.example").into(), count: 1 };
             let (pages, referrers) = ((0..pages).map(page).collect(), (0..pages).map(host).collect());
             let mut counts = ViewCounts { pages, referrers };
-            runtime.block_on(store.record_views(&mut counts, day(at))).unwrap();
+            runtime.block_on(store.record_views(&mut counts, at.parse().unwrap())).unwrap();
         }
         let counted = || {
             let from = "1970-01-01".parse().unwrap();
@@ -647,7 +643,7 @@ mod tests {
             (report.total.all, report.referred)
         };
         assert_eq!(counted(), (505, 505));
-        runtime.block_on(remove_old_view_counts(&store, now)).unwrap();
+        runtime.block_on(remove_old_view_counts(&store, today)).unwrap();
         assert_eq!(counted(), (5, 5));
     }
 

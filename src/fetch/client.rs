@@ -50,12 +50,19 @@ pub struct FetchTimeouts {
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
+/// A PEM file without the byte order marks that editors on Windows write, which a concatenation of files has
+/// before each of them.
+pub fn without_byte_order_marks(pem: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(pem).replace('\u{feff}', "").into_bytes()
+}
+
 impl ExtraRoots {
     /// Parses one or more PEM certificates. The error is a sentence for the operator.
     pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
         let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
+        let pem = without_byte_order_marks(pem);
         let certificates: Vec<_> =
-            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| expected)?;
+            CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| expected)?;
         if certificates.is_empty() {
             return Err(expected.to_owned());
         }

@@ -121,7 +121,7 @@ fn read_status(line: &[u8]) -> Option<StatusCode> {
     let rest = &rest[version..];
     let code = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
     let (digits, after) = rest[code..].split_first_chunk::<3>()?;
-    if code == 0 || after.first().is_some_and(u8::is_ascii_alphanumeric) {
+    if code == 0 || after.first().is_some_and(u8::is_ascii_digit) {
         return None;
     }
     StatusCode::from_bytes(digits).ok()
@@ -148,6 +148,7 @@ mod tests {
             (&b"HTTP/1.1 200 OK\r\n\r\n"[..], 200),
             (b"HTTP/1.1 200", 200),
             (b"HTTP/1.1 204\r\n", 204),
+            (b"HTTP/1.1 200OK\r\n\r\n", 200),
             (b"HTTP/1.0 200 OK\n\nok", 200),
             (b"http/1.1  200 OK\r\n", 200),
             (b"HTTP/2 200 \r\n\r\n", 200),

@@ -40,6 +40,9 @@ pub enum StoreError {
     /// A pooler between this program and PostgreSQL passes each transaction to another session.
     #[error("a connection pooler in transaction mode is in front of {0}, but frontdesk needs sessions")]
     SharedSessions(DatabaseUrl),
+    /// PostgreSQL's search path is empty, or names only schemas that do not exist.
+    #[error("the search path of {0} names no schema that exists")]
+    NoSchema(DatabaseUrl),
     #[error("the database file was removed or replaced")]
     Moved,
     #[error("the database is locked by another program")]
@@ -86,6 +89,7 @@ impl StoreError {
                 | StoreError::WrongEncoding { .. }
                 | StoreError::WrongCollation { .. }
                 | StoreError::SharedSessions(_)
+                | StoreError::NoSchema(_)
         )
     }
 
@@ -144,6 +148,11 @@ impl StoreError {
             StoreError::SharedSessions(_) => Some(
                 "name the PostgreSQL server itself in `store.url`, or set the pooler to pool by session \
                  (PgBouncer: `pool_mode = session`)"
+                    .to_owned(),
+            ),
+            StoreError::NoSchema(_) => Some(
+                "create the schema, or name another one: `ALTER ROLE user RESET search_path`, `ALTER DATABASE name RESET \
+                 search_path`, or the parameter `options` of `store.url`"
                     .to_owned(),
             ),
             StoreError::Unreachable { .. } => {

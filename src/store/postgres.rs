@@ -15,7 +15,7 @@ use server::Server;
 
 use super::error::StoreError;
 use super::fingerprint::Secret;
-use super::sql::{Sql, values};
+use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
@@ -86,10 +86,20 @@ fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
 }
 
 /// See [`super::check_environment`].
-pub(super) fn check_environment(server: &Server) -> Result<(), StoreError> {
+pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
     let connection = PgConnection::open(server, BRIEF)?;
     expect_own_session(&connection, server)?;
-    expect_utf8(&connection, server)
+    expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
+    collation::warning(&connection)
+}
+
+/// Fails if there is no schema for the tables.
+fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    if sql.one("SELECT current_schema() IS NOT NULL", &[])?.get(0)? {
+        return Ok(());
+    }
+    Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
 }
 
 /// Opens the database for the writer. Creates the inbox if it is missing.
@@ -98,6 +108,7 @@ fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> 
     // Before anything is locked: another session would keep the lock.
     expect_own_session(&connection, server)?;
     expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
     make_durable(&connection)?;
     mark_in_use(&connection)?;
     if !has_tables(&connection, server)? {

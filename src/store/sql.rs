@@ -5,6 +5,7 @@
 
 pub(super) mod abuse;
 pub(super) mod annotation;
+pub(super) mod collation;
 pub(super) mod confirm;
 pub(super) mod copy;
 pub(super) mod deliver;

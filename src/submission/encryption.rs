@@ -109,6 +109,8 @@ impl fmt::Debug for AgeIdentity {
 /// `path` appears only in errors.
 fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
+    // Editors on Windows write a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.len() > MAX_IDENTITY_FILE_BYTES {
         return unusable("is too large to be an identity file");
     }
@@ -338,9 +340,9 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_file_may_have_the_line_ends_of_any_system() {
+    fn an_identity_file_may_come_from_any_system() {
         let (secret, public) = generate_key_texts();
-        let text = format!("# comment\r\n{secret}\r\n");
+        let text = format!("\u{feff}# comment\r\n{secret}\r\n");
         let identity = parse_identities(Path::new("key.txt"), text.as_bytes()).unwrap();
         assert_eq!(
             identity.decrypt(&Recipient::parse(&public).unwrap().encrypt(b"x").unwrap()).unwrap(),

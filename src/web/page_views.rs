@@ -15,16 +15,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::Zoned;
+use jiff::civil::Date;
 
 use self::referrer::{MAX_HOST, referring_host};
 use self::user_agent::AgentIndex;
 use super::metrics::Representation;
 use super::parse_cache::ParseCache;
 use crate::store::disk::DiskMonitor;
-use crate::store::{
-    self, MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts,
-};
+use crate::store::{MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts};
 
 pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 
@@ -33,7 +32,7 @@ pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 const MAX_OWN: usize = 448;
 /// Maximum number of referring hosts that a worker counts separately between two collections.
 const MAX_OWN_REFERRERS: usize = 256;
-/// Time between two collections. One more takes place at midnight (UTC), so that views count for their day.
+/// Time between two collections. One more takes place at midnight, so that views count for their day.
 const INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of days for which counts wait until they can be stored.
 const MAX_WAITING_DAYS: usize = 7;
@@ -303,11 +302,11 @@ pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonit
     };
     let mut unstored = UnstoredCounts::default();
     // Views count for the day on which the interval began.
-    let mut since = Timestamp::now();
+    let mut since = Zoned::now();
     loop {
-        let is_stopping = stop.recv_timeout(time_to_collection(since)) != Err(RecvTimeoutError::Timeout);
-        let now = Timestamp::now();
-        unstored.add(store::day(since.as_millisecond()), views.take());
+        let is_stopping = stop.recv_timeout(time_to_collection(&since)) != Err(RecvTimeoutError::Timeout);
+        let now = Zoned::now();
+        unstored.add(since.date(), views.take());
         since = now;
         // Leave the reserve of free space to submissions.
         if is_stopping || !disk.is_low() {
@@ -321,23 +320,23 @@ pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonit
     }
 }
 
-/// The time to the next collection: [`INTERVAL`], or less before midnight (UTC).
-fn time_to_collection(now: Timestamp) -> Duration {
-    const DAY: i64 = 86_400_000;
-    let rest = DAY - now.as_millisecond().rem_euclid(DAY);
-    Duration::from_millis(rest.unsigned_abs()).min(INTERVAL)
+/// The time to the next collection: [`INTERVAL`], or less before midnight.
+fn time_to_collection(now: &Zoned) -> Duration {
+    let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+    let rest = midnight.map(|midnight| Duration::try_from(midnight.duration_since(now)).unwrap_or_default());
+    rest.unwrap_or(INTERVAL).min(INTERVAL)
 }
 
 /// Counts that have not been stored, by day.
 #[derive(Default)]
 struct UnstoredCounts {
-    days: BTreeMap<i64, Totals>,
+    days: BTreeMap<Date, Totals>,
     /// The last failure, which is logged once.
     failure: Option<String>,
 }
 
 impl UnstoredCounts {
-    fn add(&mut self, day: i64, counts: Totals) {
+    fn add(&mut self, day: Date, counts: Totals) {
         if !counts.is_empty() {
             self.days.entry(day).or_default().add_all(counts);
         }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
+use jiff::Zoned;
 
 use super::agent::{self, Agents, SiteOrigin};
 use super::live_reload::LiveReload;
@@ -79,7 +79,7 @@ impl AppState {
 
     /// Stores the counts of requests refused since the last call. Nothing depends on them, so do not retry.
     pub async fn store_refusals(&self) -> Result<(), StoreError> {
-        self.store.record_refusals(self.refusals.drain(), Timestamp::now()).await
+        self.store.record_refusals(self.refusals.drain(), Zoned::now().date()).await
     }
 
     /// A copy of the state for one worker, with counters of its own.

@@ -99,7 +99,8 @@ class Content:
                     return
                 if COPY.match(own) and tag != "a":
                     return
-                if self.has_notes and is_note_mark(attributes, own):
+                is_number = re.fullmatch(r"\W*\d+\W*", own)
+                if self.has_notes and (kind != "heading" or is_number) and is_note_mark(attributes, own):
                     return
             if is_line_number(node) or tag == "pre" and is_number_column(node):
                 return
@@ -175,7 +176,8 @@ class Content:
         origin = "" if host in ("", own.netloc) else f"{parts.scheme}://{host}"
         if parts.scheme not in ("http", "https", ""):
             return unquote(href.strip())
-        path = re.sub(r"(?:(?<=/)index)?(?:\.html|\.md)?/?$", "", unquote(parts.path))
+        # `urljoin` removes empty segments of relative addresses only.
+        path = re.sub(r"(?:(?<=/)index)?(?:\.html|\.md)?/?$", "", re.sub("//+", "/", unquote(parts.path)))
         return f"{origin}{path}?{unquote(parts.query)}#{unquote(parts.fragment)}"
 
 
@@ -272,12 +274,15 @@ class Page:
                 opened.add(node.attributes["href"][1:])
         skip = {node.mem_id for node in tree.css(without)} if without else set()
         skip |= {node.mem_id for node in tree.css("[data-pagefind-ignore]")}
+        skip |= {node.mem_id for node in tables_of_contents(tree)}
         roots, is_explicit = find_roots(tree, main)
         if not is_explicit:
             for node in tree.css("header, footer, [role=banner], [role=contentinfo], search, [role=search]"):
                 if not is_inside(node, ("article", "section", "blockquote", "figure")) and not node.css_first("h1"):
                     skip.add(node.mem_id)
         has_math = "mathjax" in html.lower() or "katex" in html.lower()
+        # Haddock configures MathJax to ignore text.
+        has_math &= 'ignoreClass: ".*"' not in html
         content = Content(urljoin(url, base.attributes["href"]) if base else url, opened, skip, has_notes=has_notes, has_math=has_math)
         for root in roots:
             content.visit(root, "text", False, 0)
@@ -297,6 +302,23 @@ def with_streamed_parts(html):
             template = rf'<template id="{re.escape(place)}"></template>{fallback}'
             html = re.sub(template, lambda _: content[1], html, count=1, flags=re.S)
     return html
+
+
+def tables_of_contents(tree):
+    """The headings that say that a list of the page's own sections follows, and these lists."""
+    for title in tree.css(", ".join(HEADINGS)):
+        if collapse(title.text(deep=True)).lower().strip(":") not in ("contents", "table of contents", "on this page"):
+            continue
+        following, steps = title, 0
+        while following is not None and following.next is None and steps < 4:
+            following, steps = following.parent, steps + 1
+        following = following and following.next
+        while following is not None and following.tag == "-text" and not collapse(following.text_content or ""):
+            following = following.next
+        lists = [] if following is None else [following] if following.tag in ("ul", "ol") else following.css("ul, ol")
+        links = lists[0].css("a[href]") if lists else []
+        if len(links) > 2 and all(link.attributes["href"].startswith("#") for link in links):
+            yield from (title, lists[0])
 
 
 def is_inside(node, tags):

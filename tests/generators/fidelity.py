@@ -395,11 +395,12 @@ def measure(name, site, arguments, work):
 
 def decode(data):
     declared = re.search(rb"<meta[^>]+charset=[\"']?([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", data[:2048], re.I)
+    # The server says that what can be read as UTF-8 is UTF-8, and a header precedes a declaration.
     encodings = ["utf-8"]
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encodings = ["utf-16"]
     elif declared:
-        encodings = [(declared[1] or declared[2]).decode(), "utf-8"]
+        encodings.append((declared[1] or declared[2]).decode())
     # Browsers read these names as supersets, in which each byte of the first is a character.
     names = {"iso-8859-1": "cp1252", "us-ascii": "cp1252", "euc-kr": "cp949"}
     encodings = [names.get(encoding.lower(), encoding) for encoding in encodings]
@@ -409,7 +410,7 @@ def decode(data):
         except (UnicodeDecodeError, LookupError):
             pass
     # Single bytes that are wrong become replacement characters, as in browsers.
-    return data.decode(encodings[0] if declared else "cp1252", errors="replace" if declared else "c1")
+    return data.decode(encodings[-1] if declared else "cp1252", errors="replace" if declared else "c1")
 
 
 # Windows-1252 in browsers has a control character for each byte without a character.

@@ -89,6 +89,7 @@ def title_line(page):
 
 
 LAYOUT_TOP = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>%(title)s | Example</title>
+<meta name="description" content="A page of an example.">
 <link rel="stylesheet" href="/style.css"></head><body><header class="site-header">
 <p>For AI agents: the guide to this site is <a href="/llms.txt">/llms.txt</a>.</p><a href="/">Example</a>
 <form role="search"><input type="search" placeholder="Search"></form><nav>%(links)s</nav></header><div class="layout">
@@ -287,7 +288,8 @@ def inline_text(token):
             parts.append("[^]")
         elif child.type == "html_inline":
             parts.append(child.content)
-    return normalize("".join(parts))
+    # The parser makes no links of bare addresses.
+    return normalize(re.sub(r"\[mailto:([^\]]+)\]\(\1\)", r"\1", "".join(parts)))
 
 
 def normalize_keep(text):

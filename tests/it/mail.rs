@@ -11,7 +11,7 @@ use crate::support::mail_server::{MailServer, Software};
 const MESSAGES: usize = 20;
 
 #[test]
-#[ignore = "needs OpenSMTPD and root: scripts/test channels"]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
 fn twenty_messages_go_through_opensmtpd_and_arrive_as_they_were_written() {
     send_twenty_messages(Software::OpenSmtpd);
 }

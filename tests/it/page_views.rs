@@ -191,6 +191,21 @@ fn stats_are_a_table_or_say_that_nothing_was_counted() {
     }
 }
 
+/// At any time, one of these zones has another date than UTC.
+#[test]
+fn views_count_for_the_day_of_the_local_time_zone() {
+    for zone in ["Etc/GMT-14", "Etc/GMT+12"] {
+        let today = || jiff::Timestamp::now().in_tz(zone).expect("a zone").date().to_string();
+        let mut server = TestServer::with(&small_site(), &[NO_LIMITS, ("TZ", zone)]);
+        let before = today();
+        assert_eq!(server.get("/", &[CHROME]).status, 200);
+        assert_eq!(server.terminate().0, Some(0));
+        let found = stats_json(&small_site(), &server.data_dir(), &["--since", "2000-01-01"]);
+        let day = found["days"][0]["day"].as_str().expect("a day");
+        assert!([before, today()].iter().any(|today| today == day), "{zone}: {found:#}");
+    }
+}
+
 fn stats(site: &Path, data: &Path, arguments: &[&str]) -> (String, String) {
     let mut command = frontdesk();
     let command =

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::console::Console;
@@ -23,11 +22,11 @@ const MAX_JSON: usize = 1000;
 const SOURCE_DIGITS: usize = 12;
 
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let first = first_day(&console.now.with_time_zone(TimeZone::UTC), days);
-    let from = first.to_zoned(TimeZone::UTC)?.timestamp();
+    let first = first_day(&console.now, days);
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };
     let inbox = console.inbox.as_ref();
-    let abuse = inbox.map_or(Ok(Abuse::default()), |inbox| inbox.abuse(from, most))?;
+    let abuse =
+        inbox.map_or(Ok(Abuse::default()), |inbox| inbox.abuse(first, console.now.time_zone(), most))?;
     if as_json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&abuse, first)))?;
     } else if inbox.is_some() {

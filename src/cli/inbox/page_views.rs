@@ -30,7 +30,7 @@ const OTHERS: &str = "(others)";
 pub(in crate::cli) struct StatsOptions {
     #[command(flatten)]
     pub(in crate::cli) folder: SiteFolder,
-    /// Show the last N days, including today. Days are in UTC; counts are kept for 90 days
+    /// Show the last N days, including today; counts are kept for 90 days
     #[arg(
         long,
         value_name = "N",
@@ -59,13 +59,11 @@ fn parse_day(text: &str) -> Result<Date, String> {
 }
 
 pub(in crate::cli) fn run(options: &StatsOptions, config: &Config) -> anyhow::Result<ExitCode> {
-    Console::with_standard_streams(config, true, |console| execute(options, config.web.count_views, console))
+    Console::with_standard_streams(config, false, |console| execute(options, config.web.count_views, console))
 }
 
 fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let first = options
-        .since
-        .unwrap_or_else(|| first_day(&console.now.with_time_zone(jiff::tz::TimeZone::UTC), options.days));
+    let first = options.since.unwrap_or_else(|| first_day(&console.now, options.days));
     let page = options.page.as_deref().map(canonical_path);
     let filter = ViewFilter {
         from: first,
@@ -157,7 +155,7 @@ fn write_text(
     let total = report.total;
     let of = filter.page.map(|page| format!(" of {}", visible(page))).unwrap_or_default();
     let head = [
-        format!("Since {} (days in UTC):", filter.from),
+        format!("Since {}:", filter.from),
         format!("{}{of},", counted(total.all, "view")),
         format!("{} as Markdown,", share(total.markdown, total.all)),
         format!("{} by AI agents", share(total.ai, total.all)),
@@ -216,7 +214,7 @@ mod tests {
     fn the_text_has_days_pages_clients_and_hosts() {
         assert_eq!(
             render(&sample(), None, 80),
-            "Since 2026-11-01 (days in UTC): 1203 views, 17 % as Markdown, 17 % by AI agents\n\
+            "Since 2026-11-01: 1203 views, 17 % as Markdown, 17 % by AI agents\n\
              \n\
              DAY            VIEWS  MARKDOWN  AI AGENTS\n\
              2026-11-19      1000       0 %        0 %\n\
@@ -238,7 +236,7 @@ mod tests {
              (others)                 2      <1 %\n"
         );
         let page = render(&ViewReport { pages: Vec::new(), ..sample() }, Some("/developers/"), 80);
-        assert!(page.starts_with("Since 2026-11-01 (days in UTC): 1203 views of /developers/,"), "{page}");
+        assert!(page.starts_with("Since 2026-11-01: 1203 views of /developers/,"), "{page}");
         assert!(!page.contains("PAGE"), "{page}");
     }
 

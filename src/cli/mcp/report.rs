@@ -2,7 +2,6 @@
 //! than the inbox's database.
 
 use jiff::Zoned;
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::arguments::ToolArguments;
@@ -31,11 +30,9 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     let config = session.load_configuration()?;
     let inbox = McpSession::open_inbox(&config)?;
     let now = Zoned::now();
-    // Views are counted by days in UTC.
-    let first = first_day(&now.with_time_zone(TimeZone::UTC), days);
     let mut result = json!({
         "submissions": counts_object(inbox.as_ref(), &now, days)?,
-        "page_views": views_object(inbox.as_ref(), first, page.as_deref(), MAX_ROWS)?,
+        "page_views": views_object(inbox.as_ref(), first_day(&now, days), page.as_deref(), MAX_ROWS)?,
     });
     if !config.web.count_views {
         result["note"] = "Page views are not being counted: `server.count_views` is false.".into();

@@ -70,7 +70,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
         name: "stats",
         title: "Statistics",
-        description: "Counts submissions by day, form and status, deliveries by channel, and page views by day, page, client and referring host. Days are in UTC.",
+        description: "Counts submissions by day, form and status, deliveries by channel, and page views by day, page, client and referring host. Days are those of this machine's time zone.",
         required: &[],
         parameters: stats_parameters,
         effect: Effect::Reads,

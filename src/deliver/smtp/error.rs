@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::forms::text::visible;
+use crate::forms::text::{cut, visible};
 use crate::submission::named_enum;
 use crate::submission::outcome::{Cause, Outcome, Recipients};
 
@@ -141,7 +141,8 @@ impl SmtpError {
                 format!("{code} {} ({phase}, {server})", reply_text(text))
             }
             SmtpErrorKind::Refusal(code, text) => {
-                let text: String = reply_text(text).chars().take(MAX_RECIPIENT_REPLY_CHARS).collect();
+                let text = reply_text(text);
+                let text = cut(&text, MAX_RECIPIENT_REPLY_CHARS);
                 format!("{code} {text} ({phase}, {server}; refused: {})", self.recipients.join(", "))
             }
             SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
@@ -163,13 +164,11 @@ pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<
     let is_temporary = refused.iter().any(|recipient| recipient.code < 500);
     let cause = if is_temporary { Cause::Notification } else { Cause::Refused };
     let addresses: Vec<&str> = refused.iter().map(|recipient| recipient.address.as_str()).collect();
-    let replies =
-        refused.iter().map(|recipient| format!("{} {}", recipient.code, reply_text(&recipient.text)));
-    let first: String =
-        replies.into_iter().next().unwrap_or_default().chars().take(MAX_RECIPIENT_REPLY_CHARS).collect();
+    let first = refused.first().map(|first| format!("{} {}", first.code, reply_text(&first.text)));
     let sentence = format!(
-        "not delivered to {}: {first}; the others have it: {}",
+        "not delivered to {}: {}; the others have it: {}",
         addresses.join(", "),
+        cut(&first.unwrap_or_default(), MAX_RECIPIENT_REPLY_CHARS),
         reply_text(answer)
     );
     let missing = addresses.into_iter().map(str::to_owned).collect();
@@ -201,7 +200,7 @@ fn enhanced_code(text: &str) -> Option<(u16, u16)> {
 
 /// The beginning of a server's reply, with line breaks and control characters made visible.
 pub fn reply_text(text: &str) -> String {
-    visible(text.trim()).chars().take(MAX_REPLY_CHARS).collect()
+    cut(&visible(text.trim()), MAX_REPLY_CHARS).to_owned()
 }
 
 #[cfg(test)]
@@ -317,6 +316,7 @@ mod tests {
                 format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
             ),
         );
+        assert_eq!(reply_text(&format!("{}👩\u{200d}💻", "x".repeat(199))), "x".repeat(199));
         let Outcome::Failed(failure) = error.outcome("mail.example.com:25", false) else {
             panic!("no failure")
         };

@@ -38,12 +38,13 @@ impl SmtpReply {
 }
 
 /// The reason why a reply cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
-    #[error("the lines of the reply have different codes")]
-    MixedCodes,
+    /// Contains the first line with another code.
+    #[error("the lines of the reply have different codes, the last of which is {0}")]
+    MixedCodes(String),
 }
 
 /// Collects the lines of one reply.
@@ -109,7 +110,7 @@ impl ReplyReader {
         };
         if self.reply.code > 0 && self.reply.code / 100 != code / 100 {
             self.reply.code = 0;
-            return Err(ReplyError::MixedCodes);
+            return Err(ReplyError::MixedCodes(String::from_utf8_lossy(line).into_owned()));
         }
         self.reply.code = code;
         let goes_on = rest.first() == Some(&b'-');
@@ -210,7 +211,8 @@ mod tests {
     #[test]
     fn codes_of_different_classes_are_no_reply() {
         let mut reader = ReplyReader::default();
-        assert_eq!(reader.read(&mut b"250-one\r\n550 two\r\n".to_vec()), Err(ReplyError::MixedCodes));
+        let mixed = Err(ReplyError::MixedCodes("550 two".to_owned()));
+        assert_eq!(reader.read(&mut b"250-one\r\n550 two\r\n".to_vec()), mixed);
         assert_eq!(reader.cut_off(), None);
         let mut reader = ReplyReader::default();
         assert_eq!(reader.read(&mut b"250-one\r\n550".to_vec()), Ok(None));

@@ -1,7 +1,10 @@
 //! One connection to a mail server, from the DNS lookup to the reply to a message.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase};
-use super::reply::{ReplyReader, SmtpReply};
+use super::reply::{MAX_REPLY_BYTES, ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
 use crate::deliver::handover;
 
@@ -213,28 +216,51 @@ impl<S: Stream> Dialogue<S> {
         capabilities: &Capabilities,
         deadlines: SmtpDeadlines,
     ) -> Result<(), SmtpError> {
-        let SmtpLogin { username, password } = login;
-        let password = password.expose_secret();
-        let phase = SmtpPhase::Auth;
-        let reply = if capabilities.has_mechanism("PLAIN") {
-            let token = STANDARD.encode(format!("\0{username}\0{password}"));
-            let reply = self.command(phase, &format!("AUTH PLAIN {token}"), deadlines.command).await?;
-            // A server that ignores the token in the command asks for it.
-            if reply.code == 334 { self.command(phase, &token, deadlines.command).await? } else { reply }
-        } else if capabilities.has_mechanism("LOGIN") {
-            // The prompts have no meaning: servers use different words (draft-murchison-sasl-login).
-            let mut reply = self.command(phase, "AUTH LOGIN", deadlines.command).await?;
-            for answer in [username.as_str(), password] {
-                if reply.code != 334 {
-                    break;
+        let (has_plain, has_login) =
+            (capabilities.has_mechanism("PLAIN"), capabilities.has_mechanism("LOGIN"));
+        let reply = match (has_plain, has_login) {
+            (true, false) => self.login_plain(login, deadlines.command).await?,
+            (false, true) => self.login_with_prompts(login, deadlines.command).await?,
+            (true, true) => {
+                let reply = self.login_plain(login, deadlines.command).await?;
+                // Some servers, such as those of QQ and Naver, offer PLAIN and refuse it. The reply says no
+                // more than for a wrong password.
+                if reply.code < 500 {
+                    reply
+                } else {
+                    let second = self.login_with_prompts(login, deadlines.command).await;
+                    // Without a reply, the first one says more.
+                    second.unwrap_or(reply)
                 }
-                reply = self.command(phase, &STANDARD.encode(answer), deadlines.command).await?;
             }
-            reply
-        } else {
-            return Err(SmtpError::broken(phase, NO_LOGIN));
+            (false, false) => return Err(SmtpError::broken(SmtpPhase::Auth, NO_LOGIN)),
         };
-        expect_positive(phase, &reply)
+        expect_positive(SmtpPhase::Auth, &reply)
+    }
+
+    /// AUTH PLAIN (RFC 4616).
+    async fn login_plain(&mut self, login: &SmtpLogin, limit: Duration) -> Result<SmtpReply, SmtpError> {
+        let SmtpLogin { username, password } = login;
+        let token = STANDARD.encode(format!("\0{username}\0{}", password.expose_secret()));
+        let reply = self.command(SmtpPhase::Auth, &format!("AUTH PLAIN {token}"), limit).await?;
+        // A server that ignores the token in the command asks for it.
+        if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
+    }
+
+    /// AUTH LOGIN (draft-murchison-sasl-login). The prompts have no meaning: servers use different words.
+    async fn login_with_prompts(
+        &mut self,
+        login: &SmtpLogin,
+        limit: Duration,
+    ) -> Result<SmtpReply, SmtpError> {
+        let mut reply = self.command(SmtpPhase::Auth, "AUTH LOGIN", limit).await?;
+        for answer in [login.username.as_str(), login.password.expose_secret()] {
+            if reply.code != 334 {
+                break;
+            }
+            reply = self.command(SmtpPhase::Auth, &STANDARD.encode(answer), limit).await?;
+        }
+        Ok(reply)
     }
 
     /// Sends a command, without its line end, and returns the reply.
@@ -244,14 +270,35 @@ impl<S: Stream> Dialogue<S> {
         line: &str,
         limit: Duration,
     ) -> Result<SmtpReply, SmtpError> {
-        // The reply to this command cannot have arrived before it.
-        self.input.clear();
+        if let Some(reply) = self.discard_input().await {
+            return Ok(reply);
+        }
         let written = self.write(phase, format!("{line}\r\n").as_bytes(), limit).await;
         match written {
             Ok(()) => self.reply(phase, limit).await,
             // The server may have said why it closes the connection.
             Err(error) => self.last_words(phase).await.ok_or(error),
         }
+    }
+
+    /// Discards what has arrived before a command, and cannot be the reply to it: some servers send two
+    /// replies to one command. Returns a 421, with which a server may end the session at any time.
+    async fn discard_input(&mut self) -> Option<SmtpReply> {
+        while self.input.len() < MAX_REPLY_BYTES {
+            let mut read = pin!(self.stream.read_buf(&mut self.input));
+            // Does not wait.
+            match poll_fn(|cx| Poll::Ready(read.as_mut().poll(cx))).await {
+                Poll::Ready(Ok(1..)) => {}
+                _ => break,
+            }
+        }
+        let mut input = std::mem::take(&mut self.input);
+        while let Ok(Some(reply)) = ReplyReader::default().read(&mut input) {
+            if reply.code == 421 {
+                return Some(reply);
+            }
+        }
+        None
     }
 
     async fn write(&mut self, phase: SmtpPhase, bytes: &[u8], limit: Duration) -> Result<(), SmtpError> {
@@ -319,8 +366,10 @@ impl<S: Stream> Dialogue<S> {
         message: &[u8],
         deadlines: SmtpDeadlines,
     ) -> Result<(SmtpReply, bool), SmtpError> {
-        self.input.clear();
         let phase = SmtpPhase::Content;
+        if let Some(reply) = self.discard_input().await {
+            return Err(unexpected(phase, &reply));
+        }
         for chunk in escape_dots(message).chunks(CHUNK) {
             if let Err(error) = self.write(phase, chunk, deadlines.command).await {
                 return match self.last_words(phase).await {
@@ -456,6 +505,26 @@ async fn tls_handshake(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_reply_that_arrives_before_its_command_is_discarded() {
+        let (client, mut server) = tokio::io::duplex(1024);
+        let limit = Duration::from_mins(1);
+        let mut dialogue = Dialogue::new(client, Instant::now() + limit);
+        server.write_all(b"250 again\r\n250 part").await.expect("written");
+        let answer = async {
+            let mut command = [0; "NOOP\r\n".len()];
+            server.read_exact(&mut command).await.expect("a command");
+            server.write_all(b"550 no\r\n").await.expect("written");
+        };
+        let (reply, ()) = tokio::join!(dialogue.command(SmtpPhase::Mail, "NOOP", limit), answer);
+        assert_eq!(reply.expect("a reply").code, 550);
+        // A 421 says why the server ends an idle session.
+        server.write_all(b"250 again\r\n421 idle\r\n").await.expect("written");
+        drop(server);
+        let reply = dialogue.command(SmtpPhase::Mail, "NOOP", limit).await.expect("a reply");
+        assert_eq!((reply.code, reply.text().as_str()), (421, "idle"));
+    }
 
     #[test]
     fn keywords_of_extensions_have_any_case_and_notation() {

@@ -351,6 +351,52 @@ async fn any_prompts_of_auth_login_are_accepted() {
 }
 
 #[tokio::test]
+async fn auth_login_follows_a_refused_auth_plain() {
+    for refusal in ["502 Invalid input", "504 5.7.4 unknown", "535 Login fail", "553 5.3.0 Auth failure"] {
+        let script = Script::with(At::AuthPlain, Do::Say(refusal)).offering("AUTH LOGIN PLAIN");
+        let peer = SmtpPeer::start(vec![script]);
+        let smtp = Smtp::new(with_login(options(&peer)));
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)), "{refusal}");
+        assert_eq!(peer.record().commands[2..5], ["AUTH LOGIN", "dXNlcg==", "cGFzc3dvcmQ="]);
+    }
+    for (script, words) in [
+        (Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH PLAIN LOGIN"), "535 5.7.8 wrong"),
+        (Script::with(At::AuthPlain, Do::Say("454 4.7.0 later")).offering("AUTH PLAIN LOGIN"), "454 4.7.0"),
+        (Script::with(At::AuthPlain, Do::Say("535 no")).offering("AUTH PLAIN"), "535 no (AUTH, "),
+        (
+            Script::with(At::AuthPlain, Do::Say("535 no"))
+                .and(At::Auth, Do::Close)
+                .offering("AUTH PLAIN LOGIN"),
+            "535 no (AUTH, ",
+        ),
+    ] {
+        let peer = SmtpPeer::start(vec![script]);
+        let Outcome::Failed(failure) = Smtp::new(with_login(options(&peer))).send(&notice("x")).await else {
+            panic!("{words}")
+        };
+        assert!(failure.answer.contains(words), "{words}: {}", failure.answer);
+    }
+}
+
+#[tokio::test]
+async fn a_greeting_with_two_codes_is_quoted() {
+    let greeting = b"220-mx.example.org ESMTP\r\n521 5.7.1 Client host blocked\r\n";
+    check(Script::with(At::Greeting, Do::Raw(greeting)), Cause::Channel, "521 5.7.1 Client host blocked")
+        .await;
+}
+
+#[tokio::test]
+async fn two_replies_to_a_message_do_not_confuse_the_next_one() {
+    let peer = SmtpPeer::start(vec![Script::with(At::End, Do::Raw(b"250\r\n250 Ok 4711\r\n"))]);
+    let smtp = channel(&peer);
+    for _ in 0..3 {
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    }
+    let record = peer.record();
+    assert_eq!((record.connections, record.received.len()), (1, 3));
+}
+
+#[tokio::test]
 async fn a_server_that_ignores_the_token_of_auth_plain_gets_it_again() {
     let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH=PLAIN").prompting(["", ""])]);
     let smtp = Smtp::new(with_login(options(&peer)));

@@ -118,7 +118,7 @@ impl PgConnection {
         let millis = |duration: Duration| duration.as_millis();
         // Not as startup options, which poolers refuse or ignore.
         connection.run_statements(&format!(
-            "SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {};
+            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {};
              SET client_min_messages = warning; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
              SET tcp_keepalives_count = 3",
             millis(session.statement),

@@ -114,9 +114,10 @@ impl Server {
             Roots::Public => store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
             Roots::File(path) => {
                 let unreadable = |error: String| io::Error::other(format!("{}: {error}", path.display()));
-                for certificate in
-                    CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))?
-                {
+                let pem = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+                // Editors on Windows write byte order marks.
+                let pem = String::from_utf8_lossy(&pem).replace('\u{feff}', "");
+                for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
                     let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
                     store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
                 }
@@ -249,5 +250,17 @@ mod tests {
             Server::parse("postgres://db.example.com/inbox?sslrootcert=%2Fetc%2Fmy%20ca.pem").unwrap();
         assert_eq!(server.0.tls, Some(Roots::File("/etc/my ca.pem".into())));
         assert!(server.tls().unwrap_err().to_string().contains("/etc/my ca.pem"));
+    }
+
+    #[test]
+    fn a_root_certificate_may_begin_with_a_byte_order_mark() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let url = format!("postgres://db.example.com/inbox?sslrootcert={}", file.path().display());
+        let server = Server::parse(&url).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = vec!["db.example.com".to_owned()];
+        let pem = rcgen::CertificateParams::new(names).unwrap().self_signed(&key).unwrap().pem();
+        std::fs::write(file.path(), format!("\u{feff}{pem}")).unwrap();
+        assert!(server.tls().unwrap().is_some());
     }
 }

@@ -330,6 +330,45 @@ fn a_database_that_cannot_store_every_character_is_refused() {
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
+fn a_search_path_without_a_schema_is_refused_with_the_fix() {
+    let fixture = Fixture::new();
+    for path in ["none_such", "%27%27"] {
+        let place = fixture.with(&format!("-csearch_path%3D{path}"));
+        let checked = crate::store::check_environment(&place).unwrap_err();
+        let opened = TestInbox::open(&Options::new(place)).map(drop).unwrap_err();
+        for error in [checked, opened] {
+            assert!(matches!(error, StoreError::NoSchema(_)), "{path}: {error}");
+            assert!(error.hint().unwrap().contains("RESET search_path"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
+fn another_version_of_the_collation_is_a_warning_with_its_fix() {
+    let fixture = Fixture::new();
+    let (before, after) = fixture.url.split_once("/frontdesk").expect("the name of the database");
+    let name = format!("{}_icu", fixture.text("SELECT current_schema()"));
+    fixture.run(&format!(
+        "CREATE DATABASE {name} ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'de' LOCALE 'C.UTF-8' TEMPLATE template0"
+    ));
+    let url = DatabaseUrl::Postgres(Server::parse(&format!("{before}/{name}{after}")).unwrap());
+    let warnings = |change: &str| {
+        fixture.run(change);
+        crate::store::check_environment(&url).unwrap()
+    };
+    let fresh = warnings("SELECT 1");
+    let old = warnings(&format!("UPDATE pg_database SET datcollversion = '0.7' WHERE datname = '{name}'"));
+    let mended = warnings(&format!("ALTER DATABASE {name} REFRESH COLLATION VERSION"));
+    fixture.run(&format!("DROP DATABASE {name}"));
+    assert_eq!((fresh, mended), (None, None));
+    let old = old.expect("a warning");
+    assert!(old.contains("with version 0.7 of its collation"), "{old}");
+    assert!(old.contains(&format!("`ALTER DATABASE {name} REFRESH COLLATION VERSION`")), "{old}");
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_pooler_in_transaction_mode_is_refused() {
     let fixture = Fixture::new();
     for (mode, pool_size) in [("transaction", 1), ("transaction", 20), ("statement", 20)] {

@@ -1,11 +1,12 @@
 //! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
 
-use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{self, first_id_at};
+use super::rows::{day_number, first_id_at};
 use super::transaction::Transaction;
 use super::values;
 use crate::forms::source::RefusedRequests;
@@ -16,12 +17,8 @@ use crate::store::error::StoreError;
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
-    pub(crate) fn record_refusals(
-        &self,
-        refused: &[RefusedRequests],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (tx, day) = (self.sql, day_of(now));
+    pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
+        let (tx, day) = (self.sql, day_number(day));
         let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
         for RefusedRequests { source, form, count } in refused {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
@@ -47,18 +44,13 @@ impl Transaction<'_> {
     }
 
     /// Removes up to `most` counts of refused requests that are from an earlier day than `before`.
-    pub fn forget_refusals(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+    pub fn forget_refusals(&self, before: Date, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
              (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
-            values![day_of(before), most],
+            values![day_number(before), most],
         )
     }
-}
-
-/// The UTC day of a time, in days since 1970-01-01.
-fn day_of(time: Timestamp) -> i64 {
-    rows::day(time.as_millisecond())
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,11 +98,14 @@ pub struct AgentCount {
 }
 
 impl InboxReader {
-    /// Reports abuse since `from`: up to `most` sources and agents, and all signals. Refused requests are
-    /// counted by UTC day, so the whole day of `from` is included. Reads only the submissions of that period.
-    pub fn abuse(&self, from: Timestamp, most: usize) -> Result<Abuse, StoreError> {
+    /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all
+    /// signals. Reads only the submissions of that period.
+    pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
+        let day = day_number(from);
+        let start = from.to_zoned(zone.clone()).map_err(|_| StoreError::Damaged("a day is out of range"))?;
+        let since = start.timestamp().as_millisecond();
         self.sql.snapshot(|| {
-            let (first, since) = (first_id_at(from.as_millisecond()), from.as_millisecond());
+            let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let kept = self.sql.one(
                 "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
@@ -121,7 +116,7 @@ impl InboxReader {
                 "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
                     CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
              FROM pressure WHERE day >= ?1",
-                values![day_of(from)],
+                values![day],
             )?;
             let mut abuse = Abuse {
                 submissions: kept.count(0)?,
@@ -140,7 +135,7 @@ impl InboxReader {
                  SELECT source, 0, 0, sum(refused) FROM pressure
                  WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS source_counts
              GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
-                values![first, since, day_of(from), most],
+                values![first, since, day, most],
             )?;
             for row in sources {
                 abuse.source_count = row.count(4)?;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::deliver::has_nothing_to_deliver;
 use super::flood::Flood;
 use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission, to_timestamp};
-use super::{Bind, Cell, Row, Sql, bind_all, values};
+use super::{Bind, Cell, Row, Sql, bind_all, collation, values};
 use crate::store::error::StoreError;
 use crate::store::url::DatabaseUrl;
 use crate::store::{postgres, sqlite};
@@ -50,6 +50,13 @@ pub struct ChannelState {
 impl ChannelState {
     pub fn count(&self, state: DeliveryState) -> usize {
         self.deliveries.iter().filter(|(other, _)| *other == state).map(|(_, count)| count).sum()
+    }
+}
+
+impl InboxReader {
+    /// The warning that a PostgreSQL database may sort texts in another order than when it was created.
+    pub fn collation_warning(&self) -> Result<Option<String>, StoreError> {
+        collation::warning(&*self.sql)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Selects and reads submissions, and divides changes to many submissions into transactions of bounded size.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::{Cell, Dialect, Row};
@@ -200,6 +201,11 @@ pub(super) fn parse_reasons(text: &str) -> Result<Vec<ScreeningReason>, StoreErr
         reasons.extend(Signal::from_name(name).map(|signal| ScreeningReason { signal, points, detail }));
     }
     Ok(reasons)
+}
+
+/// The number of a calendar day, in days since 1970-01-01.
+pub fn day_number(day: Date) -> i64 {
+    day.duration_since(Date::constant(1970, 1, 1)).as_hours() / 24
 }
 
 /// The UTC day of a time in milliseconds, in days since 1970-01-01.

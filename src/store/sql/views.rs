@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::read::InboxReader;
-use super::rows::{DAY_IN_MILLISECONDS, to_timestamp};
+use super::rows::{DAY_IN_MILLISECONDS, day_number, to_timestamp};
 use super::transaction::Transaction;
 use super::{Bind, Row, Value, values};
 use crate::store::error::StoreError;
@@ -76,12 +76,11 @@ const REFERRER: CountTable = CountTable {
 };
 
 impl Transaction<'_> {
-    /// Adds views to the counts of a day, in days since 1970-01-01. `rows` is the number of the day's rows if
-    /// it is known. Returns it.
+    /// Adds views to the counts of a day. `rows` is the number of the day's rows if it is known. Returns it.
     pub(crate) fn record_page_views(
         &self,
         views: &[ViewCount],
-        day: i64,
+        day: Date,
         rows: Option<i64>,
     ) -> Result<i64, StoreError> {
         let additions = views.iter().map(|view| {
@@ -95,7 +94,7 @@ impl Transaction<'_> {
     pub(crate) fn record_referrers(
         &self,
         referrers: &[ReferrerCount],
-        day: i64,
+        day: Date,
         rows: Option<i64>,
     ) -> Result<i64, StoreError> {
         let additions = referrers.iter().map(|referrer| (vec![&*referrer.host], referrer.count));
@@ -107,9 +106,10 @@ impl Transaction<'_> {
         &self,
         table: &CountTable,
         mut additions: Vec<Addition<'_>>,
-        day: i64,
+        day: Date,
         rows: Option<i64>,
     ) -> Result<i64, StoreError> {
+        let day = day_number(day);
         let mut rows = match rows {
             Some(rows) => rows,
             None => self.sql.one(table.count_rows, values![day])?.get(0)?,
@@ -137,8 +137,9 @@ impl Transaction<'_> {
         Ok(rows)
     }
 
-    /// Removes up to `most` counts from before a day, in days since 1970-01-01.
-    pub fn forget_page_views(&self, before: i64, most: usize) -> Result<usize, StoreError> {
+    /// Removes up to `most` counts from before a day.
+    pub fn forget_page_views(&self, before: Date, most: usize) -> Result<usize, StoreError> {
+        let before = day_number(before);
         let pages = self.sql.execute(
             "DELETE FROM page_view WHERE (day, path, representation, agent) IN
              (SELECT day, path, representation, agent FROM page_view WHERE day < ?1 LIMIT ?2)",
@@ -188,7 +189,7 @@ pub struct ViewFilter<'a> {
     pub most: usize,
 }
 
-/// Page views by day (UTC), page, client and referring host. Pages, clients and hosts are in descending
+/// Page views by day, page, client and referring host. Pages, clients and hosts are in descending
 /// order. An empty path or host stands for all that are not counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewReport {
@@ -205,9 +206,7 @@ pub struct ViewReport {
 
 impl InboxReader {
     pub fn page_views(&self, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
-        let from =
-            filter.from.to_zoned(TimeZone::UTC).map_err(|_| StoreError::Damaged("a day is out of range"))?;
-        let from = super::rows::day(from.timestamp().as_millisecond());
+        let from = day_number(filter.from);
         self.sql.snapshot(|| {
             let days = self.count_views("day", "1", usize::MAX, from, filter)?;
             let pages = self.count_views("path", "2 DESC, 1", filter.most, from, filter)?;

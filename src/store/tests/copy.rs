@@ -82,9 +82,9 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
         }
         store.pause("box".to_owned(), "451".to_owned(), at(2)).await.unwrap();
         let refused = RefusedRequests { source: None, form: "contact", count: 3 };
-        store.record_refusals(vec![refused], at(3)).await.unwrap();
+        store.record_refusals(vec![refused], views::date(20_777)).await.unwrap();
         let mut views = views::view_counts(&[("/", "html", "browser", 3)], &[("a.example", 1)]);
-        store.record_views(&mut views, 20_777).await.unwrap();
+        store.record_views(&mut views, views::date(20_777)).await.unwrap();
         store.keep(contact("to be set aside")).await.unwrap().id()
     });
     store.close();

@@ -263,16 +263,21 @@ impl Fixture {
                 for submission in &settled {
                     assert!(store.seal(submission.id, b"sealed".to_vec()).await?);
                 }
-                store.record_refusals((0..9).map(refused).collect(), day(1)).await?;
-                store.record_refusals(vec![RefusedRequests { source: None, ..refused(1) }], day(2)).await?;
-                assert_eq!(store.change(move |tx| tx.forget_refusals(day(2), 200)).await?, 9);
+                store.record_refusals((0..9).map(refused).collect(), views::date(20_777)).await?;
+                store
+                    .record_refusals(
+                        vec![RefusedRequests { source: None, ..refused(1) }],
+                        views::date(20_778),
+                    )
+                    .await?;
+                assert_eq!(store.change(move |tx| tx.forget_refusals(views::date(20_778), 200)).await?, 9);
                 let (page, host) = ([("/", "html", "browser", 1)], [("a.example", 1)]);
                 for _ in 0..2 {
                     let others = [("", "html", "browser", 1)];
-                    store.record_views(&mut views::view_counts(&page, &host), 20_777).await?;
-                    store.record_views(&mut views::view_counts(&others, &[]), 20_777).await?;
+                    store.record_views(&mut views::view_counts(&page, &host), views::date(20_777)).await?;
+                    store.record_views(&mut views::view_counts(&others, &[]), views::date(20_777)).await?;
                 }
-                assert_eq!(store.change(|tx| tx.forget_page_views(20_778, 200)).await?, 3);
+                assert_eq!(store.change(|tx| tx.forget_page_views(views::date(20_778), 200)).await?, 3);
                 store.change(move |tx| tx.store_time("digest", day(1))).await?;
                 store.change(|tx| tx.stored_time("digest")).await?;
                 assert!(store.change(move |tx| tx.expire_held(day(1), day(1))).await? > 0);

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use jiff::tz::TimeZone;
+
 use super::*;
 use crate::forms::parse::Extras;
 use crate::screening::{Origin, RequestFacts};
@@ -149,11 +151,11 @@ fn erasing_a_submission_removes_its_reasons_and_source() {
     let fixture = Fixture::new();
     fixture.keep_new(&contact("Hello").held_for(&[(Signal::Disposable, "sesame.example")]));
     fixture.keep_new(&Arrival { source: source(2), ..waitlist("else@example.org") });
-    fixture.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], NOW);
+    fixture.record_refusals(&[(Some(1), "contact", 3), (Some(2), "contact", 4), (None, "contact", 5)], TODAY);
     assert!(fixture.files_hold("sesame"), "the search would find it");
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
     assert!(!fixture.files_hold("sesame"));
-    let abuse = fixture.abuse("2026-11-20T00:00:00Z");
+    let abuse = fixture.abuse("2026-11-20");
     assert_eq!((abuse.refused, abuse.source_count, abuse.sources[0].refused), (9, 1, 4));
 }
 
@@ -175,16 +177,16 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     let by_hand = fixture.keep_new(&day(agent, 2, "2026-11-20T03:00:00Z"));
     fixture.record_refusals(
         &[(Some(2), "contact", 1), (Some(2), "waitlist", 1), (Some(4), "contact", 2), (None, "contact", 7)],
-        NOW,
+        TODAY,
     );
-    fixture.record_refusals(&[(Some(2), "contact", 40)], NOW);
-    fixture.record_refusals(&[(Some(2), "contact", 999)], "2026-11-18T12:00:00Z");
+    fixture.record_refusals(&[(Some(2), "contact", 40)], TODAY);
+    fixture.record_refusals(&[(Some(2), "contact", 999)], "2026-11-18");
     let mut editor = fixture.editor();
     for id in [wrong, by_hand] {
         editor.hold(id, "odd", Timestamp::UNIX_EPOCH).unwrap();
         assert!(editor.release(id, &[], NOW.parse().unwrap()).unwrap());
     }
-    let abuse = fixture.abuse("2026-11-19T00:00:00Z");
+    let abuse = fixture.abuse("2026-11-19");
     assert_eq!((abuse.submissions, abuse.held, abuse.released), (4, 3, 1));
     assert_eq!((abuse.refused, abuse.refused_others, abuse.source_count), (51, 7, 3));
     let sources: Vec<_> = abuse.sources.iter().map(|of| (of.submissions, of.held, of.refused)).collect();
@@ -198,7 +200,7 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     assert_eq!(abuse.signals, [held("links", 3, 1), held("honeypot", 2, 0)]);
     let agent = AgentCount { agent: "agent.example.com".to_owned(), submissions: 1, held: 0 };
     assert_eq!((abuse.agents, abuse.agent_count), (vec![agent], 1));
-    let few = fixture.reader().abuse("2026-11-19T00:00:00Z".parse().unwrap(), 1).unwrap();
+    let few = fixture.reader().abuse("2026-11-19".parse().unwrap(), &TimeZone::UTC, 1).unwrap();
     assert_eq!((few.sources.len(), few.source_count, few.signals.len()), (1, 3, 2));
 }
 
@@ -213,19 +215,15 @@ fn a_day_has_no_more_rows_of_refusals_than_it_may_and_loses_none_of_them() {
         });
         fixture
             .runtime
-            .block_on(fixture.store.record_refusals(refused.collect(), NOW.parse().unwrap()))
+            .block_on(fixture.store.record_refusals(refused.collect(), TODAY.parse().unwrap()))
             .unwrap();
     }
     assert_eq!(fixture.count("pressure"), 10_001, "one of them is for other sources");
-    let abuse = fixture.abuse("2026-11-20T00:00:00Z");
+    let abuse = fixture.abuse("2026-11-20");
     assert_eq!((abuse.refused, abuse.refused_others), (11_000, 1000));
     let again = RefusedRequests { source: Some(Source::V4(7u32.to_be_bytes())), form: "contact", count: 5 };
-    fixture.runtime.block_on(fixture.store.record_refusals(vec![again], NOW.parse().unwrap())).unwrap();
-    assert_eq!(
-        fixture.abuse("2026-11-20T00:00:00Z").sources[0].refused,
-        6,
-        "a source that has a row keeps it"
-    );
+    fixture.runtime.block_on(fixture.store.record_refusals(vec![again], TODAY.parse().unwrap())).unwrap();
+    assert_eq!(fixture.abuse("2026-11-20").sources[0].refused, 6, "a source that has a row keeps it");
 }
 
 #[test]
@@ -267,6 +265,7 @@ fn a_listing_can_be_of_one_channel() {
 }
 
 const NOW: &str = "2026-11-20T12:00:00Z";
+const TODAY: &str = "2026-11-20";
 
 fn reason(signal: Signal, points: u32, detail: &str) -> ScreeningReason {
     ScreeningReason { signal, points, detail: detail.to_owned() }
@@ -288,7 +287,7 @@ fn sealing(channels: &[&str]) -> Fixture {
 
 impl Fixture {
     fn abuse(&self, from: &str) -> Abuse {
-        self.reader().abuse(from.parse().unwrap(), 100).unwrap()
+        self.reader().abuse(from.parse().unwrap(), &TimeZone::UTC, 100).unwrap()
     }
 
     /// Records refused requests. Each entry has the number of a source (`None` for all other sources), a form

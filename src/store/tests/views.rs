@@ -1,8 +1,11 @@
 //! Counts of page views: they add up, their rows are limited, and old ones are removed.
 
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+
 use super::*;
 
-const DAY_0: i64 = 20_777;
+const DAY_0: i32 = 20_777;
 
 #[test]
 fn views_add_up_by_day_page_representation_and_client() {
@@ -89,8 +92,12 @@ fn views_from_before_a_day_are_removed_in_parts() {
     let pages: Vec<_> = names.iter().map(|name| (name.as_str(), "html", "browser", 1)).collect();
     fixture.record_views(DAY_0, &pages, &[("a.example", 1)]);
     fixture.record_views(DAY_0 + 1, &[("/", "html", "browser", 1)], &[("a.example", 1)]);
-    let forget =
-        || fixture.runtime.block_on(fixture.store.change(|tx| tx.forget_page_views(DAY_0 + 1, 200))).unwrap();
+    let forget = || {
+        fixture
+            .runtime
+            .block_on(fixture.store.change(|tx| tx.forget_page_views(date(DAY_0 + 1), 200)))
+            .unwrap()
+    };
     assert_eq!([forget(), forget(), forget()], [200, 51, 0]);
     assert_eq!((fixture.count("page_view"), fixture.count("referrer")), (1, 1));
 }
@@ -98,20 +105,24 @@ fn views_from_before_a_day_are_removed_in_parts() {
 impl Fixture {
     fn record_views(
         &self,
-        day: i64,
+        day: i32,
         pages: &[(&str, &'static str, &'static str, u64)],
         referrers: &[(&str, u64)],
     ) {
         let mut counts = view_counts(pages, referrers);
-        self.runtime.block_on(self.store.record_views(&mut counts, day)).unwrap();
+        self.runtime.block_on(self.store.record_views(&mut counts, date(day))).unwrap();
         assert_eq!(counts, ViewCounts::default(), "all are stored");
     }
 
-    fn report(&self, day: i64, page: Option<&str>, most: usize) -> ViewReport {
-        let from = Timestamp::from_second(day * 86_400).unwrap().to_zoned(jiff::tz::TimeZone::UTC).date();
-        let filter = ViewFilter { from, page, ai_agents: &["GPTBot", "ClaudeBot"], most };
+    fn report(&self, day: i32, page: Option<&str>, most: usize) -> ViewReport {
+        let filter = ViewFilter { from: date(day), page, ai_agents: &["GPTBot", "ClaudeBot"], most };
         self.reader().page_views(&filter).unwrap()
     }
+}
+
+/// The date of a day after 1970-01-01.
+pub fn date(day: i32) -> Date {
+    Date::constant(1970, 1, 1) + day.days()
 }
 
 pub fn view_counts(

@@ -1,5 +1,6 @@
 //! Tests of the counts in memory, and of storing them.
 
+use jiff::ToSpan as _;
 use tempfile::TempDir;
 
 use super::*;
@@ -108,11 +109,14 @@ fn only_a_prefetch_is_not_a_view() {
 
 #[test]
 fn counts_are_collected_every_minute_and_at_midnight() {
-    let wait = |now: &str| time_to_collection(now.parse().unwrap());
-    assert_eq!(wait("2026-11-20T12:00:30Z"), INTERVAL);
-    assert_eq!(wait("2026-11-20T23:59:59.5Z"), Duration::from_millis(500));
-    assert_eq!(wait("2026-11-21T00:00:00Z"), INTERVAL);
-    assert_eq!(wait("1969-12-31T23:59:59Z"), Duration::from_secs(1));
+    let wait = |now: &str| time_to_collection(&now.parse().unwrap());
+    assert_eq!(wait("2026-11-20T12:00:30[UTC]"), INTERVAL);
+    assert_eq!(wait("2026-11-20T23:59:59.5[UTC]"), Duration::from_millis(500));
+    assert_eq!(wait("2026-11-21T00:00:00[UTC]"), INTERVAL);
+    assert_eq!(wait("1969-12-31T23:59:59[UTC]"), Duration::from_secs(1));
+    assert_eq!(wait("2026-11-20T23:59:50[Asia/Kathmandu]"), Duration::from_secs(10));
+    // Beirut begins summer time at midnight, so the day begins an hour later by the clock.
+    assert_eq!(wait("2026-03-28T23:59:50[Asia/Beirut]"), Duration::from_secs(10));
 }
 
 #[test]
@@ -126,7 +130,8 @@ fn counts_that_could_not_be_stored_are_stored_later() {
     let mut unstored = UnstoredCounts::default();
     let other = rusqlite::Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    for day in [20_000, 20_001] {
+    let [first, second] = ["2026-11-20", "2026-11-21"].map(|day| day.parse().unwrap());
+    for day in [first, second] {
         views.record(&view(&home, CHROME, Some(b"https://news.example.net/")));
         unstored.add(day, views.take());
         runtime.block_on(unstored.store(&store));
@@ -135,7 +140,7 @@ fn counts_that_could_not_be_stored_are_stored_later() {
     assert!(unstored.failure.is_some());
     other.execute_batch("ROLLBACK").unwrap();
     views.record(&view(&home, CHROME, None));
-    unstored.add(20_001, views.take());
+    unstored.add(second, views.take());
     runtime.block_on(unstored.store(&store));
     assert!(unstored.days.is_empty() && unstored.failure.is_none());
     let filter =
@@ -166,10 +171,12 @@ fn only_the_unstored_part_of_a_day_is_kept() {
 #[test]
 fn counts_wait_for_a_limited_number_of_days() {
     let mut unstored = UnstoredCounts::default();
-    for day in 0..20 {
+    let first = Date::constant(2026, 11, 20);
+    let days: Vec<Date> = first.series(1.day()).take(20).collect();
+    for day in &days {
         let mut totals = Totals::default();
         totals.add_referrer("a.example".into(), 1);
-        unstored.add(day, totals);
+        unstored.add(*day, totals);
     }
-    assert_eq!(unstored.days.keys().copied().collect::<Vec<_>>(), (13..20).collect::<Vec<_>>());
+    assert_eq!(unstored.days.keys().copied().collect::<Vec<_>>(), days[13..]);
 }

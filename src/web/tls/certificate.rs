@@ -16,6 +16,8 @@ use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
+use crate::fetch::without_byte_order_marks;
+
 /// How long before expiry the server warns. Renewal tools act earlier, so a warning means that they failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
@@ -52,13 +54,14 @@ impl ServerCertificate {
         const CHAIN: &str = "expected a PEM file with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
         const KEY: &str = "expected a PEM file with `-----BEGIN PRIVATE KEY-----`, without a password";
         let chain_defect = |what: String| CertificateDefect::Certificate { what, hint: CHAIN };
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
+        let (chain, key) = (without_byte_order_marks(chain), without_byte_order_marks(key));
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain)
             .collect::<Result<_, _>>()
             .map_err(|error| chain_defect(format!("is not valid PEM: {error}")))?;
         let own = chain.first().ok_or_else(|| chain_defect("is missing from its file".to_owned()))?;
         let (not_before, not_after) = validity_period(own)
             .map_err(|_| chain_defect("cannot be parsed, although its file is valid PEM".to_owned()))?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| {
             let what = match error {
                 pem::Error::NoItemsFound => "is missing from its file".to_owned(),
                 error => format!("is not valid PEM: {error}"),
@@ -190,7 +193,8 @@ mod tests {
     fn a_pair_is_parsed_and_other_pem_sections_are_skipped() {
         let Pair { chain, key } = pair(&["www.example.com", "*.example.net", "192.0.2.7"]);
         let both = format!("# by hand\n{key}\n{chain}");
-        for (chain, key) in [(&chain, &key), (&both, &both)] {
+        let marked = format!("\u{feff}{key}\u{feff}{chain}");
+        for (chain, key) in [(&chain, &key), (&both, &both), (&marked, &marked)] {
             let certificate =
                 ServerCertificate::parse(chain.as_bytes(), key.as_bytes()).expect("it can be used");
             assert_eq!(certificate.not_after.to_string(), "2026-04-01T00:00:00Z");

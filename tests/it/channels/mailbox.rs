@@ -11,7 +11,7 @@ use crate::support::mail_server::{MailServer, Software};
 const SUBMISSIONS: usize = 100;
 
 #[test]
-#[ignore = "needs OpenSMTPD and root: scripts/test channels"]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
 fn a_hundred_submissions_are_a_hundred_mails() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = MailServer::start(Software::OpenSmtpd, folder.path());

@@ -307,7 +307,7 @@ fn is_answered_200(address: std::net::SocketAddr, request: &str) -> bool {
 }
 
 #[test]
-#[ignore = "needs OpenSMTPD and root: scripts/test channels"]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
 fn opt_in_goes_through_opensmtpd() {
     const VISITORS: usize = 10;
     let folder = tempfile::tempdir().expect("a folder");

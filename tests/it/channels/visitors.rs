@@ -296,7 +296,7 @@ fn a_refused_address_delays_no_other_mail_and_can_be_retried() {
 }
 
 #[test]
-#[ignore = "needs OpenSMTPD and root: scripts/test channels"]
+#[ignore = "needs unpacked packages and root: scripts/test channels"]
 fn twenty_acknowledgements_go_through_opensmtpd() {
     const VISITORS: usize = 20;
     let folder = tempfile::tempdir().expect("a folder");

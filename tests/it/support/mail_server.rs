@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::PATIENCE;
 use super::port::Port;
 
-/// A mail server of Debian. OpenSMTPD is installed. The packages of the others cannot be installed beside it:
-/// `scripts/test channels` unpacks them into the folder that `FRONTDESK_MAIL_SERVERS` names.
+/// A mail server of Debian. The packages cannot be installed side by side: `scripts/test channels` unpacks
+/// them into the folder that `FRONTDESK_MAIL_SERVERS` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Software {
     OpenSmtpd,
@@ -30,20 +30,16 @@ impl Software {
     /// is closed, and so always ends with the test.
     fn script(self) -> &'static str {
         match self {
-            Software::OpenSmtpd => include_str!("mail_server/opensmtpd.sh"),
-            Software::Postfix => include_str!("mail_server/postfix.sh"),
-            Software::Exim => include_str!("mail_server/exim.sh"),
+            Software::OpenSmtpd => {
+                concat!(include_str!("mail_server/common.sh"), include_str!("mail_server/opensmtpd.sh"))
+            }
+            Software::Postfix => {
+                concat!(include_str!("mail_server/common.sh"), include_str!("mail_server/postfix.sh"))
+            }
+            Software::Exim => {
+                concat!(include_str!("mail_server/common.sh"), include_str!("mail_server/exim.sh"))
+            }
         }
-    }
-
-    fn packages(self) -> String {
-        if self == Software::OpenSmtpd {
-            let server = "/usr/sbin/smtpd";
-            assert!(Path::new(server).exists(), "there is no {server}: install the package `opensmtpd`");
-            return String::new();
-        }
-        std::env::var("FRONTDESK_MAIL_SERVERS")
-            .expect("scripts/test channels unpacks the packages and sets this")
     }
 }
 
@@ -60,7 +56,8 @@ pub struct MailServer {
 impl MailServer {
     /// Starts the server with all of its files in this folder, and waits until it accepts connections.
     pub fn start(software: Software, folder: &Path) -> MailServer {
-        let packages = software.packages();
+        let packages = std::env::var("FRONTDESK_MAIL_SERVERS")
+            .expect("`scripts/test channels` unpacks the packages and sets this");
         let is_root = fs::metadata("/proc/self").expect("there is /proc").uid() == 0;
         // OpenSMTPD does not deliver to root's mailbox.
         let user = if is_root { "nobody".to_owned() } else { output("id", "-un") };

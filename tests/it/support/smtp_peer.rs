@@ -16,7 +16,9 @@ pub enum At {
     Ehlo,
     Helo,
     StartTls,
+    /// AUTH with any mechanism.
     Auth,
+    AuthPlain,
     Mail,
     Rcpt,
     Data,
@@ -380,7 +382,8 @@ impl<S: Read + Write> Talk<'_, S> {
             let Some(answer) = self.line()? else { return Ok(false) };
             lock(record).commands.push(answer);
         }
-        self.answer(At::Auth, "235 2.7.0 welcome")
+        let is_refused = line.starts_with("AUTH PLAIN ") && !self.script.is_usual(At::AuthPlain);
+        self.answer(if is_refused { At::AuthPlain } else { At::Auth }, "235 2.7.0 welcome")
     }
 
     fn say(&mut self, line: &str) -> io::Result<()> {

@@ -30,8 +30,8 @@ fn stats_show_rate_limited_sources() {
         |store, runtime| {
             let refused =
                 RefusedRequests { source: Some(Source::V4([192, 0, 2, 1])), form: "contact", count: 7 };
-            let now = "2026-11-20T15:00:00Z".parse().unwrap();
-            runtime.block_on(store.record_refusals(vec![refused], now)).unwrap();
+            let today = "2026-11-20".parse().unwrap();
+            runtime.block_on(store.record_refusals(vec![refused], today)).unwrap();
         },
     );
     inbox.run("release --all");

@@ -156,7 +156,7 @@ mod tests {
                 Reply::LongBody { status: 200, bytes: 1 << 20 },
                 "the response is too long or incomplete",
             ),
-            (Method::POST, Reply::EndlessHeaders, "waiting for the response"),
+            (Method::POST, Reply::EndlessHeaders, "the response is too long or incomplete"),
             (Method::HEAD, Reply::status(500), "the response status is 500 Internal Server Error"),
             (Method::GET, Reply::saying(500, "{}"), "the response status is 500 Internal Server Error"),
             (Method::GET, Reply::saying(200, "{}"), "the response is not an ACME directory"),

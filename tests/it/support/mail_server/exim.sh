@@ -1,13 +1,6 @@
 # Runs Exim.
-set -e
-mount -t overlay overlay -o "lowerdir=$3/usr:/usr" /usr
-mount -t tmpfs tmpfs /var/spool
-mount -t tmpfs tmpfs /run
-cp /etc/passwd /etc/group /run
-echo 'Debian-exim:x:64903:64903::/:/bin/false' >>/run/passwd
-echo 'Debian-exim:x:64903:' >>/run/group
-mount --bind /run/passwd /etc/passwd
-mount --bind /run/group /etc/group
+add_user Debian-exim 64903
+use_users
 mkdir /var/spool/exim4
 chown Debian-exim:Debian-exim /var/spool/exim4
 cat >"$1/exim.conf" <<END

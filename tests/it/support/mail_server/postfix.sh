@@ -1,13 +1,7 @@
 # Runs Postfix.
-set -e
-mount -t overlay overlay -o "lowerdir=$3/usr:/usr" /usr
-mount -t tmpfs tmpfs /var/spool
-mount -t tmpfs tmpfs /run
-cp /etc/passwd /etc/group /run
-echo 'postfix:x:64901:64901::/:/bin/false' >>/run/passwd
-printf 'postfix:x:64901:\npostdrop:x:64902:\n' >>/run/group
-mount --bind /run/passwd /etc/passwd
-mount --bind /run/group /etc/group
+add_user postfix 64901
+add_group postdrop 64902
+use_users
 mkdir "$1/conf" "$1/data" /var/spool/postfix
 chown postfix "$1/data"
 cat >"$1/conf/main.cf" <<END

@@ -1,0 +1,29 @@
+//! Compares the version of a PostgreSQL database's collation with that of the server's libraries.
+
+use super::{Dialect, Sql};
+use crate::store::error::StoreError;
+
+/// The first version of PostgreSQL that records the version of a database's collation.
+const RECORDS_COLLATION_VERSION: i64 = 150_000;
+
+/// The warning if a PostgreSQL server's libraries may sort texts in another order than when the database was
+/// created, for example after an update of the operating system: its indexes may then miss rows.
+pub(crate) fn warning(sql: &dyn Sql) -> Result<Option<String>, StoreError> {
+    if sql.dialect() == Dialect::Sqlite {
+        return Ok(None);
+    }
+    let version = "SELECT CAST(current_setting('server_version_num') AS bigint)";
+    if sql.one(version, &[])?.get::<i64>(0)? < RECORDS_COLLATION_VERSION {
+        return Ok(None);
+    }
+    let mismatch = "SELECT CAST(quote_ident(datname) AS text), datcollversion, coalesce(now, 'none')
+         FROM pg_database, pg_database_collation_actual_version(oid) AS now
+         WHERE datname = current_database() AND datcollversion <> coalesce(now, 'none')";
+    let Some(row) = sql.row(mismatch, &[])? else { return Ok(None) };
+    let (name, before, now): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(Some(format!(
+        "the database was created with version {before} of its collation, and the server now has version \
+         {now}, so its indexes may miss rows: run `REINDEX DATABASE {name}` and then `ALTER DATABASE {name} \
+         REFRESH COLLATION VERSION`"
+    )))
+}
