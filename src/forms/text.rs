@@ -88,9 +88,9 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 /// The text in the form in which texts are compared regardless of case: canonical caseless matching (Unicode
-/// §3.13, D145), composed, so that a letter without an accent is not found in one with an accent. The dotless
-/// and the dotted i of Turkish are the same letter, because the language of a text is unknown. Omits invisible
-/// characters, such as soft hyphens and variation selectors.
+/// §3.13, D145), composed, so that a letter without an accent is not found in one with an accent. The
+/// dotless and the dotted i of Turkish are the same letter, because the language of a text is unknown. Omits
+/// invisible characters, such as soft hyphens and variation selectors.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
