@@ -20,8 +20,8 @@ pub enum Rule {
     Hidden,
     /// It repeats a sibling for a slider or for some widths of the screen.
     Copy,
-    /// It is navigation: `<nav>`, a list of the page's own sections below a title such as "Contents", or links
-    /// to the pages around beside the content of a generator.
+    /// It is navigation: `<nav>`, a list of the page's own sections below a title such as "Contents", or
+    /// links beside the content of a generator that lead to the pages around.
     Navigation,
     /// It is a link to its own place on the page.
     Permalink,

@@ -38,7 +38,7 @@ use crate::fault::{Fault, Severity};
 use crate::intake::Intake;
 use crate::pages::{Encodings, Site, format_time};
 use crate::store::disk::DiskMonitor;
-use crate::store::{self, Store};
+use crate::store::{self, Store, StoreError};
 use crate::web::tls::Tls;
 use crate::web::{
     self, Address, AppState, LiveReload, Metrics, PageViews, ShutdownPhase, Snapshot, Socket, Sockets,
@@ -202,9 +202,23 @@ fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
+/// Checks the database up to three times while there is no connection to it: a server that is busy or starting
+/// may respond a moment later.
+fn retry_unreachable<T>(check: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    for _ in 0..2 {
+        match check() {
+            Err(StoreError::Unreachable { .. } | StoreError::Slow) => {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            result => return result,
+        }
+    }
+    check()
+}
+
 /// Fails if the inbox can never be stored in the database. Logs a warning about its collation.
 fn require_usable_database(config: &Config) -> anyhow::Result<()> {
-    let warning = store::check_environment(&config.store.url)
+    let warning = retry_unreachable(|| store::check_environment(&config.store.url))
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     if let Some(warning) = warning {
         tracing::warn!("{warning}");
@@ -226,7 +240,7 @@ fn require_usable_certificate(config: &Config) -> anyhow::Result<()> {
 /// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
 fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
     // The writer has already tried to open the database, and its error names the cause.
-    store.health().and_then(|()| store.check_writable()).map_err(|error| {
+    retry_unreachable(|| store.health().and_then(|()| store.check_writable())).map_err(|error| {
         let pages_only = "`--pages-only` serves the pages without the inbox";
         let hint = match error.hint() {
             Some(hint) => format!("{hint}; {pages_only}"),

@@ -32,7 +32,7 @@ impl LinkToken {
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }
     }
 
-    /// Parses the text of a token. Earlier versions wrote it without [`END`]. Does not check the signature.
+    /// Parses the text of a token. The letter at its end may be missing. Does not check the signature.
     pub fn parse(text: &str) -> Option<LinkToken> {
         let text = text.strip_suffix(END).filter(|text| text.ends_with(PUNCTUATION)).unwrap_or(text);
         let bytes = (text.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(text).ok())??;

@@ -37,7 +37,7 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of days for which counts wait until they can be stored.
 const MAX_WAITING_DAYS: usize = 7;
 /// Maximum duration of the last attempt to store counts, when the server stops.
-const LAST_ATTEMPT: Duration = Duration::from_secs(5);
+const LAST_ATTEMPT: Duration = Duration::from_secs(20);
 
 /// A response to a GET request with a page, or the confirmation that the client's copy of it is current.
 pub(super) struct PageView<'a> {

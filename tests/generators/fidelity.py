@@ -40,13 +40,22 @@ class Client:
     def get(self, path, accept):
         """Returns the status, headers and body, after redirects, and the last path."""
         for _ in range(5):
-            self.connection.request("GET", path, headers={"Accept": accept})
-            answer = self.connection.getresponse()
+            answer = self.respond(path, accept)
             body = answer.read()
             if answer.status not in (301, 302, 307, 308):
                 break
             path = answer.headers["Location"]
         return answer.status, answer.headers, body, path
+
+    def respond(self, path, accept):
+        try:
+            self.connection.request("GET", path, headers={"Accept": accept})
+            return self.connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionError):
+            # The server closes idle connections, and this program may have paused.
+            self.connection.close()
+            self.connection.request("GET", path, headers={"Accept": accept})
+            return self.connection.getresponse()
 
 
 class Row:

@@ -315,13 +315,11 @@ fn a_server_that_would_not_keep_what_it_confirms_is_refused() {
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn a_database_that_cannot_store_every_character_is_refused() {
     let fixture = Fixture::new();
-    let (before, after) = fixture.url.split_once("/frontdesk").expect("the name of the database");
     for encoding in ["LATIN1", "WIN1252", "EUC_JP", "SQL_ASCII"] {
         let name = format!("{}_{}", fixture.text("SELECT current_schema()"), encoding.to_lowercase());
-        fixture.run(&format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"));
-        let place = DatabaseUrl::Postgres(Server::parse(&format!("{before}/{name}{after}")).unwrap());
+        let place = fixture.create_database(&name, &format!("ENCODING '{encoding}' LOCALE 'C'"));
         let error = TestInbox::open(&Options::new(place)).map(drop).unwrap_err();
-        fixture.run(&format!("DROP DATABASE {name}"));
+        fixture.drop_database(&name);
         assert!(matches!(&error, StoreError::WrongEncoding { found, .. } if found == encoding), "{error}");
         assert!(error.to_string().contains("must be UTF8"), "{error}");
         assert!(error.hint().unwrap().contains("ENCODING 'UTF8'"));
@@ -347,12 +345,9 @@ fn a_search_path_without_a_schema_is_refused_with_the_fix() {
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]
 fn another_version_of_the_collation_is_a_warning_with_its_fix() {
     let fixture = Fixture::new();
-    let (before, after) = fixture.url.split_once("/frontdesk").expect("the name of the database");
     let name = format!("{}_icu", fixture.text("SELECT current_schema()"));
-    fixture.run(&format!(
-        "CREATE DATABASE {name} ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'de' LOCALE 'C.UTF-8' TEMPLATE template0"
-    ));
-    let url = DatabaseUrl::Postgres(Server::parse(&format!("{before}/{name}{after}")).unwrap());
+    let options = "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'de' LOCALE 'C.UTF-8'";
+    let url = fixture.create_database(&name, options);
     let warnings = |change: &str| {
         fixture.run(change);
         crate::store::check_environment(&url).unwrap()
@@ -360,7 +355,7 @@ fn another_version_of_the_collation_is_a_warning_with_its_fix() {
     let fresh = warnings("SELECT 1");
     let old = warnings(&format!("UPDATE pg_database SET datcollversion = '0.7' WHERE datname = '{name}'"));
     let mended = warnings(&format!("ALTER DATABASE {name} REFRESH COLLATION VERSION"));
-    fixture.run(&format!("DROP DATABASE {name}"));
+    fixture.drop_database(&name);
     assert_eq!((fresh, mended), (None, None));
     let old = old.expect("a warning");
     assert!(old.contains("with version 0.7 of its collation"), "{old}");
@@ -609,6 +604,23 @@ impl Fixture {
     }
 
     /// The URL of the same schema, with one more setting.
+    /// Creates a database, which takes many seconds on a busy disk.
+    fn create_database(&self, name: &str, options: &str) -> DatabaseUrl {
+        self.run_without_limits(&format!("CREATE DATABASE {name} {options} TEMPLATE template0"));
+        let (before, after) = self.url.split_once("/frontdesk").expect("the name of the database");
+        DatabaseUrl::Postgres(Server::parse(&format!("{before}/{name}{after}")).unwrap())
+    }
+
+    fn drop_database(&self, name: &str) {
+        self.run_without_limits(&format!("DROP DATABASE {name}"));
+    }
+
+    fn run_without_limits(&self, sql: &str) {
+        let connection = PgConnection::open(&Server::parse(&self.url).unwrap(), EDITING).unwrap();
+        connection.run_statements("SET statement_timeout = 0; SET lock_timeout = 0").unwrap();
+        connection.run_statements(sql).unwrap();
+    }
+
     fn with(&self, setting: &str) -> DatabaseUrl {
         let schema = self.text("SELECT current_schema()");
         let url = std::env::var("FRONTDESK_TEST_POSTGRES").unwrap();

@@ -170,7 +170,7 @@ fn each_answer_of_a_webhook_has_its_meaning() {
         rows.extend([
             ("w200-stalled", Reply::StalledBody { status: 200 }, "", Delivered),
             ("w500-stalled", Reply::StalledBody { status: 500 }, "", Channel),
-            ("w200-slow", Reply::late(200, Duration::from_secs(20)), "", Delivered),
+            ("w200-slow", Reply::late(200, Duration::from_secs(8)), "", Delivered),
             ("silence", Reply::Silence, "", Channel),
             ("drip", Reply::HeaderDrip { every: Duration::from_millis(100) }, "", Delivered),
             ("interim", Reply::EndlessInterim, "", Channel),
