@@ -202,8 +202,8 @@ fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
-/// Checks the database up to three times while there is no connection to it: a server that is busy or starting
-/// may respond a moment later.
+/// Checks the database up to three times while there is no connection to it: a server that is busy or
+/// starting may respond a moment later.
 fn retry_unreachable<T>(check: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
     for _ in 0..2 {
         match check() {
