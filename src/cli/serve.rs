@@ -204,6 +204,7 @@ fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
 
 /// Checks the database up to three times while there is no connection to it: a server that is busy or
 /// starting may respond a moment later.
+#[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
 fn retry_unreachable<T>(check: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
     for _ in 0..2 {
         match check() {
