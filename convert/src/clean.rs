@@ -36,13 +36,7 @@ pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl 
 
 /// Omits each element below `root` for which `rule_for` returns a rule.
 pub(super) fn remove_by_rule(dom: &mut Dom, root: NodeId, rule_for: impl Fn(&Dom, NodeId) -> Option<Rule>) {
-    let mut rules = Vec::new();
-    let found = dom.outermost(root, |id| {
-        let rule = rule_for(dom, id);
-        rules.extend(rule);
-        rule.is_some()
-    });
-    for (id, rule) in found.into_iter().zip(rules) {
+    for (id, rule) in dom.outermost_with(root, |id| rule_for(dom, id)) {
         dom.omit(id, rule);
     }
 }
@@ -331,16 +325,11 @@ impl TextHash {
 /// Removes siblings with the same text as another one, if they are marked as copies for sliders, screen
 /// widths or animations.
 fn remove_copies(dom: &mut Dom, root: NodeId) {
-    let mut marks = Vec::new();
-    let copies = dom.outermost(root, |id| {
-        let mark = copy_mark(dom, id);
-        marks.extend(mark);
-        mark.is_some()
-    });
+    let copies = dom.outermost_with(root, |id| copy_mark(dom, id));
     if copies.is_empty() {
         return;
     }
-    let parents: HashSet<NodeId> = copies.iter().filter_map(|&id| dom.parent(id)).collect();
+    let parents: HashSet<NodeId> = copies.iter().filter_map(|&(id, _)| dom.parent(id)).collect();
     let is_inside = |id: NodeId| dom.ancestors(id).skip(1).any(|a| parents.contains(&a));
     let mut hashes: Vec<TextHash> = vec![TextHash::EMPTY; dom.nodes.len()];
     for &top in parents.iter().filter(|&&id| !is_inside(id)) {
@@ -358,9 +347,9 @@ fn remove_copies(dom: &mut Dom, root: NodeId) {
             }
         }
     }
-    let marked: HashSet<NodeId> = copies.iter().copied().collect();
+    let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
     let mut texts_of: HashMap<NodeId, HashSet<u64>> = HashMap::new();
-    for (id, mark) in copies.into_iter().zip(marks) {
+    for (id, mark) in copies {
         let Some(parent) = dom.parent(id) else { continue };
         let hash = hashes[id as usize].hash;
         let is_repeated = if mark == CopyMark::Slide {

@@ -248,14 +248,23 @@ impl Dom {
 
     /// The matching elements below `root`, in document order, except those inside another match.
     pub(super) fn outermost(&self, root: NodeId, mut is_match: impl FnMut(NodeId) -> bool) -> Vec<NodeId> {
+        let found = self.outermost_with(root, |id| is_match(id).then_some(()));
+        found.into_iter().map(|(id, ())| id).collect()
+    }
+
+    /// The elements below `root` for which `find` returns a value, and these values, in document order,
+    /// except elements inside another one.
+    pub(super) fn outermost_with<T>(
+        &self,
+        root: NodeId,
+        mut find: impl FnMut(NodeId) -> Option<T>,
+    ) -> Vec<(NodeId, T)> {
         let mut found = Vec::new();
         let mut next = self.following(root, root, false);
         while let Some(id) = next {
-            let is_found = self.element(id).is_some() && is_match(id);
-            if is_found {
-                found.push(id);
-            }
-            next = self.following(id, root, is_found);
+            let value = if self.element(id).is_some() { find(id) } else { None };
+            next = self.following(id, root, value.is_some());
+            found.extend(value.map(|value| (id, value)));
         }
         found
     }

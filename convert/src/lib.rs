@@ -189,8 +189,12 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 
 /// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
 /// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
-/// headings.
+/// headings. A page with exactly one first-level heading keeps it.
 fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
+    let is_title = |block: &&Block| matches!(block, Block::Heading { level: 1, .. });
+    if blocks.iter().filter(is_title).count() == 1 {
+        return false;
+    }
     let words = plain_words(title);
     let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
     let first = blocks.iter().position(|b| matches!(b, Block::Heading { level: 1, .. }));
@@ -419,7 +423,8 @@ mod tests {
             ("<h2>A b</h2><p>c", "# A b\n\nc\n"),
             ("<p>c<h2>d</h2><p>e", "# A b\n\nc\n\n## d\n\ne\n"),
             ("<div>X</div><div>A b</div><p>c", "X\n\n# A b\n\nc\n"),
-            ("<div>A b</div><h1>c</h1><h2>d</h2>", "# A b\n\n## c\n\n### d\n"),
+            ("<div>A b</div><h1>c</h1><h2>d</h2>", "A b\n\n# c\n\n## d\n"),
+            ("<div>A b</div><h1>c</h1><h2>d</h2><h1>e</h1>", "# A b\n\n## c\n\n### d\n\n## e\n"),
             ("<p><img src=i alt='A b'><p>c", "# A b\n\n![A b](i)\n\nc\n"),
             ("<h1>c</h1><p>A b", "# c\n\nA b\n"),
             ("<h1>c</h1><p>d<h1>e</h1><p>f", "# c\n\nd\n\n## e\n\nf\n"),

@@ -108,9 +108,9 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
         .filter(|id| !around.contains(id))
         .collect();
     for id in beside {
-        let leads_around =
-            |dom: &Dom| dom.descendants(id).chain([id]).all(|d| dom.tag(d) != Tag::A || leads_around(dom, d));
-        if has_link_or_button(dom, id) && !has_own_text(dom, id) && leads_around(dom) {
+        let is_link = |d: &NodeId| dom.tag(*d) == Tag::A;
+        let is_around = dom.descendants(id).chain([id]).filter(is_link).all(|link| leads_around(dom, link));
+        if is_around && has_link_or_button(dom, id) && !has_own_text(dom, id) {
             dom.omit(id, Rule::Navigation);
         }
     }

@@ -89,13 +89,13 @@ fn length_of_image(text: &str) -> Option<usize> {
 
 /// Where the description of the image at the start of the text ends.
 fn end_of_description(text: &str) -> Option<usize> {
-    position_after_escapes(text.get(2..)?, |c| c == b']').map(|at| at + 2)
+    find_unescaped(text.get(2..)?, |c| c == b']').map(|at| at + 2)
 }
 
 /// The length of `](`, a destination, a title and `)`; that of the text if the end is missing.
 fn length_of_destination(text: &str) -> usize {
     let mut is_quoted = false;
-    let end = position_after_escapes(&text[2..], |c| {
+    let end = find_unescaped(&text[2..], |c| {
         is_quoted ^= c == b'"';
         c == b')' && !is_quoted
     });
@@ -103,7 +103,7 @@ fn length_of_destination(text: &str) -> usize {
 }
 
 /// The position of the first ASCII character that matches and is not escaped.
-fn position_after_escapes(text: &str, mut is_match: impl FnMut(u8) -> bool) -> Option<usize> {
+fn find_unescaped(text: &str, mut is_match: impl FnMut(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|c| {
         let is_found = !is_escaped && is_match(c);

@@ -202,23 +202,9 @@ fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
-/// Checks the database up to three times while there is no connection to it: a server that is busy or starting
-/// may respond a moment later.
-fn retry_unreachable<T>(check: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    for _ in 0..2 {
-        match check() {
-            Err(StoreError::Unreachable { .. } | StoreError::Slow) => {
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            result => return result,
-        }
-    }
-    check()
-}
-
 /// Fails if the inbox can never be stored in the database. Logs a warning about its collation.
 fn require_usable_database(config: &Config) -> anyhow::Result<()> {
-    let warning = retry_unreachable(|| store::check_environment(&config.store.url))
+    let warning = store::check_environment(&config.store.url)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
     if let Some(warning) = warning {
         tracing::warn!("{warning}");
@@ -238,9 +224,21 @@ fn require_usable_certificate(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
+/// Checks up to three times while there is no connection to the database: a server that is busy or starting
+/// may respond a moment later.
+#[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
 fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
     // The writer has already tried to open the database, and its error names the cause.
-    retry_unreachable(|| store.health().and_then(|()| store.check_writable())).map_err(|error| {
+    let check = || store.health().and_then(|()| store.check_writable());
+    let mut checked = check();
+    for _ in 0..2 {
+        if !matches!(checked, Err(StoreError::Unreachable { .. } | StoreError::Slow)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        checked = check();
+    }
+    checked.map_err(|error| {
         let pages_only = "`--pages-only` serves the pages without the inbox";
         let hint = match error.hint() {
             Some(hint) => format!("{hint}; {pages_only}"),

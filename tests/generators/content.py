@@ -230,10 +230,13 @@ def code_lines(node, is_rendered, skip):
 
     def walk(parent):
         child = parent.child
+        is_after_number = False
         while child is not None:
             tag = child.tag
             if tag == "-text":
-                parts.append(child.text_content or "")
+                text = child.text_content or ""
+                # Doxygen puts a no-break space between the number of a line and its code.
+                parts.append(text.removeprefix("\xa0") if is_after_number else text)
             elif tag == "br":
                 parts.append("\n")
             elif tag not in INVISIBLE and tag != "button" and child.mem_id not in skip and not (not is_rendered and is_line_number(child)):
@@ -242,6 +245,7 @@ def code_lines(node, is_rendered, skip):
                 walk(child)
                 if tag in ("div", "p", "li") and parts and not parts[-1].endswith("\n"):
                     parts.append("\n")
+            is_after_number = not is_rendered and not tag.startswith("-") and "lineno" in (child.attributes.get("class") or "")
             child = child.next
 
     walk(node)

@@ -353,6 +353,8 @@ def measure(name, site, arguments, work):
     # Packages link to files of other packages, which may be missing.
     subprocess.run(["cp", "--recursive", "--dereference", folder.resolve(), build], stderr=subprocess.DEVNULL)
     files = sorted(file for ending in ("*.html", "*.htm") for file in build.rglob(ending))
+    # Hidden files are not published, and a page with this name is for missing paths.
+    files = [file for file in files if not file.name.startswith(".") and file.name != "404.html"]
     kept = files
     if arguments.sample and len(files) > arguments.sample:
         kept = [files[at * len(files) // arguments.sample] for at in range(arguments.sample)]

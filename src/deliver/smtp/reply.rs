@@ -43,7 +43,7 @@ pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
     /// Contains the first line with another code.
-    #[error("the lines of the reply have different codes, the last of which is {0}")]
+    #[error("a line of the reply has another code than the lines before it: {0}")]
     MixedCodes(String),
 }
 
