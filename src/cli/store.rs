@@ -11,7 +11,7 @@ use clap::Subcommand;
 use super::output::with_hint;
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
-use crate::store::{self, CopyError, StoreError};
+use frontdesk_inbox::store::{self, CopyError, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
