@@ -1,8 +1,9 @@
 //! Delivers submissions to the operator's team through channels, and mails to visitors.
 //!
-//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an
-//! [`Outcome`](frontdesk_inbox::submission::outcome::Outcome). A channel stores nothing and does not decide when to
-//! retry.
+//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an [`Outcome`]. A channel
+//! stores nothing and does not decide when to retry.
+//!
+//! [`Outcome`]: frontdesk_inbox::submission::outcome::Outcome
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

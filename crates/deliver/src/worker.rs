@@ -7,8 +7,8 @@
 //! expire.
 //! With PostgreSQL, every replica delivers.
 //!
-//! [`super::dispatch`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`] times the retries,
-//! and the store selects due deliveries.
+//! [`crate::dispatch`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`] times the
+//! retries, and the store selects due deliveries.
 
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 

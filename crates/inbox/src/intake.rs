@@ -1,9 +1,10 @@
 //! Accepts submissions and processes them.
 //!
 //! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
-//! screens the submission, and queues it for its channels. If it repeats an earlier one (see
-//! [`DedupKey`](frontdesk_forms::DedupKey)), the thread only counts the repeat on the original's row. Requests
-//! do not wait for this, so neither the response nor its timing reveals whether a submission is a repeat.
+//! screens the submission, and queues it for its channels. If it repeats an earlier one
+//! ([`DedupKey`](frontdesk_forms::DedupKey)), the thread only counts the repeat on the original's row.
+//! Requests do not wait for this, so neither the response nor its timing reveals whether a submission is a
+//! repeat.
 
 pub(crate) mod batch;
 mod duplicates;

@@ -87,7 +87,7 @@ thread_local! {
 /// contain a visitor's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
-    /// The source file, line and column: `src/pages/math.rs:41:5`. Empty if no hook is installed.
+    /// The source file, line and column: `crates/site/src/math.rs:41:5`. Empty if no hook is installed.
     location: String,
     /// On one line, and at most [`MAX_MESSAGE_CHARS`] long.
     message: String,
