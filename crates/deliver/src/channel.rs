@@ -93,8 +93,8 @@ impl Channel {
     }
 
     /// Sends one notification. Each transport enforces its own time limits, so the call returns within
-    /// [`frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT`]. A Maildir write that has timed out continues
-    /// in the background. Concurrent calls are allowed.
+    /// [`LONGEST_ATTEMPT`](frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT). A Maildir write that has
+    /// timed out continues in the background. Concurrent calls are allowed.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

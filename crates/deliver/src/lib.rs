@@ -1,7 +1,7 @@
 //! Delivers submissions to the operator's team through channels, and mails to visitors.
 //!
-//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an [`Outcome`]. A channel
-//! stores nothing and does not decide when to retry.
+//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an [`Outcome`]. A
+//! channel stores nothing and does not decide when to retry.
 //!
 //! [`Outcome`]: frontdesk_inbox::submission::outcome::Outcome
 
