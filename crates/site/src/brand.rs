@@ -369,7 +369,7 @@ mod tests {
         );
         let (_, _, faults) =
             apply(&BrandOptions { font: Some(placed("bad.woff2".into())), ..BrandOptions::default() });
-        assert!(faults[0].starts_with("assets/bad.woff2: is not a WOFF2 font"), "{faults:?}");
+        assert!(faults[0].starts_with("assets/bad.woff2: is damaged"), "{faults:?}");
     }
 
     #[test]
