@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let found = count_all();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.toml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.toml");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let mut baseline: BTreeMap<String, BTreeMap<String, u64>> = toml::from_str(&text).expect("numbers");
     if arguments.iter().any(|argument| argument == "--accept") {

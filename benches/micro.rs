@@ -65,5 +65,5 @@ fn load_the_example_site(bencher: Bencher) {
 }
 
 fn example_site() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/site"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../site"))
 }

@@ -54,6 +54,18 @@ fn the_files_that_the_documents_name_are_there() {
 }
 
 #[test]
+fn the_files_that_deny_toml_names_are_there() {
+    let text = std::fs::read_to_string(root().join("deny.toml")).expect("it is there");
+    let words = text.split_whitespace().map(|word| word.trim_matches([',', ';', '"', '`']));
+    let named: Vec<&str> =
+        words.filter(|word| word.starts_with("src/") || word.starts_with("crates/")).collect();
+    assert!(named.len() >= 3, "{named:?}");
+    for name in named {
+        assert!(root().join(name).exists(), "deny.toml names {name}");
+    }
+}
+
+#[test]
 fn the_tests_that_the_threat_model_names_are_there() {
     let text = std::fs::read_to_string(root().join("docs/pages/security.md")).expect("it is there");
     let named: Vec<(&str, &str)> =
