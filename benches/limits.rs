@@ -15,7 +15,7 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::{Admission, LimitOptions, LocalLimiter, MAX_QUOTA, Quota, Source};
+use frontdesk_limits::{Admission, LimitOptions, LocalLimiter, MAX_QUOTA, Quota, Source};
 
 const PER_MINUTE: u32 = 30;
 const PER_HOUR: u32 = 300;

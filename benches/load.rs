@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use frontdesk::pages::{LoadCache, PagesOptions, Site};
-use frontdesk::resources::{ResourceCache, ResourceOptions};
+use frontdesk_site::resources::{ResourceCache, ResourceOptions};
+use frontdesk_site::{LoadCache, PagesOptions, Site};
 use serde_json::{Value, json};
 
 const PAGES: &str = "10,100,1000,2000,10000";

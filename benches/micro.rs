@@ -9,11 +9,11 @@ use std::path::Path;
 
 use divan::{Bencher, black_box};
 use frontdesk::config::Config;
-use frontdesk::limits::MAX_QUOTA;
-use frontdesk::pages::highlight::Highlighter;
-use frontdesk::pages::link::{LinkCatalog, LinkOrigin};
-use frontdesk::pages::markdown;
-use frontdesk::resources::{self, ResourceCache};
+use frontdesk_limits::MAX_QUOTA;
+use frontdesk_site::highlight::Highlighter;
+use frontdesk_site::link::{LinkCatalog, LinkOrigin};
+use frontdesk_site::markdown;
+use frontdesk_site::resources::{self, ResourceCache};
 
 use cases::{CASES, Case, generated_site, limiter, lookup};
 
@@ -58,7 +58,7 @@ fn load_the_example_site(bencher: Bencher) {
     let forms = resources::page_forms(&config.pages.base_url);
     bencher.bench_local(|| {
         let mut site =
-            frontdesk::pages::load(example_site(), &config.pages, &forms).site.expect("a valid site");
+            frontdesk_site::load(example_site(), &config.pages, &forms).site.expect("a valid site");
         ResourceCache::default().add_resources(&mut site, &config.pages, &config.resources);
         site
     });

@@ -12,13 +12,13 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use frontdesk::forms::CONTACT;
-use frontdesk::forms::parse::parse;
-use frontdesk::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk::limits::Source;
-use frontdesk::screening::{Evidence, RequestFacts};
-use frontdesk::store::{DatabaseUrl, Server, Store, StoreOptions};
-use frontdesk::submission::delivery::Route;
+use frontdesk_forms::CONTACT;
+use frontdesk_forms::parse::parse;
+use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
+use frontdesk_inbox::screening::{Evidence, RequestFacts};
+use frontdesk_inbox::store::{DatabaseUrl, Server, Store, StoreOptions};
+use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_limits::Source;
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
     // Create the same tables for pgbench as for frontdesk.
     let place = |url: &str| DatabaseUrl::Postgres(Server::parse(url).expect("a URL"));
-    frontdesk::store::migrate(&place(&theirs)).expect("tables");
+    frontdesk_inbox::store::migrate(&place(&theirs)).expect("tables");
     let store = Store::open(&StoreOptions { url: place(&ours), channels: vec![Route::new("team")] })
         .expect("a store");
     let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");

@@ -17,8 +17,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::rate_limiter::{self, RateLimiter, SCRIPT};
-use frontdesk::limits::{LimitOptions, LocalLimiter, Quota, Source};
+use frontdesk_limits::rate_limiter::{self, RateLimiter, SCRIPT};
+use frontdesk_limits::{LimitOptions, LocalLimiter, Quota, Source};
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::{Builder, Runtime};

@@ -9,12 +9,12 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk::forms::WAITLIST;
-use frontdesk::forms::parse::parse;
-use frontdesk::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk::limits::Source;
-use frontdesk::screening::{Evidence, RequestFacts};
-use frontdesk::store::{Store, StoreOptions};
+use frontdesk_forms::WAITLIST;
+use frontdesk_forms::parse::parse;
+use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
+use frontdesk_inbox::screening::{Evidence, RequestFacts};
+use frontdesk_inbox::store::{Store, StoreOptions};
+use frontdesk_limits::Source;
 
 const SECONDS: u64 = 3;
 

@@ -29,7 +29,7 @@ use clap_complete::Shell;
 use self::output::{ERROR, write_error};
 use self::serve::ServeOptions;
 use self::site::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
-use crate::panics;
+use frontdesk_process::panics;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps submissions
 #[derive(Debug, Parser)]

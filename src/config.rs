@@ -36,19 +36,20 @@ pub use self::reader::{FILE_NAME, Flag, Setting};
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, key};
 use self::secret_file::SecretFile;
 use self::value::Raw;
-use crate::deliver::maintenance::MaintenanceOptions;
-use crate::deliver::{ChannelOptions, TransportOptions};
-use crate::fault::Fault;
-use crate::forms::{FORMS, WAITLIST};
-use crate::intake::IntakeOptions;
-use crate::pages::{self, FooterGroup, FooterLink, Operator, PrivatePath, PublicationOptions};
-use crate::screening;
-use crate::store::disk::Space;
-use crate::store::{DatabaseUrl, StoreOptions};
-use crate::submission::delivery::Route;
-use crate::submission::verdict::Signal;
+use crate::web;
 use crate::web::{Address, agent};
-use crate::{resources, web};
+use frontdesk_deliver::maintenance::MaintenanceOptions;
+use frontdesk_deliver::{ChannelOptions, TransportOptions};
+use frontdesk_forms::{FORMS, WAITLIST};
+use frontdesk_inbox::intake::IntakeOptions;
+use frontdesk_inbox::screening;
+use frontdesk_inbox::store::disk::Space;
+use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
+use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_site::fault::Fault;
+use frontdesk_site::resources;
+use frontdesk_site::{self as pages, FooterGroup, FooterLink, Operator, PrivatePath, PublicationOptions};
 
 /// Maximum retention period of submissions: about a century.
 const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
@@ -976,7 +977,7 @@ fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Severity;
+    use frontdesk_site::fault::Severity;
 
     const EXAMPLE: &str = include_str!("../starter/frontdesk.toml");
 
@@ -1609,7 +1610,7 @@ mod tests {
         let text = "[agents]\ndirectories = [\"agent.example.com\", \"https://Other.example.com:8443/\"]";
         let config = accept(text, &[], &[]);
         let places: Vec<String> =
-            config.agents.directories.iter().map(crate::fetch::Url::host_and_port).collect();
+            config.agents.directories.iter().map(frontdesk_fetch::Url::host_and_port).collect();
         assert_eq!(places, ["agent.example.com:443", "other.example.com:8443"]);
         let environment = [("FRONTDESK_AGENTS__DIRECTORIES", "one.example.com, two.example.com")];
         assert_eq!(accept("", &environment, &[]).agents.directories.len(), 2);

@@ -4,20 +4,11 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-pub mod allocator;
 pub mod cli;
 pub mod config;
-pub mod deliver;
-pub mod fault;
-pub mod fetch;
-pub mod forms;
-pub mod inbox;
-pub mod intake;
-pub mod limits;
-pub mod pages;
-pub mod panics;
-pub mod resources;
-pub mod screening;
-pub mod store;
-pub mod submission;
 pub mod web;
+
+#[cfg(test)]
+#[expect(dead_code, reason = "tests of webhooks use the rest")]
+#[path = "../tests/it/support/http_peer.rs"]
+mod http_peer;

@@ -58,7 +58,7 @@ use tokio::sync::watch;
 
 use self::balance::Balancer;
 use self::conn_limits::Connections;
-use crate::panics;
+use frontdesk_process::panics;
 
 pub use access_log::ACCESS_LOG_TARGET;
 pub use client::ForwardedHeader;

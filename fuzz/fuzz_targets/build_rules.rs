@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use frontdesk::pages::fuzzing::read_rules;
+use frontdesk_site::fuzzing::read_rules;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| read_rules(text));

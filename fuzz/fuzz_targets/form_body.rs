@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use frontdesk::forms::parse::{Entry, parse};
-use frontdesk::forms::text::is_blank;
-use frontdesk::forms::urlencoded::PostedForm;
-use frontdesk::forms::{FORMS, Field, FieldKind, Form};
+use frontdesk_forms::parse::{Entry, parse};
+use frontdesk_forms::text::is_blank;
+use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_forms::{FORMS, Field, FieldKind, Form};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 

@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use frontdesk::fault::Severity;
-use frontdesk::pages::front_matter::parse;
+use frontdesk_site::fault::Severity;
+use frontdesk_site::front_matter::parse;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

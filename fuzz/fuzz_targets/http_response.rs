@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use frontdesk::fetch::read_response;
+use frontdesk_fetch::read_response;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -4,10 +4,10 @@
 
 use std::sync::LazyLock;
 
-use frontdesk::pages::highlight::Highlighter;
-use frontdesk::pages::link::{LinkCatalog, LinkOrigin};
-use frontdesk::pages::markdown::{HighlightCache, render};
-use frontdesk::panics;
+use frontdesk_process::panics;
+use frontdesk_site::highlight::Highlighter;
+use frontdesk_site::link::{LinkCatalog, LinkOrigin};
+use frontdesk_site::markdown::{HighlightCache, render};
 use libfuzzer_sys::fuzz_target;
 
 static HIGHLIGHTER: LazyLock<Highlighter> = LazyLock::new(Highlighter::default);

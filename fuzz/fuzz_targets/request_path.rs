@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use frontdesk::pages::path::{decode, encode, resolve_relative, twin_path};
+use frontdesk_site::path::{decode, encode, resolve_relative, twin_path};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {

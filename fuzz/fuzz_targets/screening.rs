@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use frontdesk::forms::CONTACT;
-use frontdesk::forms::parse::{Extras, parse_with_extras};
-use frontdesk::screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
-use frontdesk::submission::verdict::{ScreeningVerdict, Signal};
+use frontdesk_forms::CONTACT;
+use frontdesk_forms::parse::{Extras, parse_with_extras};
+use frontdesk_inbox::screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
+use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

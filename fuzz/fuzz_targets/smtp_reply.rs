@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use frontdesk::deliver::smtp::reply::{MAX_REPLY_BYTES, ReplyError, ReplyReader, SmtpReply};
+use frontdesk_deliver::smtp::reply::{MAX_REPLY_BYTES, ReplyError, ReplyReader, SmtpReply};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::output::{counted, with_hint};
 use super::site::refuse_served_folder;
 use crate::config::Config;
-use crate::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
+use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {

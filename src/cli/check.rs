@@ -10,9 +10,9 @@ use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
 use super::site::SiteCache;
 use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, Flag, Setting};
-use crate::fault::{Fault, Severity};
-use crate::pages::{Encodings, STACK_BYTES, Site};
-use crate::store::InboxReader;
+use frontdesk_inbox::store::InboxReader;
+use frontdesk_site::fault::{Fault, Severity};
+use frontdesk_site::{Encodings, STACK_BYTES, Site};
 
 /// Maximum width of the `key = value` column. A wider setting pushes its origin to the right.
 const MAX_ALIGNED: usize = 72;

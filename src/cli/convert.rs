@@ -9,7 +9,7 @@ use clap::Args;
 use frontdesk_convert::{Converted, Options, Selector, Url, convert, parse_url};
 
 use super::output::{WARNING, with_hint};
-use crate::pages::decode_html;
+use frontdesk_site::decode_html;
 
 #[derive(Debug, Args)]
 pub(super) struct ConvertOptions {

@@ -16,16 +16,16 @@ use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
 use crate::config::Config;
-use crate::deliver::digest::Digest;
-use crate::deliver::{ChannelOptions, TransportOptions, test_message};
-use crate::fault::Fault;
-use crate::forms::text::visible;
-use crate::limits::rate_limiter;
-use crate::store::{Filter, InboxReader, StoreError};
-use crate::submission::Status;
-use crate::submission::delivery::DeliveryState;
-use crate::submission::visitor::is_visitor_channel;
 use dns::Resolver;
+use frontdesk_deliver::digest::Digest;
+use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
+use frontdesk_inbox::submission::Status;
+use frontdesk_inbox::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::visitor::is_visitor_channel;
+use frontdesk_limits::rate_limiter;
+use frontdesk_site::fault::Fault;
 pub(super) use mail_domain::CheckResult;
 
 #[derive(Debug, clap::Args)]

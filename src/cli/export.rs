@@ -25,9 +25,9 @@ use self::layout::ExportLayout;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
 use crate::config::Config;
-use crate::pages::Encodings;
 use crate::web::Address;
 use crate::web::describe::describe;
+use frontdesk_site::Encodings;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportOptions {

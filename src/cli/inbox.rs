@@ -30,8 +30,8 @@ use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
-use crate::forms::FORMS;
-use crate::forms::text::visible;
+use frontdesk_forms::FORMS;
+use frontdesk_forms::text::visible;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
@@ -237,7 +237,7 @@ pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyh
     }
     Console::with_standard_streams(config, is_utc, |console| match command {
         InboxCommand::Open { address, print, folder: _ } => {
-            console.inbox = crate::inbox::open(console.place)?.map(Rc::new);
+            console.inbox = frontdesk_inbox::open(console.place)?.map(Rc::new);
             login::open(config, address.as_deref(), *print, console)
         }
         command => execute(command, console),
@@ -249,7 +249,7 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 
 /// Opens the inbox, waits briefly for accepted submissions to be processed, and runs the command.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    console.inbox = crate::inbox::open(console.place)?.map(Rc::new);
+    console.inbox = frontdesk_inbox::open(console.place)?.map(Rc::new);
     match &console.inbox {
         // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
         Some(inbox) => {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
 use crate::config::{Config, FILE_NAME};
-use crate::pages::{find_containing_folder, has_home_page, resolve_path};
+use frontdesk_site::{find_containing_folder, has_home_page, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.
 const FILES: &[(&str, &str)] = &[

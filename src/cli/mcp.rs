@@ -29,8 +29,8 @@ use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
 use self::tools::{Effect, TOOLS, ToolSpec};
 use crate::cli::output::with_hint;
-use crate::forms::text::{cut, visible};
-use crate::panics::{self, Part};
+use frontdesk_forms::text::{cut, visible};
+use frontdesk_process::panics::{self, Part};
 
 /// Maximum length of a tool's name in an error, in characters.
 const MAX_NAME: usize = 64;

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::fault::{Fault, Severity};
-use crate::forms::text::{visible, visible_lines};
-use crate::store::StoreError;
+use frontdesk_forms::text::{visible, visible_lines};
+use frontdesk_inbox::store::StoreError;
+use frontdesk_site::fault::{Fault, Severity};
 
 // Styles for the terminal. `anstream` removes them if `NO_COLOR` is set or the output is not a terminal.
 pub(super) const ERROR: Style = AnsiColor::Red.on_default().bold();

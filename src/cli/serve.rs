@@ -31,18 +31,18 @@ use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use self::trial::TrialLoad;
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site::{self, SiteCache};
-use crate::allocator;
 use crate::config::{Config, Flag};
-use crate::deliver::worker::DeliveryWorker;
-use crate::fault::{Fault, Severity};
-use crate::intake::Intake;
-use crate::pages::{Encodings, Site, format_time};
-use crate::store::disk::DiskMonitor;
-use crate::store::{self, Store, StoreError};
 use crate::web::tls::Tls;
 use crate::web::{
     self, Address, AppState, LiveReload, Metrics, PageViews, ShutdownPhase, Snapshot, Socket, Sockets,
 };
+use frontdesk_deliver::worker::DeliveryWorker;
+use frontdesk_inbox::intake::Intake;
+use frontdesk_inbox::store::disk::DiskMonitor;
+use frontdesk_inbox::store::{self, Store, StoreError};
+use frontdesk_process::allocator;
+use frontdesk_site::fault::{Fault, Severity};
+use frontdesk_site::{Encodings, Site, format_time};
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;

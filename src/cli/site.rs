@@ -7,14 +7,14 @@ use clap::Args;
 
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
-use crate::fault::{Fault, REPORT_DEFECT, Severity};
-use crate::forms::text::visible;
-use crate::pages::{
+use crate::web::Address;
+use frontdesk_forms::text::visible;
+use frontdesk_process::panics::{self, Part};
+use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
+use frontdesk_site::resources::{self, ResourceCache};
+use frontdesk_site::{
     ExclusionReason, LoadCache, PublicationResult, Site, find_containing_folder, format_time,
 };
-use crate::panics::{self, Part};
-use crate::resources::{self, ResourceCache};
-use crate::web::Address;
 
 /// Options that override the configuration.
 #[derive(Debug, Default, Args)]

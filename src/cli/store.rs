@@ -11,11 +11,11 @@ use clap::Subcommand;
 use super::output::with_hint;
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
-use crate::store::{self, CopyError, StoreError};
+use frontdesk_inbox::store::{self, CopyError, StoreError};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Migrate the database to the current layout, as the server does when it starts; create it if missing
+    /// Create the tables if they are missing, as the server does when it starts, and check their layout
     Migrate(SiteFolder),
     /// Copy the whole inbox to another database and verify the copy, while no server is running
     Move {
@@ -78,7 +78,6 @@ fn add_hint(error: CopyError) -> anyhow::Error {
         CopyError::Store(StoreError::Missing(_)) => {
             "`--site DIR` or `--data-dir DIR` selects the folder with the submissions"
         }
-        CopyError::Store(StoreError::TooOld(_)) => "`frontdesk store migrate` brings it up to date",
         _ => return error.into(),
     };
     with_hint(error, hint)

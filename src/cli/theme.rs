@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 
 use super::output::GOOD;
 use crate::config::FILE_NAME;
-use crate::fault::closest;
-use crate::pages::BUILT_IN_THEME;
+use frontdesk_site::BUILT_IN_THEME;
+use frontdesk_site::fault::closest;
 
 /// Copies the named files into the site without overwriting any; lists all names if `names` is empty.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, key};
 use super::value::{self, Raw};
-use crate::pages::{BrandOptions, Color};
+use frontdesk_site::{BrandOptions, Color};
 
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {

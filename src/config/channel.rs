@@ -5,14 +5,14 @@ use secrecy::SecretString;
 use super::named_file;
 use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
-use crate::deliver::mail::MailAddresses;
-use crate::deliver::maildir::MaildirOptions;
-use crate::deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls, is_this_machine};
-use crate::deliver::webhook::{self, ChatService, SigningKey, WebhookBody, WebhookOptions};
-use crate::deliver::{ChannelOptions, TransportOptions};
-use crate::fetch::url::Host;
-use crate::fetch::{ExtraRoots, Url, address};
-use crate::forms::FORMS;
+use frontdesk_deliver::mail::MailAddresses;
+use frontdesk_deliver::maildir::MaildirOptions;
+use frontdesk_deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls, is_this_machine};
+use frontdesk_deliver::webhook::{self, ChatService, SigningKey, WebhookBody, WebhookOptions};
+use frontdesk_deliver::{ChannelOptions, TransportOptions};
+use frontdesk_fetch::url::Host;
+use frontdesk_fetch::{ExtraRoots, Url, address};
+use frontdesk_forms::FORMS;
 
 /// Values from other sections that a channel uses if its own keys are empty.
 pub(super) struct ChannelDefaults<'a> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::reader::{Reader, key};
 use super::{channel, value};
-use crate::forms::MAX_BODY_BYTES;
-use crate::limits::rate_limiter;
-use crate::limits::{self, Quota};
+use frontdesk_forms::MAX_BODY_BYTES;
+use frontdesk_limits::rate_limiter;
+use frontdesk_limits::{self as limits, Quota};
 
 #[derive(Debug, Clone)]
 pub struct LimitValues {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::reader::{FILE_NAME, Reader, key};
 use super::value::Raw;
-use crate::fault::Fault;
-use crate::pages::RedirectOption;
+use frontdesk_site::RedirectOption;
+use frontdesk_site::fault::Fault;
 
 pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     let example = "[redirects]\n\"/old/\" = \"/new/\"\n\"/archive/*\" = \"/blog/:splat\"\n\

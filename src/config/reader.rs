@@ -13,8 +13,8 @@ use super::secret_file::SecretFile;
 pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
 use super::value::{ParseResult, Raw, parse_line, without_password};
-use crate::fault::{Fault, Placed, closest};
-use crate::pages::PrivatePath;
+use frontdesk_site::PrivatePath;
+use frontdesk_site::fault::{Fault, Placed, closest};
 
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";

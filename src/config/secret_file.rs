@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use crate::fault::Fault;
+use frontdesk_site::fault::Fault;
 
 /// A file that holds a secret value: the configuration file, or a file that a `…_FILE` variable names.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, key};
 use super::value::{ParseResult, Raw};
-use crate::pages::{AllowedHosts, AllowedOrigin};
+use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
 /// Maximum number of hosts for one kind of content. The policy is part of every response.
 const MAX_ORIGINS: usize = 20;

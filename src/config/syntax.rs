@@ -2,7 +2,7 @@
 
 use toml::de::Error;
 
-use crate::fault::{Fault, closest};
+use frontdesk_site::fault::{Fault, closest};
 
 /// The configuration file's name in the site's folder.
 pub const FILE_NAME: &str = "frontdesk.toml";

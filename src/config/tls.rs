@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::reader::{Reader, Setting, fault_of, key};
 use super::server;
 use super::value::{self, ParseResult, Raw};
-use crate::fault::Fault;
-use crate::fetch::Url;
 use crate::web::Address;
 use crate::web::tls::{
     Acme, CertificateFiles, CertificateSource, Hsts, HttpsRedirect, TlsOptions, check_certificate,
 };
+use frontdesk_fetch::Url;
+use frontdesk_site::fault::Fault;
 
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
@@ -223,7 +223,7 @@ fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::fault::Severity;
+    use frontdesk_site::fault::Severity;
 
     #[test]
     fn nothing_is_served_over_tls_by_default() {

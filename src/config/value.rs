@@ -6,12 +6,12 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
-use crate::forms::email::Mailbox;
-use crate::limits::rate_limiter;
-use crate::store::disk::MinFree;
-use crate::store::{DatabaseUrl, Server};
-use crate::submission::encryption::Recipient;
 use crate::web::{Address, Network, default_memory_limit};
+use frontdesk_forms::email::Mailbox;
+use frontdesk_inbox::store::disk::MinFree;
+use frontdesk_inbox::store::{DatabaseUrl, Server};
+use frontdesk_inbox::submission::encryption::Recipient;
+use frontdesk_limits::rate_limiter;
 
 /// A value from the file, or text from the environment or a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -187,7 +187,7 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
 pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a path such as \"/docs/\"", |text| {
         let mount = format!("{}/", text.trim_end_matches('/'));
-        crate::pages::path::decode(&mount).ok().map(std::borrow::Cow::into_owned)
+        frontdesk_site::path::decode(&mount).ok().map(std::borrow::Cow::into_owned)
     })
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::named_file;
 use super::reader::Reader;
 use super::value;
-use crate::deliver::visitor_mail::{MailText, VisitorMailOptions};
-use crate::deliver::{ChannelOptions, TransportOptions};
-use crate::fault::Fault;
-use crate::forms::{CONTACT, WAITLIST};
-use crate::pages::{PagesOptions, Placeholder, parse_mail};
-use crate::submission::visitor::mailbox::mailbox_key;
-use crate::submission::visitor::{ConfirmRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule};
+use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
+use frontdesk_deliver::{ChannelOptions, TransportOptions};
+use frontdesk_forms::{CONTACT, WAITLIST};
+use frontdesk_inbox::submission::visitor::mailbox::mailbox_key;
+use frontdesk_inbox::submission::visitor::{ConfirmRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule};
+use frontdesk_site::fault::Fault;
+use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
 
 /// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
 const CONCURRENCY: usize = 2;
@@ -225,8 +225,8 @@ mod tests {
     use std::fs;
 
     use crate::config::Config;
-    use crate::deliver::TransportOptions;
-    use crate::submission::visitor::HourlyLimits;
+    use frontdesk_deliver::TransportOptions;
+    use frontdesk_inbox::submission::visitor::HourlyLimits;
 
     const CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
     const SET: &str = "[operator]\nname = \"Example\"\nemail = \"hello@example.com\"\n[forms.contact]\nacknowledge = \"mails/thanks.md\"\n";
@@ -277,7 +277,7 @@ mod tests {
         fs::create_dir(folder.path().join("mails")).expect("it is new");
         fs::write(folder.path().join("mails/thanks.md"), text).expect("it can be written");
         let (config, faults) = Config::parse(toml, folder.path(), [], &[]);
-        let errors = faults.iter().filter(|fault| fault.severity == crate::fault::Severity::Error);
+        let errors = faults.iter().filter(|fault| fault.severity == frontdesk_site::fault::Severity::Error);
         (
             config,
             errors.map(|fault| fault.to_string().lines().next().unwrap_or_default().to_owned()).collect(),

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::value;
-use crate::pages::WordOverride;
+use frontdesk_site::WordOverride;
 
 /// Reads all words in the file. Their names are checked when the site loads, because the theme defines them.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {

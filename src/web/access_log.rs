@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::metrics::{Class, RequestLabels};
 use super::request_id::RequestId;
 use super::state::{AppState, Snapshot};
-use crate::pages::path;
+use frontdesk_site::path;
 
 /// The tracing target of the access log. `log.requests` enables it, independently of the log level.
 pub const ACCESS_LOG_TARGET: &str = "frontdesk_requests";

@@ -18,8 +18,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::ambiguity::host_of;
-use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 use directory::Directory;
+use frontdesk_fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 use signature::Claim;
 
 pub use component::{SiteOrigin, signature_base};

@@ -11,7 +11,7 @@ use hyper::body::{Body as _, Incoming};
 
 use super::response::Refusal;
 use super::slot::{Charge, Slot};
-use crate::forms::{BodyEncoding, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
+use frontdesk_forms::{BodyEncoding, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
 
 /// Maximum length in bytes of an unwanted body that is read and discarded. If the server did not read the
 /// body, a client that is still sending would see a connection reset instead of the response.

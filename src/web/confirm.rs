@@ -23,9 +23,9 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 use super::response::{HttpResponse, method_not_allowed, text};
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
-use crate::limits::{Admission, Source};
-use crate::pages::{CONFIRM_PATH, ConfirmPage};
-use crate::store::{LinkState, LinkToken, StoreError};
+use frontdesk_inbox::store::{LinkState, LinkToken, StoreError};
+use frontdesk_limits::{Admission, Source};
+use frontdesk_site::{CONFIRM_PATH, ConfirmPage};
 
 /// Whether the path is below the one of links that confirm addresses.
 pub(super) fn is_link(path: &str) -> bool {

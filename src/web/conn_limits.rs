@@ -11,7 +11,7 @@ use super::options::WebOptions;
 use super::slot::{Closing, Slot};
 use super::socket::Peer;
 use super::trusted_proxies::is_trusted;
-use crate::limits::{Source, SourceNetwork};
+use frontdesk_limits::{Source, SourceNetwork};
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {

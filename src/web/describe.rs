@@ -8,9 +8,9 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, HeaderMap, HeaderValu
 
 use super::get_page::{API, choose};
 use super::response::{HttpResponse, add_security_headers, bad_request};
-use crate::forms::FORMS;
-use crate::pages::negotiate::{Encoding, Media};
-use crate::pages::{CONFIRM_PATH, File, Site, SiteEntry, path};
+use frontdesk_forms::FORMS;
+use frontdesk_site::negotiate::{Encoding, Media};
+use frontdesk_site::{CONFIRM_PATH, File, Site, SiteEntry, path};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
@@ -191,8 +191,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::pages::file::Cache;
-    use crate::pages::{Page, PagesOptions};
+    use frontdesk_site::file::Cache;
+    use frontdesk_site::{Page, PagesOptions};
 
     fn file(media_type: &'static str) -> Arc<File> {
         let file = File::new(media_type, Cache::Revalidate, "A line that repeats itself.\n".repeat(50));

@@ -39,10 +39,10 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 use super::slot::cost;
 use super::socket::{Peer, Scheme};
 use super::state::{AppState, ShutdownPhase};
-use crate::forms::Form;
-use crate::pages::file::EncodedBody;
-use crate::pages::negotiate::{self, Codings, Media};
-use crate::pages::path;
+use frontdesk_forms::Form;
+use frontdesk_site::file::EncodedBody;
+use frontdesk_site::negotiate::{self, Codings, Media};
+use frontdesk_site::path;
 
 /// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
 /// written as a second slice, which costs the kernel more than copying a short body.

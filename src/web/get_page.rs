@@ -19,9 +19,9 @@ use super::response::{
     HttpResponse, method_not_allowed, negotiated_text, removed_endpoint, text, unknown_endpoint, with_header,
 };
 use super::selection::{ResponseKind, Selection};
-use crate::pages::file::{EncodedBody, File};
-use crate::pages::negotiate::{self, Codings, Media};
-use crate::pages::{Page, Redirect, Role, Site, SiteEntry};
+use frontdesk_site::file::{EncodedBody, File};
+use frontdesk_site::negotiate::{self, Codings, Media};
+use frontdesk_site::{Page, Redirect, Role, Site, SiteEntry};
 
 /// The path prefix of the endpoints. Unknown ones get a JSON 404, in the format of the endpoints' own errors.
 pub(super) const API: &str = "/api/";
@@ -379,8 +379,8 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::pages::file::Cache;
-    use crate::pages::negotiate::Encoding;
+    use frontdesk_site::file::Cache;
+    use frontdesk_site::negotiate::Encoding;
 
     #[tokio::test]
     async fn a_response_shares_the_bytes_of_the_file() {

@@ -10,9 +10,9 @@ use super::ambiguity::host_of;
 use super::body::RequestBody;
 use super::get_page::field_values;
 use super::response::{HttpResponse, Refusal, text};
-use crate::forms::Form;
-use crate::forms::urlencoded::PostedForm;
-use crate::pages::{FormMessage, Site, path};
+use frontdesk_forms::Form;
+use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_site::{FormMessage, Site, path};
 
 /// Whether the client prefers HTML to JSON: `Accept` names HTML, and not JSON with a higher quality. Browsers
 /// do for pages; their scripts and other programs send `*/*` or name JSON.

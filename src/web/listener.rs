@@ -17,7 +17,7 @@ use super::metrics::CloseReason;
 use super::socket::{Listener, Scheme, Socket};
 use super::state::ShutdownPhase;
 use super::worker::WorkerState;
-use crate::panics::{self, Part};
+use frontdesk_process::panics::{self, Part};
 
 /// The number of tasks that run between polls for events: high, because a poll costs a third as much as a
 /// response.

@@ -16,7 +16,7 @@ use super::conn_limits::{Connections, Holding};
 use super::metrics::process::{parse_size, resident_memory};
 use super::slot::{Closing, Slot};
 use super::state::AppState;
-use crate::limits::{Source, SourceNetwork};
+use frontdesk_limits::{Source, SourceNetwork};
 
 /// The bytes that the server needs besides the site and connections: 40 MB for the program and the database,
 /// 40 MiB for the limiter.

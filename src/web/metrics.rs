@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 
-use crate::forms::{FORMS, Form};
+use frontdesk_forms::{FORMS, Form};
 
 /// Defines a label with a fixed set of values; each value indexes an array of counters.
 macro_rules! label {
@@ -256,7 +256,7 @@ impl Drop for OpenConn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forms::WAITLIST;
+    use frontdesk_forms::WAITLIST;
 
     #[test]
     fn the_counters_of_all_workers_are_added_up() {

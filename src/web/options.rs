@@ -11,8 +11,8 @@ use super::inbox::options::InboxOptions;
 use super::response::content_security_policy;
 use super::tls;
 use super::trusted_proxies::Network;
-use crate::pages::AllowedHosts;
-use crate::store::DatabaseUrl;
+use frontdesk_inbox::store::DatabaseUrl;
+use frontdesk_site::AllowedHosts;
 
 /// Time limits for a connection and its requests.
 #[derive(Debug, Clone, Copy)]

@@ -22,8 +22,10 @@ use self::referrer::{MAX_HOST, referring_host};
 use self::user_agent::AgentIndex;
 use super::metrics::Representation;
 use super::parse_cache::ParseCache;
-use crate::store::disk::DiskMonitor;
-use crate::store::{MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts};
+use frontdesk_inbox::store::disk::DiskMonitor;
+use frontdesk_inbox::store::{
+    MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts,
+};
 
 pub use user_agent::{AgentClass, CountedAgent, class_of, names_of};
 

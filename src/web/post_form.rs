@@ -23,13 +23,13 @@ use super::response::{HttpResponse, Refusal, accepted};
 use super::slot::Charge;
 use super::socket::Peer;
 use super::state::{AppState, Snapshot};
-use crate::forms::parse::{ParsedForm, parse_with_extras};
-use crate::forms::urlencoded::PostedForm;
-use crate::forms::{BodyEncoding, Form};
-use crate::intake::Arrival;
-use crate::limits::{Admission, QuotaStatuses, Source};
-use crate::screening::{Evidence, Origin, Rate, RequestFacts};
-use crate::store::disk::SMALL_BODY_BYTES;
+use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
+use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_forms::{BodyEncoding, Form};
+use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::screening::{Evidence, Origin, Rate, RequestFacts};
+use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
+use frontdesk_limits::{Admission, QuotaStatuses, Source};
 
 /// How long counts of refused requests stay in memory before they are stored.
 const PRESSURE_INTERVAL: Duration = Duration::from_mins(1);
@@ -322,7 +322,7 @@ mod tests {
     use sfv::{BareItem, ListEntry, Parser};
 
     use super::*;
-    use crate::limits::{LimitOptions, LocalLimiter};
+    use frontdesk_limits::{LimitOptions, LocalLimiter};
 
     #[test]
     fn rate_limit_headers_are_structured_fields() {

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::socket::Peer;
 use super::trusted_proxies::{Network, is_trusted};
-use crate::limits::Source;
+use frontdesk_limits::Source;
 
 /// A source may have one half of the connections.
 const SHARE: usize = 2;

@@ -9,9 +9,9 @@ use http_body_util::Full;
 
 use super::metrics::SubmissionResult;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use crate::forms::{FORMS, MAX_BODY_BYTES};
-use crate::pages::{AllowedHosts, AllowedOrigin};
-use crate::store::disk::SMALL_BODY_BYTES;
+use frontdesk_forms::{FORMS, MAX_BODY_BYTES};
+use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
+use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
 /// A response whose body is in memory.
 pub(super) type HttpResponse = Response<Full<Bytes>>;

@@ -23,9 +23,9 @@ use super::socket::{Peer, Scheme};
 use super::state::Snapshot;
 use super::worker::WorkerState;
 use super::{access_log, ambiguity, confirm, get_page, live_reload, slot, tls};
-use crate::forms::Form;
-use crate::pages::path;
-use crate::panics;
+use frontdesk_forms::Form;
+use frontdesk_process::panics;
+use frontdesk_site::path;
 
 /// Responds to one request on the public address. Waits until the body has been read or discarded.
 pub(super) async fn respond(

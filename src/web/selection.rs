@@ -14,8 +14,8 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 
 use super::response::{CROSS_ORIGIN_RESOURCE_POLICY, HttpResponse};
-use crate::pages::file::{CACHE_SLOTS, EncodedBody, File};
-use crate::pages::negotiate::{Codings, Encoding};
+use frontdesk_site::file::{CACHE_SLOTS, EncodedBody, File};
+use frontdesk_site::negotiate::{Codings, Encoding};
 
 /// Capacity for all headers of a response; without it, the map would be reallocated several times.
 const HEADER_CAPACITY: usize = 16;

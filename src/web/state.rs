@@ -14,14 +14,14 @@ use super::options::WebOptions;
 use super::page_views::PageViews;
 pub use super::shutdown::ShutdownPhase;
 use super::tls::Tls;
-use crate::deliver::worker::Confirmations;
-use crate::intake::Intake;
-use crate::limits::rate_limiter::RateLimiter;
-use crate::limits::refusals::RefusalCounter;
-use crate::limits::{self, ByteLimiter, ByteOptions};
-use crate::pages::Site;
-use crate::store::disk::DiskMonitor;
-use crate::store::{Store, StoreError};
+use frontdesk_deliver::worker::Confirmations;
+use frontdesk_inbox::intake::Intake;
+use frontdesk_inbox::store::disk::DiskMonitor;
+use frontdesk_inbox::store::{Store, StoreError};
+use frontdesk_limits::rate_limiter::RateLimiter;
+use frontdesk_limits::refusals::RefusalCounter;
+use frontdesk_limits::{self as limits, ByteLimiter, ByteOptions};
+use frontdesk_site::Site;
 
 #[derive(Clone)]
 pub struct AppState {

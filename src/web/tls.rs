@@ -29,7 +29,7 @@ use self::socket::TlsSocket;
 use super::metrics::CloseReason;
 use super::protocol::Protocol;
 use super::response::{add_security_headers, content_security_policy, text};
-use crate::pages::AllowedHosts;
+use frontdesk_site::AllowedHosts;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use frontdesk::fetch::{ExtraRoots, Url};
 use frontdesk::web::agent::{
     AgentOptions, Agents, FETCH_TIMEOUTS, KEY_TIMEOUT, MEDIA_TYPE, SignatureError, SiteOrigin, WELL_KNOWN,
     signature_base,
 };
+use frontdesk_fetch::{ExtraRoots, Url};
 use http::request::Parts;
 use jiff::Timestamp;
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};

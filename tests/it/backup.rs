@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use frontdesk::store::verify;
+use frontdesk_inbox::store::verify;
 use serde_json::{Value, json};
 
 use crate::support::{Connection, NO_DEADLINES, PATIENCE, TestServer, frontdesk, small_site};

@@ -10,7 +10,7 @@ mod printed;
 
 use std::collections::HashMap;
 
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use serde_json::{Map, Value};
 
 use crate::corpus;

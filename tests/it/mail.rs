@@ -1,9 +1,9 @@
 //! Messages pass through real mail servers unchanged.
 
-use frontdesk::deliver::mail::{self, MailAddresses};
-use frontdesk::deliver::notification::{Notification, Topic};
-use frontdesk::deliver::smtp::{Smtp, SmtpDeadlines, SmtpOptions, SmtpTls};
-use frontdesk::submission::outcome::Outcome;
+use frontdesk_deliver::mail::{self, MailAddresses};
+use frontdesk_deliver::notification::{Notification, Topic};
+use frontdesk_deliver::smtp::{Smtp, SmtpDeadlines, SmtpOptions, SmtpTls};
+use frontdesk_inbox::submission::outcome::Outcome;
 
 use crate::corpus;
 use crate::support::mail_server::{MailServer, Software};

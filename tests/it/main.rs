@@ -12,7 +12,6 @@ mod channels;
 mod cli;
 mod connections;
 mod corpus;
-mod dependencies;
 mod disk_space;
 mod durability;
 mod export;

@@ -597,7 +597,7 @@ fn a_tool_that_panics_is_a_tool_error() {
     let server = TestServer::start();
     let assistant = Assistant::with(&server.site(), &server.data_dir(), &[], &[points.variable()]);
     let error = assistant.error("stats", json!({}));
-    assert!(error.starts_with("a defect in frontdesk (at src/"), "{error}");
+    assert!(error.starts_with("a defect in frontdesk (at crates/process/src/"), "{error}");
     assistant.data("check", json!({}));
     points.set(&[]);
     assistant.data("stats", json!({}));

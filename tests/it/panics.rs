@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use frontdesk::submission::delivery::{Delivery, DeliveryState};
+use frontdesk_inbox::submission::delivery::{Delivery, DeliveryState};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

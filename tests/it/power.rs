@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Filter, InboxReader};
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk_inbox::store::{Filter, InboxReader};
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use serde_json::json;
 
 use crate::support::channel_site::{maildir, until, write_site};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use frontdesk::limits::rate_limiter::{self, Fallback, RateLimiter, SCRIPT};
-use frontdesk::limits::rule::{LimitRule, ScriptReply};
-use frontdesk::limits::{
+use frontdesk_limits::rate_limiter::{self, Fallback, RateLimiter, SCRIPT};
+use frontdesk_limits::rule::{LimitRule, ScriptReply};
+use frontdesk_limits::{
     Admission, Layer, LimitDecision, LimitOptions, LocalLimiter, Quota, QuotaStatuses, Source,
 };
 use serde_json::json;

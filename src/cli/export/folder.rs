@@ -15,8 +15,8 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::cli::output::with_hint;
-use crate::pages::file::fingerprint;
-use crate::pages::find_containing_folder;
+use frontdesk_site::file::fingerprint;
+use frontdesk_site::find_containing_folder;
 
 pub(super) const MANIFEST: &str = "manifest.json";
 /// Marks a manifest as written by this command.

@@ -1,7 +1,7 @@
 //! Writes `_headers` and `_redirects`, which several static hosts read (`docs/pages/export.md`).
 
 use super::layout::{ExportLayout, UrlContent};
-use crate::pages::path;
+use frontdesk_site::path;
 
 /// Renders `_headers`: the headers of each URL. If two matching rules set the same header, hosts join the
 /// values, so each header is written in only one rule.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 
-use crate::pages::file::fingerprint;
-use crate::pages::negotiate::Encoding;
-use crate::pages::path;
 use crate::web::describe::{Description, EncodedResponses, RecordedResponse, UrlResponses};
+use frontdesk_site::file::fingerprint;
+use frontdesk_site::negotiate::Encoding;
+use frontdesk_site::path;
 
 /// Maximum length, in bytes, of a file or folder name on common file systems.
 const MAX_NAME: usize = 255;

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
 use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public_path};
-use crate::pages::file::fingerprint;
-use crate::pages::path;
 use crate::web::describe::RecordedResponse;
+use frontdesk_site::file::fingerprint;
+use frontdesk_site::path;
 
 /// Composes the manifest of all URLs and `files` as JSON.
 pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {

@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
 use super::map::{NginxMap, quote};
 use super::negotiation;
-use crate::forms::MAX_BODY_BYTES;
 use crate::web::describe::RecordedResponse;
 use crate::web::tls::Hsts;
 use crate::web::trusted_proxies::{
     FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,
 };
 use crate::web::{ForwardedHeader, WebOptions};
+use frontdesk_forms::MAX_BODY_BYTES;
 
 /// Escapes dollar signs, so that nginx expands no variables in the string.
 fn escape_variables(text: &str) -> String {

@@ -10,9 +10,9 @@ use super::console::Console;
 use super::count_table::write_table;
 use super::stats::{first_day, write_wrapped};
 use crate::cli::output::counted;
-use crate::forms::text::visible;
-use crate::inbox::json as json_lines;
-use crate::store::{Abuse, SignalCount};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::json as json_lines;
+use frontdesk_inbox::store::{Abuse, SignalCount};
 
 /// Maximum number of sources and agents in text output.
 const MAX_SHOWN: usize = 10;
@@ -99,7 +99,7 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
 mod tests {
     use super::super::width::columns;
     use super::*;
-    use crate::store::{AgentCount, RefusedSource};
+    use frontdesk_inbox::store::{AgentCount, RefusedSource};
 
     #[test]
     fn the_text_has_sources_signals_and_agents() {

@@ -9,11 +9,11 @@ use super::console::Console;
 use super::selection::find_all;
 use super::width::{columns, pad};
 use crate::cli::output::{counted, exit_code};
-use crate::forms::text::visible;
-use crate::inbox::change::Changes;
-use crate::inbox::json as json_lines;
-use crate::inbox::time::{format_local, format_utc};
-use crate::store::{Annotated, LogEntry, OperatorAction, StoreError};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::change::Changes;
+use frontdesk_inbox::json as json_lines;
+use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction, StoreError};
+use frontdesk_inbox::time::{format_local, format_utc};
 
 /// How many entries of the log one query reads.
 const PAGE: usize = 200;

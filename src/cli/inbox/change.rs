@@ -7,13 +7,13 @@ use anyhow::{Context as _, anyhow};
 use super::console::Console;
 use super::selection::{PeriodOptions, find_all};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use crate::forms::FORMS;
-use crate::forms::text::visible;
-use crate::inbox::change::{Changes, Held, Queued, Released};
-use crate::store::lock::Lock;
-use crate::store::{DatabaseUrl, Filter, InboxReader, Retry, StoreError};
-use crate::submission::Status;
-use crate::submission::delivery::Route;
+use frontdesk_forms::FORMS;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::change::{Changes, Held, Queued, Released};
+use frontdesk_inbox::store::lock::Lock;
+use frontdesk_inbox::store::{DatabaseUrl, Filter, InboxReader, Retry, StoreError};
+use frontdesk_inbox::submission::Status;
+use frontdesk_inbox::submission::delivery::Route;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RetryOptions {

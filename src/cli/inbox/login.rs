@@ -14,11 +14,11 @@ use anyhow::{anyhow, bail};
 use super::console::Console;
 use crate::cli::output::{counted, with_hint};
 use crate::config::Config;
-use crate::forms::text::{escape_html, visible};
-use crate::inbox::session::{self, SecretToken};
-use crate::inbox::time::{format_distance, format_local};
-use crate::store::{Editor, TokenHash};
 use crate::web::Address;
+use frontdesk_forms::text::{escape_html, visible};
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{Editor, TokenHash};
+use frontdesk_inbox::time::{format_distance, format_local};
 
 /// How long to wait for a listener on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

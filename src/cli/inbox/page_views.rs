@@ -12,12 +12,12 @@ use super::stats::{first_day, write_wrapped};
 use crate::cli::output::counted;
 use crate::cli::site::SiteFolder;
 use crate::config::Config;
-use crate::forms::text::visible;
-use crate::inbox;
-use crate::inbox::json as json_lines;
-use crate::pages::path;
-use crate::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
 use crate::web::page_views::{AgentClass, class_of, names_of};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox as inbox;
+use frontdesk_inbox::json as json_lines;
+use frontdesk_inbox::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
+use frontdesk_site::path;
 
 /// Maximum number of pages and of hosts in text output, unless `--top` sets another one.
 const MAX_SHOWN: u16 = 10;

@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 use super::console::Console;
 use super::selection::find_all;
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use crate::forms::text::visible;
-use crate::inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
-use crate::inbox::time::{TimeArgument, format_time};
-use crate::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
-use crate::submission::verdict::Signal;
-use crate::submission::{Status, Submission};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
+use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
+use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_inbox::submission::{Status, Submission};
+use frontdesk_inbox::time::{TimeArgument, format_time};
 
 /// Options that select held submissions.
 #[derive(Clone, Debug, Default, clap::Args)]

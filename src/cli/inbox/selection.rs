@@ -11,13 +11,13 @@ use uuid::Uuid;
 use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
-use crate::forms::FORMS;
-use crate::forms::text::visible;
-use crate::inbox;
-use crate::inbox::time::TimeArgument;
-use crate::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
-use crate::submission::encryption::AgeIdentity;
-use crate::submission::{Status, Submission};
+use frontdesk_forms::FORMS;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox as inbox;
+use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
+use frontdesk_inbox::submission::encryption::AgeIdentity;
+use frontdesk_inbox::submission::{Status, Submission};
+use frontdesk_inbox::time::TimeArgument;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {

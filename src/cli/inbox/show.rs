@@ -12,13 +12,13 @@ use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
 use super::width::{columns, pad};
 use crate::cli::output::exit_code;
-use crate::forms::text::visible;
-use crate::inbox::json;
-use crate::inbox::time::{format_distance, format_duration, format_time};
-use crate::store::{Annotation, InboxReader, StoreError};
-use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
-use crate::submission::verdict::ScreeningReason;
-use crate::submission::{Status, Submission};
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::json;
+use frontdesk_inbox::store::{Annotation, InboxReader, StoreError};
+use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
+use frontdesk_inbox::submission::verdict::ScreeningReason;
+use frontdesk_inbox::submission::{Status, Submission};
+use frontdesk_inbox::time::{format_distance, format_duration, format_time};
 
 /// Prints the submission whose id begins with `id`, as text or as a JSON object.
 pub(super) fn run(
@@ -190,9 +190,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::submission::delivery::AttemptEnd;
-    use crate::submission::verdict::Signal;
-    use crate::submission::{Confirmation, Hold, Screening};
+    use frontdesk_inbox::submission::delivery::AttemptEnd;
+    use frontdesk_inbox::submission::verdict::Signal;
+    use frontdesk_inbox::submission::{Confirmation, Hold, Screening};
 
     #[test]
     fn a_submission_is_shown_in_full_with_indented_lines() {

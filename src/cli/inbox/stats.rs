@@ -13,11 +13,11 @@ use super::console::Console;
 use super::show;
 use super::width::{columns, pad, wrap};
 use crate::cli::output::counted;
-use crate::deliver::digest::Digest;
-use crate::forms::text::visible;
-use crate::inbox::json as json_lines;
-use crate::store::{ChannelState, DailyCount, InboxReader, StoreError};
-use crate::submission::delivery::DeliveryState;
+use frontdesk_deliver::digest::Digest;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::json as json_lines;
+use frontdesk_inbox::store::{ChannelState, DailyCount, InboxReader, StoreError};
+use frontdesk_inbox::submission::delivery::DeliveryState;
 
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
@@ -218,9 +218,9 @@ fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::DatabaseUrl;
-    use crate::submission::Status;
-    use crate::submission::delivery::Obstacle;
+    use frontdesk_inbox::store::DatabaseUrl;
+    use frontdesk_inbox::submission::Status;
+    use frontdesk_inbox::submission::delivery::Obstacle;
 
     #[test]
     fn a_bar_is_as_long_as_its_share() {
@@ -327,7 +327,7 @@ mod tests {
             place: &place,
             user: "ada".to_owned(),
             inbox: None,
-            min_free: crate::store::disk::MinFree::Off,
+            min_free: frontdesk_inbox::store::disk::MinFree::Off,
             channels: &[],
             now: "2026-11-20T14:03:05[UTC]".parse().unwrap(),
             width,

@@ -8,9 +8,9 @@ use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
 use super::width::{columns, pad, shorten};
-use crate::forms::text::{cut, visible};
-use crate::inbox::time::format_local;
-use crate::submission::{Screening, Status, Submission};
+use frontdesk_forms::text::{cut, visible};
+use frontdesk_inbox::submission::{Screening, Status, Submission};
+use frontdesk_inbox::time::format_local;
 
 pub(super) const GAP: &str = "  ";
 /// Shown instead of the fields of a sealed submission.
@@ -107,7 +107,7 @@ pub(super) fn write_line(
     colors: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let form = crate::forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
+    let form = frontdesk_forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
     // The longest name is rare, so it may move the other columns.
     let usual = Status::ALL.iter().filter(|status| **status != Status::Unconfirmed);
     let status = usual.map(|status| columns(status.name())).max().unwrap_or_default();
@@ -157,8 +157,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::submission::Hold;
-    use crate::submission::verdict::{ScreeningReason, Signal};
+    use frontdesk_inbox::submission::Hold;
+    use frontdesk_inbox::submission::verdict::{ScreeningReason, Signal};
 
     #[test]
     fn a_table_fits_its_width() {

@@ -23,16 +23,16 @@ use std::io::{self, BufRead, Write};
 
 use super::*;
 use crate::cli::is_broken_pipe;
-use crate::forms::text::is_unsafe;
-use crate::forms::{CONTACT, Form, WAITLIST, parse};
-use crate::inbox::time::{self, TimeArgument};
-use crate::intake::Arrival;
-use crate::limits::Source;
-use crate::screening::Evidence;
-use crate::store::tests::inbox::{Options, TestInbox};
-use crate::store::{DatabaseUrl, InboxReader};
-use crate::submission::delivery::Route;
-use crate::submission::verdict::ScreeningVerdict;
+use frontdesk_forms::text::is_unsafe;
+use frontdesk_forms::{CONTACT, Form, WAITLIST, parse};
+use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::screening::Evidence;
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
+use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_inbox::submission::verdict::ScreeningVerdict;
+use frontdesk_inbox::testing::inbox::{Options, TestInbox};
+use frontdesk_inbox::time::{self, TimeArgument};
+use frontdesk_limits::Source;
 
 #[test]
 fn a_json_listing_has_one_object_per_line_newest_first() {
@@ -358,7 +358,7 @@ impl Inbox {
             user: "ada".to_owned(),
             inbox: None,
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),
-            min_free: crate::store::disk::MinFree::Off,
+            min_free: frontdesk_inbox::store::disk::MinFree::Off,
             channels: &self.channels,
             width: 200,
             is_terminal,

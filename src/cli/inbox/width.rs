@@ -1,6 +1,6 @@
 //! Measures the width of text in terminal columns; pads, cuts and wraps text.
 
-use crate::forms::text::cut_by;
+use frontdesk_forms::text::cut_by;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthChar as _;
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::session::ToolError;
-use crate::forms::text::{cut, visible};
-use crate::inbox::time::TimeArgument;
+use frontdesk_forms::text::{cut, visible};
+use frontdesk_inbox::time::TimeArgument;
 
 /// Maximum length of a quoted value in an error, in characters.
 const MAX_QUOTED: usize = 60;

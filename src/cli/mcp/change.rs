@@ -17,11 +17,11 @@ use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
 use crate::cli::output::counted;
 use crate::config::Config;
-use crate::forms::text::visible;
-use crate::inbox::change::Changes;
-use crate::inbox::removal::DiscardPreview;
-use crate::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
-use crate::submission::Submission;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::change::Changes;
+use frontdesk_inbox::removal::DiscardPreview;
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::submission::Submission;
 
 /// Maximum number of submissions that one call changes.
 pub(super) const MAX_IDS: usize = 50;

@@ -10,7 +10,7 @@ use crate::cli::inbox::page_views::views_object;
 use crate::cli::inbox::stats::{counts_object, first_day};
 use crate::cli::{check, doctor};
 use crate::config::Config;
-use crate::deliver::TransportOptions;
+use frontdesk_deliver::TransportOptions;
 
 /// The default and the maximum number of days that statistics cover.
 pub(super) const DAYS: u16 = 30;

@@ -10,9 +10,9 @@ use uuid::Uuid;
 use crate::cli::output::write_error;
 use crate::cli::site;
 use crate::config::{Config, Flag};
-use crate::inbox;
-use crate::inbox::user::current_user;
-use crate::store::{InboxReader, StoreError};
+use frontdesk_inbox as inbox;
+use frontdesk_inbox::store::{InboxReader, StoreError};
+use frontdesk_inbox::user::current_user;
 
 /// How long a tool waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);

@@ -10,12 +10,12 @@ use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
-use crate::forms::FORMS;
-use crate::forms::text::{cut, visible_lines};
-use crate::inbox::json as json_lines;
-use crate::store::{Annotation, Filter, InboxReader, SearchPage, SearchText};
-use crate::submission::delivery::Delivery;
-use crate::submission::{Status, Submission};
+use frontdesk_forms::FORMS;
+use frontdesk_forms::text::{cut, visible_lines};
+use frontdesk_inbox::json as json_lines;
+use frontdesk_inbox::store::{Annotation, Filter, InboxReader, SearchPage, SearchText};
+use frontdesk_inbox::submission::delivery::Delivery;
+use frontdesk_inbox::submission::{Status, Submission};
 
 /// The default and the maximum number of submissions on a page.
 pub(super) const PAGE_SIZE: u16 = 20;

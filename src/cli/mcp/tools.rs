@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
 use super::{change, report, submissions};
-use crate::forms::FORMS;
-use crate::store::MAX_NOTE;
-use crate::submission::Status;
+use frontdesk_forms::FORMS;
+use frontdesk_inbox::store::MAX_NOTE;
+use frontdesk_inbox::submission::Status;
 
 /// The effect of a tool on the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

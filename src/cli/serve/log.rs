@@ -21,9 +21,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::output::{hint, print_faults, print_notes};
 use crate::config;
-use crate::fault::{Fault, Severity};
-use crate::panics::{self, Panic};
 use crate::web;
+use frontdesk_process::panics::{self, Panic};
+use frontdesk_site::fault::{Fault, Severity};
 
 /// Maximum number of lines in the queue: less than 2 MB, as most lines are about 200 bytes long.
 const MAX_QUEUED: usize = 8192;

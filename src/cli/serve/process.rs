@@ -5,8 +5,8 @@
 )]
 
 use crate::config::Config;
-use crate::pages::STACK_BYTES;
-use crate::panics::{self, Panic, Part};
+use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_site::STACK_BYTES;
 
 /// Number of file descriptors reserved for the inbox, deliveries and reloads.
 const RESERVED_DESCRIPTORS: u64 = 128;

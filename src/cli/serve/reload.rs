@@ -18,19 +18,19 @@ use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
 use super::trial::TrialLoad;
-use crate::allocator;
 use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
 use crate::config::{Config, Flag};
-use crate::deliver::worker::{DeliveryWorker, WorkerOptions};
-use crate::fault::{Fault, Severity};
-use crate::limits::ByteLimiter;
-use crate::limits::rate_limiter::RateLimiter;
-use crate::pages::{BuildOptions, Encodings, SITE_FOLDERS, Site};
-use crate::panics::{self, Part};
-use crate::store::disk::MinFree;
 use crate::web::agent::Agents;
 use crate::web::{AppState, Snapshot};
+use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
+use frontdesk_inbox::store::disk::MinFree;
+use frontdesk_limits::ByteLimiter;
+use frontdesk_limits::rate_limiter::RateLimiter;
+use frontdesk_process::allocator;
+use frontdesk_process::panics::{self, Part};
+use frontdesk_site::fault::{Fault, Severity};
+use frontdesk_site::{BuildOptions, Encodings, SITE_FOLDERS, Site};
 
 /// How long a folder must remain unchanged before it is read: editors save files in several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);

@@ -18,8 +18,8 @@ use super::error::SignatureError;
 use super::key::AgentKey;
 use super::replays::Replays;
 use super::signature::Claim;
-use crate::fetch::{FetchClient, FetchResponse, Url};
-use crate::panics::{self, Part};
+use frontdesk_fetch::{FetchClient, FetchResponse, Url};
+use frontdesk_process::panics::{self, Part};
 
 /// The path of the directory on every host (RFC 8615).
 pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";

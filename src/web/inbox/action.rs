@@ -14,13 +14,13 @@ use super::html::{Reply, see_other};
 use super::page::{PageRequest, link_to};
 use super::request::Pairs;
 use super::view;
-use crate::deliver::test_message;
-use crate::forms::text::visible;
-use crate::inbox::change::{Changes, Held, Queued, Released};
-use crate::inbox::query::ListQuery;
-use crate::inbox::removal::DiscardPreview;
-use crate::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
-use crate::submission::{Status, Submission};
+use frontdesk_deliver::test_message;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::change::{Changes, Held, Queued, Released};
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::removal::DiscardPreview;
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::submission::{Status, Submission};
 
 /// Maximum number of submissions that one form may change.
 const MAX_IDS: usize = 500;

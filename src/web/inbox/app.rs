@@ -8,9 +8,9 @@ use tokio::sync::{Semaphore, watch};
 
 use super::html::Templates;
 use super::readers::Readers;
-use crate::store::DatabaseUrl;
 use crate::web::socket::Address;
 use crate::web::state::AppState;
+use frontdesk_inbox::store::DatabaseUrl;
 
 /// Maximum number of open streams of events; further pages are not live.
 const MAX_STREAMS: usize = 32;

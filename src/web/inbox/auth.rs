@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::app::InboxApp;
 use super::guard::single;
 use super::request::cookie;
-use crate::forms::text::has_unsafe;
-use crate::inbox::session::{self, SecretToken};
-use crate::store::{StoreError, TokenHash};
 use crate::web::socket::{Address, Peer};
 use crate::web::trusted_proxies::{X_FORWARDED_PROTO, is_trusted};
+use frontdesk_forms::text::has_unsafe;
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{StoreError, TokenHash};
 
 /// Maximum length of a user's name in a header, in characters.
 const MAX_USER: usize = 100;

@@ -7,8 +7,8 @@ use http_body_util::Full;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::body::InboxBody;
-use crate::forms::text::escape_html;
 use crate::web::response::{CONTENT_SECURITY_POLICY, SECURITY};
+use frontdesk_forms::text::escape_html;
 
 pub(super) type Reply = Response<InboxBody>;
 

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 use super::app::InboxApp;
 use super::auth::InboxUser;
 use super::body::{ChunkSender, InboxBody, StreamChunk, stream};
-use crate::store::notifier::notify_on_change;
-use crate::store::{DatabaseUrl, InboxReader};
+use frontdesk_inbox::store::notifier::notify_on_change;
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 
 /// Changes within this time cause one event.
 const COLLECT: Duration = Duration::from_millis(250);

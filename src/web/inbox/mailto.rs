@@ -1,8 +1,8 @@
 //! Writes a `mailto:` link for a reply (RFC 6068), with the message quoted.
 
 use super::request::encode;
-use crate::forms::text::cut_by;
-use crate::submission::Submission;
+use frontdesk_forms::text::cut_by;
+use frontdesk_inbox::submission::Submission;
 
 /// Maximum length of a link in bytes: some programs do nothing with longer ones.
 const MAX_LINK: usize = 1_999;
@@ -47,7 +47,7 @@ fn quote(message: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::submission::Status;
+    use frontdesk_inbox::submission::Status;
 
     fn link(fields: &[(&str, &str)]) -> Option<String> {
         link_from(fields, "A & B")

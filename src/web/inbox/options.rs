@@ -1,8 +1,8 @@
 //! Options of the inbox's web interface.
 
 use super::guard::HostName;
-use crate::deliver::ChannelOptions;
 use crate::web::trusted_proxies::Network;
+use frontdesk_deliver::ChannelOptions;
 
 #[derive(Debug, Clone, Default)]
 pub struct InboxOptions {

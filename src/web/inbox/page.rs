@@ -19,11 +19,11 @@ use super::mailto::reply_link;
 use super::notice::notice_text;
 use super::request::{Pairs, encode_pairs};
 use super::view::{self, Clock};
-use crate::forms::FORMS;
-use crate::forms::text::visible;
-use crate::inbox::query::ListQuery;
-use crate::store::{InboxReader, SearchPage, StoreError};
-use crate::submission::{Status, Submission};
+use frontdesk_forms::FORMS;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
+use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
 const SEARCH_TIME: Duration = Duration::from_millis(25);

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::store::{DatabaseUrl, InboxReader, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 
 /// Maximum number of idle connections.
 const MAX_IDLE: usize = 4;

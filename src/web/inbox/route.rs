@@ -21,14 +21,14 @@ use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stre
 use super::page::PageRequest;
 use super::request::{Pairs, read_form};
 use super::{action, guard, live};
-use crate::inbox::query::ListQuery;
-use crate::inbox::session::{self, SecretToken};
-use crate::inbox::{csv, json};
-use crate::panics::{self, Part};
-use crate::store::{Filter, InboxReader, StoreError};
-use crate::submission::Submission;
 use crate::web::private_conns::PrivateConn;
 use crate::web::socket::Peer;
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::{csv, json};
+use frontdesk_process::panics::{self, Part};
 
 /// How long a request may take before a page says that it continues in the background.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
-use crate::forms::text::{cut, visible, visible_lines};
-use crate::inbox::time::{format_distance, format_duration, format_utc};
-use crate::store::Annotation;
-use crate::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
-use crate::submission::{Status, Submission};
+use frontdesk_forms::text::{cut, visible, visible_lines};
+use frontdesk_inbox::store::Annotation;
+use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
+use frontdesk_inbox::submission::{Status, Submission};
+use frontdesk_inbox::time::{format_distance, format_duration, format_utc};
 
 /// Maximum length of a line in a list, in characters.
 const MAX_LINE: usize = 160;

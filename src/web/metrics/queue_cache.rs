@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::panics::{self, Part};
-use crate::store::{DatabaseUrl, InboxReader, Queue};
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Queue};
+use frontdesk_process::panics::{self, Part};
 
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ impl QueueCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::tests::inbox::{Options, TestInbox};
+    use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 
     #[tokio::test]
     async fn a_count_is_used_until_it_is_too_old() {

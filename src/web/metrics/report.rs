@@ -11,12 +11,12 @@ use super::exposition::{Exposition, MEDIA_TYPE};
 use super::process;
 use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, CloseReason, Metrics, Representation, STATUSES, SubmissionResult};
-use crate::forms::FORMS;
-use crate::limits::rate_limiter;
-use crate::panics::{self, Part};
-use crate::submission::visitor::MailLimit;
 use crate::web::conn_limits::Connections;
 use crate::web::state::{AppState, Snapshot};
+use frontdesk_forms::FORMS;
+use frontdesk_inbox::submission::visitor::MailLimit;
+use frontdesk_limits::rate_limiter;
+use frontdesk_process::panics::{self, Part};
 
 /// The response body for a scrape, and its media type. Waits at most half a second for the inbox.
 pub(in crate::web) async fn report(
@@ -139,7 +139,7 @@ fn write_inbox(
 
     // Idle channels are reported as well, so that alerts see zeros instead of missing series.
     let configured = snapshot.options.channels.iter().map(String::as_str);
-    let none = crate::store::ChannelQueue::default();
+    let none = frontdesk_inbox::store::ChannelQueue::default();
     let mut channels: BTreeMap<&str, _> = configured.map(|name| (name, &none)).collect();
     channels.extend(queue.channels.iter().map(|channel| (channel.name.as_str(), channel)));
     let mut family = out.family("frontdesk_deliveries");

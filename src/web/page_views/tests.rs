@@ -4,7 +4,7 @@ use jiff::ToSpan as _;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::{InboxReader, Store, StoreOptions, ViewFilter};
+use frontdesk_inbox::store::{InboxReader, Store, StoreOptions, ViewFilter};
 
 const CHROME: &[u8] = b"Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36";
 

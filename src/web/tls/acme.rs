@@ -20,10 +20,10 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::ServerConfig;
 
 use super::certificate::{self, CurrentCertificate, ServerCertificate, TlsStartError};
-use crate::fetch::ExtraRoots;
-use crate::panics::{self, Part};
 use cache::AcmeCache;
 use challenge::Challenges;
+use frontdesk_fetch::ExtraRoots;
+use frontdesk_process::panics::{self, Part};
 use http::Http;
 
 pub(super) use challenge::is_challenge;

@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{self, Error, InconsistentKeys, ServerConfig};
 use x509_cert::der::{self, AnyRef, Decode as _, Reader as _, SliceReader, Tag};
 use x509_cert::time;
 
-use crate::fetch::without_byte_order_marks;
+use frontdesk_fetch::without_byte_order_marks;
 
 /// How long before expiry the server warns. Renewal tools act earlier, so a warning means that they failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);

@@ -12,7 +12,7 @@ use jiff::{Timestamp, ToSpan as _};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::certificate::{CertificateDefect, CurrentCertificate, ServerCertificate, Validity};
-use crate::panics;
+use frontdesk_process::panics;
 
 /// How often the files are read without a notification: network file systems do not report every change.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use frontdesk::submission::delivery::{Delivery, DeliveryState};
+use frontdesk_inbox::submission::delivery::{Delivery, DeliveryState};
 use uuid::Uuid;
 
 use crate::support::channel_site::{ChannelSite, is_patient, smtp, webhook};

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use jiff::Timestamp;
 
 use crate::support::channel_site::{ChannelSite, maildir, until, webhook};

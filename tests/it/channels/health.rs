@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use frontdesk::submission::delivery::{Delivery, DeliveryState};
+use frontdesk_inbox::submission::delivery::{Delivery, DeliveryState};
 
 use crate::support::PATIENCE;
 use crate::support::channel_site::{ChannelSite, NAME, maildir, smtp, until, webhook};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use mail_parser::MessageParser;
 
 use crate::support::channel_site::{ChannelSite, EMAIL, smtp};

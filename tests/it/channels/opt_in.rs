@@ -323,5 +323,5 @@ fn opt_in_goes_through_opensmtpd() {
     }
     server.messages(2 * VISITORS);
     assert!(site.server.inbox().iter().all(|entry| entry["_confirmed_at"].is_string()));
-    site.wait_for_count(ASKS, frontdesk::submission::delivery::DeliveryState::Delivered, VISITORS);
+    site.wait_for_count(ASKS, frontdesk_inbox::submission::delivery::DeliveryState::Delivered, VISITORS);
 }

@@ -1,6 +1,6 @@
 //! Mails to visitors: who gets one, what is in it, and that a visitor's text is never sent to anyone else.
 
-use frontdesk::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use mail_parser::MessageParser;
 use serde_json::json;
 

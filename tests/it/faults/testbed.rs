@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Editor, Retry};
+use frontdesk_inbox::store::{Editor, Retry};
 use jiff::Timestamp;
 use rusqlite::OpenFlags;
 use serde_json::json;

@@ -8,12 +8,12 @@ use std::io::Write as _;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
-use frontdesk::forms::{CONTACT, MAX_BODY_BYTES, parse};
-use frontdesk::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk::limits::{Admission, ByteLimiter, ByteOptions, LimitOptions, LocalLimiter, Source};
-use frontdesk::screening::{Evidence, RequestFacts};
-use frontdesk::store::{Store, StoreOptions};
-use frontdesk::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Route};
+use frontdesk_forms::{CONTACT, MAX_BODY_BYTES, parse};
+use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
+use frontdesk_inbox::screening::{Evidence, RequestFacts};
+use frontdesk_inbox::store::{Store, StoreOptions};
+use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Route};
+use frontdesk_limits::{Admission, ByteLimiter, ByteOptions, LimitOptions, LocalLimiter, Source};
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use frontdesk::forms::CONTACT;
+use frontdesk_forms::CONTACT;
 use mail_parser::MessageParser;
 
 use super::{Sent, assert_inert};

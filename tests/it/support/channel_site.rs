@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{Editor, InboxReader};
-use frontdesk::submission::delivery::{Delivery, DeliveryState};
+use frontdesk_inbox::store::{Editor, InboxReader};
+use frontdesk_inbox::submission::delivery::{Delivery, DeliveryState};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

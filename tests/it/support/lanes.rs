@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use frontdesk::intake::{Intake, IntakeOptions};
-use frontdesk::pages;
-use frontdesk::store::{Store, StoreOptions};
 use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
+use frontdesk_inbox::intake::{Intake, IntakeOptions};
+use frontdesk_inbox::store::{Store, StoreOptions};
+use frontdesk_site as pages;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use frontdesk::store::{DatabaseUrl, InboxReader, Server};
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

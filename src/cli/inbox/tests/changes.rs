@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::store::Filter;
-use crate::submission::Submission;
-use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DeliveryState, Route};
-use crate::submission::outcome::{Cause, Outcome};
-use crate::submission::schedule::NextStep;
+use frontdesk_inbox::store::Filter;
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DeliveryState, Route};
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::schedule::NextStep;
 
 #[test]
 fn a_submission_is_shown_with_its_deliveries() {

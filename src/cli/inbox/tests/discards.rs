@@ -1,9 +1,9 @@
 //! Tests of `discard`.
 
 use super::*;
-use crate::store::Filter;
-use crate::submission::Submission;
-use crate::submission::verdict::Signal;
+use frontdesk_inbox::store::Filter;
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::verdict::Signal;
 
 #[test]
 fn held_submissions_are_removed_after_a_question() {

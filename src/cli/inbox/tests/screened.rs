@@ -1,8 +1,8 @@
 //! Tests of the results of screening.
 
 use super::*;
-use crate::forms::source::RefusedRequests;
-use crate::submission::verdict::Signal;
+use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_limits::source::RefusedRequests;
 
 #[test]
 fn a_listing_has_the_results_of_screening() {

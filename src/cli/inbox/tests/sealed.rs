@@ -1,7 +1,8 @@
 //! Tests of sealed submissions, which only their recipient can read.
 
 use super::*;
-use crate::submission::encryption::{Recipient, generate_key_texts};
+use frontdesk_inbox::submission::encryption::Recipient;
+use frontdesk_inbox::testing::generate_key_texts;
 
 #[test]
 fn a_sealed_submission_names_the_command_that_opens_it() {

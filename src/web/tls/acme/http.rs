@@ -11,8 +11,8 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 
-use crate::fetch::url::UrlScheme;
-use crate::fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
+use frontdesk_fetch::url::UrlScheme;
+use frontdesk_fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url};
 
 const DEADLINES: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(10),
@@ -102,7 +102,7 @@ fn is_directory(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::http_peer::{HttpPeer, Reply};
+    use crate::http_peer::{HttpPeer, Reply};
 
     async fn ask(peer: &HttpPeer, method: Method) -> Result<Response<Full<Bytes>>, String> {
         let request = Request::builder()

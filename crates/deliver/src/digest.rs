@@ -1,0 +1,421 @@
+//! The daily digest of problems that need the operator's attention, and the notifications that are sent at
+//! once.
+
+use std::time::Duration;
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::notification::{Notification, Topic};
+use frontdesk_inbox::store::disk::{MinFree, Shortage};
+use frontdesk_inbox::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
+use frontdesk_inbox::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::visitor::{MailLimit, VisitorMail, is_visitor_channel};
+
+/// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Digest {
+    /// Set if the file system that holds the inbox is nearly full.
+    pub shortage: Option<Shortage>,
+    pub held: usize,
+    /// Number of entries whose visitors should have been asked to confirm their addresses more than an hour
+    /// ago.
+    pub unasked: usize,
+    /// When mails to visitors last reached the limit for all of them, if that was within a day.
+    pub mails_limited_at: Option<Timestamp>,
+    /// Number of submissions whose processing failed.
+    pub set_aside: usize,
+    /// Number of panics of the server since the last digest. 0 in other processes.
+    pub panics: u64,
+    pub channels: Vec<ChannelState>,
+    /// The number of overdue deliveries of each channel that has any.
+    pub overdue: Vec<(String, usize)>,
+    /// The same for deliveries that are still being retried after `MANY_FAILURES` or more failures.
+    pub failing: Vec<(String, usize)>,
+}
+
+/// A delivery that has been due for longer than this is overdue. Shorter delays are normal in a backlog.
+const LONG_DUE: Duration = Duration::from_hours(1);
+
+/// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
+/// than half an hour.
+const MANY_FAILURES: u32 = 4;
+/// The digest reports refused mails to visitors from this number on, if they are more than a fifth.
+const MANY_REFUSED: usize = 3;
+
+impl Digest {
+    /// Reads the counts as of `now`, and the free space on the database's file system.
+    pub fn read(
+        inbox: &InboxReader,
+        place: &DatabaseUrl,
+        min_free: MinFree,
+        now: Timestamp,
+    ) -> Result<Digest, StoreError> {
+        let queue = inbox.queue()?;
+        let is_recent = |at: &Timestamp| now.duration_since(*at).abs() < SignedDuration::from_hours(24);
+        let long_ago = now.checked_sub(LONG_DUE).unwrap_or(Timestamp::MIN);
+        Ok(Digest {
+            shortage: Shortage::check(place, min_free),
+            held: queue.held,
+            unasked: if queue.unasked_since.is_some_and(|since| since < long_ago) {
+                queue.unasked
+            } else {
+                0
+            },
+            mails_limited_at: inbox.mails_limited_at()?.filter(is_recent),
+            set_aside: queue.set_aside,
+            panics: 0,
+            channels: inbox.channels()?,
+            overdue: inbox.overdue(long_ago)?,
+            failing: inbox.failing(MANY_FAILURES)?,
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines().is_empty()
+    }
+
+    /// One sentence for each problem, with a remedy.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.shortage.iter().map(Shortage::to_string).collect();
+        if self.held > 0 {
+            let (submissions, are) = counted(self.held, "submission", "submissions");
+            let them = if self.held == 1 { "it" } else { "them" };
+            lines.push(format!(
+                "{submissions} {are} held until you release or discard {them} (frontdesk inbox list --status held)."
+            ));
+        }
+        if self.unasked > 0 {
+            let (entries, have) = if self.unasked == 1 { ("entry", "has") } else { ("entries", "have") };
+            lines.push(format!(
+                "{} waitlist {entries} {have} been waiting for the mail in which the visitor confirms the address: \
+                 a limit of mails to visitors is used up (frontdesk inbox list --status unconfirmed).",
+                self.unasked
+            ));
+        }
+        if let Some(at) = self.mails_limited_at {
+            lines.push(format!(
+                "Mails to visitors reached the limit `{}`, last at {at:.0}: messages were delivered to you without an acknowledgement, \
+                 and mails that ask for a confirmation waited.",
+                MailLimit::All.key()
+            ));
+        }
+        if self.set_aside > 0 {
+            let (submissions, are) = counted(self.set_aside, "submission", "submissions");
+            lines.push(format!(
+                "{submissions} could not be processed and {are} set aside (frontdesk inbox list --status parked; frontdesk inbox show ID shows why; \
+                 frontdesk inbox retry --parked).",
+            ));
+        }
+        if self.panics > 0 {
+            let times = if self.panics == 1 { "once".to_owned() } else { format!("{} times", self.panics) };
+            lines.push(format!(
+                "A defect in frontdesk ended a request or a task {times}; everything else went on. The log has the places in the program: please report them. \
+                 If content of the site triggers the defect, frontdesk check names the file."
+            ));
+        }
+        for channel in &self.channels {
+            let name = &channel.name;
+            let of_channel = |counts: &[(String, usize)]| {
+                let (_, n) = counts.iter().find(|(other, _)| other == name)?;
+                Some(counted(*n, "delivery", "deliveries"))
+            };
+            if is_visitor_channel(name) {
+                let late = of_channel(&self.overdue).or_else(|| of_channel(&self.failing));
+                lines.extend(line_about_visitor_mail(channel, late.is_some()));
+                continue;
+            }
+            match &channel.obstacle {
+                Some(obstacle) if obstacle.off => lines.push(format!(
+                    "Channel \"{name}\" has been switched off since {:.0}: its receiver replied that it is gone for good. Once it is back, or its address \
+                     has been changed, run: frontdesk inbox retry --channel {name}",
+                    obstacle.since
+                )),
+                // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
+                Some(obstacle) => lines.push(format!(
+                    "Channel \"{name}\" has been failing since {:.0} and is only being probed; its deliveries are waiting (frontdesk inbox stats shows the receiver's reply).",
+                    obstacle.since
+                )),
+                None => {
+                    lines.extend(of_channel(&self.overdue).map(|(deliveries, _)| format!(
+                        "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel with that name still configured, and \
+                         is the server running?",
+                    )));
+                    lines.extend(of_channel(&self.failing).map(|(deliveries, are)| format!(
+                        "{deliveries} for channel \"{name}\" failed repeatedly and {are} still being retried (frontdesk inbox list --status waiting; \
+                         frontdesk inbox show ID shows why).",
+                    )));
+                }
+            }
+            for (address, count) in &channel.missing {
+                let (deliveries, _) = counted(*count, "delivery", "deliveries");
+                lines.push(format!(
+                    "The mail server of channel \"{name}\" refuses {address}: {deliveries} reached the other recipients only (frontdesk inbox show ID \
+                     shows the reply). Correct or remove this address in the channel's `to`, then run: frontdesk inbox retry --parked --channel {name}"
+                ));
+            }
+            let parked = channel.count(DeliveryState::Parked);
+            if parked > 0 {
+                let (deliveries, are) = counted(parked, "delivery", "deliveries");
+                lines.push(format!(
+                    "{deliveries} for channel \"{name}\" {are} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
+                ));
+            }
+        }
+        lines
+    }
+
+    /// The digest for the day of `now`. Its id is derived from the date, so that receivers recognise a retry.
+    pub fn notification(&self, now: Timestamp) -> Notification {
+        let day = now.to_zoned(TimeZone::UTC).date();
+        let title = "The inbox needs your attention";
+        inbox_notification(Topic::Digest, &format!("digest {day}"), title, self.lines(), now)
+    }
+
+    /// Returns the channel names in the order to try, healthy channels first. Omits channels that are
+    /// switched off.
+    pub fn channels_to_try<'a>(&self, channels: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let severity = |name: &str| {
+            let known = self.channels.iter().find(|channel| channel.name == name);
+            known.map_or(0, |channel| match &channel.obstacle {
+                Some(obstacle) if obstacle.off => 3,
+                Some(_) => 2,
+                None => u8::from(channel.count(DeliveryState::Parked) > 0),
+            })
+        };
+        let mut names: Vec<&str> = channels.filter(|name| severity(name) < 3).collect();
+        names.sort_by_key(|name| severity(name));
+        names
+    }
+}
+
+/// A sentence if a channel to visitors does not work. A few refused mails are normal, because visitors
+/// mistype their addresses. `is_late` says whether mails are overdue, or failed repeatedly.
+fn line_about_visitor_mail(channel: &ChannelState, is_late: bool) -> Option<String> {
+    let name = &channel.name;
+    let effect = if *name == VisitorMail::Acknowledgement.name() {
+        "Submissions still reach you."
+    } else {
+        "Waitlist entries reach you only after the visitor has confirmed the address, or after you release them."
+    };
+    let [parked, delivered] =
+        [DeliveryState::Parked, DeliveryState::Delivered].map(|state| channel.count(state));
+    let problem = match &channel.obstacle {
+        Some(obstacle) => format!(
+            "Mails to visitors ({name}) have been failing since {:.0} (frontdesk inbox stats shows the mail server's reply).",
+            obstacle.since
+        ),
+        None if parked >= MANY_REFUSED && parked * 4 > delivered => format!(
+            "The mail server has refused {parked} mails to visitors ({name}) and accepted {delivered}: may it send to any address \
+             (frontdesk inbox list --channel {name})?",
+        ),
+        None if is_late => format!(
+            "Mails to visitors ({name}) have been waiting for more than an hour or have failed repeatedly \
+             (frontdesk inbox list --channel {name}).",
+        ),
+        None => return None,
+    };
+    Some(format!("{problem} {effect}"))
+}
+
+/// The notification that submissions are being held because of floods. Its id is derived from the hour, so
+/// that all replicas use the same id.
+pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notification {
+    let line = |flood: &Flood| {
+        let (submissions, are) = counted(flood.held, "submission", "submissions");
+        format!(
+            "{}: {submissions} {are} held. The form's quota (limits.form_per_minute, limits.form_per_hour) is exceeded, and these submissions come from networks that have sent \
+             many. Other submissions are still being delivered. When the flood ends, the held ones are delivered too. To view them now: \
+             frontdesk inbox list --status held --form {}",
+            flood.form, flood.form
+        )
+    };
+    let name = format!("flood {}", now.as_second().div_euclid(3600));
+    let words = floods.iter().map(line).collect();
+    inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
+}
+
+/// The notification that visitors get no more mail for now. Its id is derived from the time at which the
+/// limit was first reached, `since`, so that the replica that retries it uses the same id.
+pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notification {
+    let key = MailLimit::All.key();
+    let words = vec![
+        format!(
+            "Since {since:.0}, visitors get no more mail, or fewer: they have had as many mails of one kind as `{key}` allows per hour. \
+             Networks that have sent many submissions can use half of it."
+        ),
+        "Messages are still delivered to you, without an acknowledgement to the visitor. Waitlist entries that must be confirmed wait for \
+         the mail: frontdesk inbox list --status unconfirmed"
+            .to_owned(),
+        format!("If this is not an attack, raise `{key}`. Networks that send much: frontdesk inbox stats --abuse"),
+    ];
+    let name = format!("mail limit {}", since.as_millisecond());
+    inbox_notification(Topic::MailLimit, &name, "Mails to visitors have reached their limit", words, now)
+}
+
+/// Returns the count with its noun (`1 delivery`, `2 deliveries`), and the matching verb (`is` or `are`).
+fn counted(n: usize, singular: &str, plural: &str) -> (String, &'static str) {
+    if n == 1 { (format!("1 {singular}"), "is") } else { (format!("{n} {plural}"), "are") }
+}
+
+/// A notification about the inbox. Its id is a hash of `name`, so that receivers recognise a retry.
+fn inbox_notification(
+    topic: Topic,
+    name: &str,
+    title: &str,
+    words: Vec<String>,
+    now: Timestamp,
+) -> Notification {
+    let mut id = [0; 16];
+    id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    Notification {
+        id: uuid::Builder::from_random_bytes(id).into_uuid(),
+        topic,
+        created_at: now,
+        form: None,
+        is_suspicious: false,
+        title: title.to_owned(),
+        words,
+        fields: Vec::new(),
+        may_be_there: true,
+    }
+}
+
+/// The most recent time, up to `now`, when a digest was due. Digests are due daily at `at`, in UTC.
+pub fn last_due(now: Timestamp, at: Time) -> Timestamp {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let due =
+        |date: jiff::civil::Date| TimeZone::UTC.to_timestamp(date.to_datetime(at)).unwrap_or(Timestamp::MIN);
+    match due(today) {
+        due if due <= now => due,
+        _ => today.yesterday().map_or(Timestamp::MIN, due),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    use frontdesk_inbox::store::disk::Space;
+    use frontdesk_inbox::submission::delivery::Obstacle;
+
+    #[test]
+    fn a_digest_without_problems_is_empty() {
+        let digest = Digest { channels: vec![channel("crm", None, 0)], ..Digest::default() };
+        assert!(digest.is_empty());
+    }
+
+    #[test]
+    fn each_problem_is_one_sentence() {
+        let space = Space { free: 1 << 20, size: 1 << 40 };
+        let digest = Digest {
+            panics: 0,
+            shortage: Some(Shortage { space, reserve: 1 << 30 }),
+            held: 2,
+            unasked: 3,
+            mails_limited_at: Some("2026-11-20T06:00:00Z".parse().unwrap()),
+            set_aside: 1,
+            channels: vec![
+                channel("crm", Some(false), 0),
+                channel("mail", None, 1),
+                channel("old", Some(true), 3),
+                channel("renamed", None, 0),
+                channel("visitor:acknowledgement", Some(false), 0),
+                channel("visitor:confirmation", None, 3),
+                channel("visitor:reminder", None, 2),
+            ],
+            // The digest already reports that `crm` is failing, so it omits these counts for `crm`.
+            overdue: vec![("crm".to_owned(), 9), ("renamed".to_owned(), 2)],
+            failing: vec![("crm".to_owned(), 9), ("mail".to_owned(), 3)],
+        };
+        let lines = digest.lines();
+        let begin = [
+            "Only 1.0 MiB of 1.0 TiB is free on the inbox's disk",
+            "2 submissions are held",
+            "3 waitlist entries have been waiting for the mail in which the visitor confirms the address",
+            "Mails to visitors reached the limit `forms.visitor_mails_per_hour`, last at 2026-11-20T06:00:00Z",
+            "1 submission could not be processed and is set aside",
+            "Channel \"crm\" has been failing since 2026-11-20T06:00:00Z",
+            "3 deliveries for channel \"mail\" failed repeatedly and are still being retried",
+            "1 delivery for channel \"mail\" is parked",
+            "Channel \"old\" has been switched off since 2026-11-20T06:00:00Z",
+            "3 deliveries for channel \"old\" are parked",
+            "2 deliveries for channel \"renamed\" should have been tried more than an hour ago",
+            "Mails to visitors (visitor:acknowledgement) have been failing since 2026-11-20T06:00:00Z",
+            "The mail server has refused 3 mails to visitors (visitor:confirmation) and accepted 7",
+        ];
+        assert_eq!(lines.len(), begin.len(), "{lines:#?}");
+        for (line, begin) in lines.iter().zip(begin) {
+            assert!(line.starts_with(begin), "{line}");
+            assert!(!line.contains("nobody@example.com"), "a receiver's reply may quote a visitor: {line}");
+        }
+    }
+
+    #[test]
+    fn a_refused_recipient_is_named() {
+        let missing = [("left@example.com".to_owned(), 3)].into();
+        let digest = Digest {
+            channels: vec![ChannelState { missing, ..channel("mail", None, 3) }],
+            ..Digest::default()
+        };
+        let lines = digest.lines();
+        assert!(
+            lines[0].starts_with(
+                "The mail server of channel \"mail\" refuses left@example.com: 3 deliveries reached the other recipients only"
+            ),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn healthy_channels_are_tried_first() {
+        let digest = Digest {
+            channels: vec![
+                channel("crm", Some(false), 0),
+                channel("mail", None, 1),
+                channel("old", Some(true), 0),
+                channel("team", None, 0),
+            ],
+            ..Digest::default()
+        };
+        let order = digest.channels_to_try(["crm", "mail", "new", "old", "team"].into_iter());
+        assert_eq!(order, ["new", "team", "mail", "crm"]);
+    }
+
+    #[test]
+    fn panics_are_reported_with_what_to_do() {
+        let of = |panics| Digest { panics, ..Digest::default() }.lines();
+        assert!(of(0).is_empty());
+        assert!(of(1)[0].starts_with("A defect in frontdesk ended a request or a task once;"), "{:?}", of(1));
+        assert!(of(2)[0].contains("a task 2 times;"), "{:?}", of(2));
+    }
+
+    #[test]
+    fn a_day_has_one_digest() {
+        let digest = Digest { held: 1, ..Digest::default() };
+        let at = |text: &str| digest.notification(text.parse().unwrap()).id;
+        assert_eq!(at("2026-11-20T07:00:00Z"), at("2026-11-20T23:59:59Z"));
+        assert_ne!(at("2026-11-20T07:00:00Z"), at("2026-11-21T07:00:00Z"));
+        assert_ne!(at("2026-11-20T07:00:00Z"), Uuid::nil());
+    }
+
+    #[test]
+    fn a_digest_is_due_once_a_day() {
+        let due = |now: &str| last_due(now.parse().unwrap(), Time::constant(7, 0, 0, 0)).to_string();
+        assert_eq!(due("2026-11-20T06:59:59Z"), "2026-11-19T07:00:00Z");
+        assert_eq!(due("2026-11-20T07:00:00Z"), "2026-11-20T07:00:00Z");
+        assert_eq!(due("2026-11-20T23:00:00Z"), "2026-11-20T07:00:00Z");
+    }
+
+    fn channel(name: &str, off: Option<bool>, parked: usize) -> ChannelState {
+        let since = "2026-11-20T06:00:00Z".parse().unwrap();
+        ChannelState {
+            name: name.to_owned(),
+            obstacle: off.map(|off| Obstacle { off, since, answer: "no nobody@example.com".to_owned() }),
+            deliveries: vec![(DeliveryState::Delivered, 7), (DeliveryState::Parked, parked)],
+            ..ChannelState::default()
+        }
+    }
+}

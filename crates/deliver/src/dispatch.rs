@@ -1,0 +1,864 @@
+//! Limits the number of attempts in progress on each channel, and pauses failing channels (a circuit
+//! breaker). The dispatcher is a state machine that uses no clock, database or network.
+//!
+//! After [`TRIP_AFTER`] consecutive failures a channel is paused, and then probed until an attempt succeeds.
+//! The length of a pause depends on the [`Cause`], so that a sender whose content always makes the receiver
+//! fail cannot delay other senders' deliveries. Deliveries with the lowest rank are sent first, so the probes
+//! carry submissions from different networks. docs/pages/deliveries.md describes the pauses.
+//!
+//! Times are durations since the worker started, measured by a monotonic clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, Lease};
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+
+/// Number of consecutive failures after which a channel is paused.
+pub const TRIP_AFTER: u32 = 5;
+/// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
+pub const PROBES: usize = 4;
+/// Length of the first pause, and of all pauses if the content may be the cause of the failures. A
+/// `Retry-After` overrides the length of any pause.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// Length of the first pause after a temporary refusal. A refusal also sets the gap between deliveries to at
+/// least this length.
+const FIRST_DEFERRAL: Duration = Duration::from_secs(3);
+const LONGEST_DEFERRAL: Duration = Duration::from_secs(15);
+/// Maximum gap between deliveries, which are sent one at a time after a temporary refusal. A refusal after a
+/// success doubles the gap, and each success shortens it by an eighth. Gaps below `SHORTEST_GAP` become zero.
+const LONGEST_GAP: Duration = Duration::from_secs(15);
+const SHORTEST_GAP: Duration = Duration::from_millis(100);
+
+/// Pauses of at least this length count as outages.
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(30);
+/// Maximum pause of the whole channel because of one `Retry-After`, so that one visitor's content cannot stop
+/// all deliveries. The refused delivery itself waits for as long as the receiver asked.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
+/// How long the channel ignores `Retry-After` in temporary refusals after the receiver has accepted a
+/// delivery during a delay that it had asked for, which shows that its delays apply only to some content.
+const DISTRUST: Duration = Duration::from_hours(1);
+/// Like [`MAX_RETRY_AFTER`], but for the first in a series of temporary refusals. Long enough for a receiver
+/// that accepts two messages a minute.
+const MAX_DEFERRED_RETRY_AFTER: Duration = Duration::from_secs(40);
+/// Like [`MAX_RETRY_AFTER`], but for failures that the content may have caused.
+const MAX_UNCLEAR_RETRY_AFTER: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthChange {
+    None,
+    Paused,
+    Resumed {
+        /// Whether the pause counts as an outage. If so, the deliveries that failed can be retried at once.
+        /// A short pause may have been caused by a few deliveries, which would only fail again.
+        after_outage: bool,
+    },
+    /// A receiver that recently deferred messages has accepted one, so deferred messages can be retried now.
+    Accepting,
+    /// The channel is switched off until the operator switches it on.
+    Off,
+}
+
+/// Minimum sleep before the next claim. Prevents a busy loop while a due delivery cannot be claimed.
+const MIN_SLEEP: Duration = Duration::from_millis(50);
+
+/// Minimum time between two claims while no channel has capacity. Such claims only detect that the operator
+/// has switched a channel on or off.
+const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The health of all channels, and the attempts in progress. Channels are identified by their index.
+#[derive(Debug)]
+pub struct Dispatcher {
+    channels: Vec<(ChannelTarget, ChannelHealth)>,
+    pub under_way: Vec<Lease>,
+}
+
+#[derive(Debug, Default)]
+pub struct StartedAttempts {
+    pub claimed: Vec<Claimed>,
+    /// Time until the next attempt can start, unless an attempt ends or a submission arrives earlier.
+    pub sleep: Option<Duration>,
+    /// The channel's new state, if the store reports that it has been switched on (`true`) or off (`false`).
+    pub switched_on: Option<bool>,
+}
+
+impl Dispatcher {
+    pub fn new(channels: impl IntoIterator<Item = (ChannelTarget, usize)>) -> Dispatcher {
+        let channels =
+            channels.into_iter().map(|(target, concurrency)| (target, ChannelHealth::new(concurrency)));
+        Dispatcher { channels: channels.collect(), under_way: Vec::new() }
+    }
+
+    pub fn target(&self, index: usize) -> &ChannelTarget {
+        &self.channels[index].0
+    }
+
+    pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
+        let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
+            target: target.clone(),
+            capacity: channel.capacity(elapsed),
+            turn: channel.begun,
+        };
+        self.channels.iter().map(request).collect()
+    }
+
+    /// How long the worker can wait before its next claim while no channel can start an attempt. `asked` is
+    /// the time since the last claim. `None` if the worker must claim now.
+    pub fn idle_time(&self, elapsed: Duration, asked: Duration) -> Option<Duration> {
+        let rest =
+            self.channels.iter().try_fold(MIN_CLAIM_INTERVAL.saturating_sub(asked), |rest, (_, channel)| {
+                let pause = channel.wakes_at(elapsed).map_or(rest, |at| at.saturating_sub(elapsed));
+                (channel.capacity(elapsed).any == 0).then(|| rest.min(pause))
+            });
+        rest.filter(|rest| !rest.is_zero())
+    }
+
+    /// Records the attempts that the store has claimed for a channel at `now`, and whether the channel has
+    /// been switched on or off.
+    pub fn begin(
+        &mut self,
+        index: usize,
+        claims: Claims,
+        now: Timestamp,
+        elapsed: Duration,
+    ) -> StartedAttempts {
+        let channel = &mut self.channels[index].1;
+        if claims.is_off != channel.is_off() {
+            let is_on = !claims.is_off;
+            channel.set_enabled(is_on);
+            let sleep = is_on.then_some(MIN_SLEEP);
+            return StartedAttempts { sleep, switched_on: Some(is_on), ..StartedAttempts::default() };
+        }
+        if channel.is_reported() && !claims.is_paused && claims.claimed.is_empty() {
+            // The operator has cleared the stored pause: try the channel at once.
+            channel.set_enabled(true);
+            return StartedAttempts { sleep: Some(MIN_SLEEP), ..StartedAttempts::default() };
+        }
+        channel.note_stored_pause(claims.is_paused);
+        for claimed in &claims.claimed {
+            channel.begin(claimed.is_retry);
+            self.under_way.push(claimed.lease.clone());
+        }
+        let capacity = channel.capacity(elapsed);
+        let until = |due: Option<Timestamp>, concurrency: usize| {
+            let due = due.filter(|_| concurrency > 0)?;
+            Some(Duration::try_from(due.duration_since(now)).unwrap_or_default().max(MIN_SLEEP))
+        };
+        let pause = channel.wakes_at(elapsed).map(|at| at.saturating_sub(elapsed));
+        let next = claims.next;
+        let sleep = [until(next.first, capacity.any), until(next.retry, capacity.retries), pause]
+            .into_iter()
+            .flatten()
+            .min();
+        StartedAttempts { claimed: claims.claimed, sleep, switched_on: None }
+    }
+
+    pub fn end(
+        &mut self,
+        index: usize,
+        lease: &Lease,
+        is_retry: bool,
+        outcome: &Outcome,
+        elapsed: Duration,
+    ) -> HealthChange {
+        self.under_way.retain(|other| other != lease);
+        self.channels[index].1.end(is_retry, outcome, elapsed)
+    }
+}
+
+/// The attempts in progress and the circuit breaker of one channel.
+#[derive(Debug, Default)]
+pub struct ChannelHealth {
+    concurrency: usize,
+    first_attempts: usize,
+    retries: usize,
+    begun: usize,
+    /// Number of consecutive failures that the channel may have caused.
+    failures: u32,
+    health: HealthState,
+    /// The time between a success and the next attempt. Zero unless the receiver has recently refused a
+    /// delivery temporarily.
+    gap: Duration,
+    gap_ends: Duration,
+    /// The receiver asked the channel to send nothing before this time.
+    asked_until: Duration,
+    /// See [`DISTRUST`].
+    distrusts_until: Duration,
+    /// Whether another process has recorded a pause although the channel works in this process.
+    is_paused_elsewhere: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum HealthState {
+    #[default]
+    Well,
+    Paused(Pause),
+    Off,
+}
+
+/// A pause of a channel. No attempts start before `until`, and only probes start after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pause {
+    since: Duration,
+    until: Duration,
+    /// The length without `Retry-After`. If the next pause has the same cause, it is twice as long, up to a
+    /// limit.
+    length: Duration,
+    /// [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
+    cause: Cause,
+    /// Number of attempts that may start before the next pause.
+    probes: usize,
+    /// Whether an earlier pause has ended and no attempt has succeeded since.
+    was_in_vain: bool,
+    /// Whether the pause is reported to the operator: false for short pauses after temporary refusals.
+    is_reported: bool,
+}
+
+impl Pause {
+    /// The channel's first pause, or the one that follows `last`. `asked` is the `Retry-After`.
+    fn following(last: Option<Pause>, cause: Cause, asked: Option<Duration>, now: Duration) -> Pause {
+        // One probe is enough for a receiver that limits the rate, and causes the fewest refusals. If the
+        // probe fails, its content may be the cause, so try several deliveries.
+        let was_in_vain = last.is_some_and(|last| last.was_in_vain || now >= last.until);
+        let (first, longest, max_retry_after, probes) = match cause {
+            Cause::Deferred if was_in_vain => {
+                (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_UNCLEAR_RETRY_AFTER, PROBES)
+            }
+            Cause::Deferred => (FIRST_DEFERRAL, LONGEST_DEFERRAL, MAX_DEFERRED_RETRY_AFTER, 1),
+            Cause::Unclear => (FIRST_PAUSE, FIRST_PAUSE, MAX_UNCLEAR_RETRY_AFTER, PROBES),
+            _ => (FIRST_PAUSE, LONGEST_PAUSE, MAX_RETRY_AFTER, 1),
+        };
+        let same = last.filter(|last| last.cause == cause && asked.is_none());
+        let length = same.map_or(first, |last| (last.length * 2).min(longest));
+        let is_reported = last.is_some_and(|last| last.is_reported)
+            || asked.is_some()
+            || cause != Cause::Deferred
+            || length == longest;
+        Pause {
+            since: last.map_or(now, |last| last.since),
+            until: now + asked.map_or(length, |asked| asked.min(max_retry_after)),
+            length,
+            cause,
+            probes,
+            was_in_vain,
+            is_reported,
+        }
+    }
+}
+
+impl ChannelHealth {
+    pub fn new(concurrency: usize) -> ChannelHealth {
+        ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
+    }
+
+    /// The number of attempts that may start now. Retries get at most half of the concurrency, rounded up, so
+    /// that slow failures do not delay new deliveries.
+    pub fn capacity(&self, now: Duration) -> Capacity {
+        let under_way = self.first_attempts + self.retries;
+        match self.health {
+            HealthState::Off => Capacity::default(),
+            HealthState::Paused(pause) if now < pause.until => Capacity::default(),
+            HealthState::Paused(pause) => {
+                let concurrency = if pause.cause == Cause::Channel { 1 } else { self.concurrency };
+                let probes = concurrency.saturating_sub(under_way).min(pause.probes);
+                Capacity { any: probes, retries: probes }
+            }
+            HealthState::Well => {
+                let concurrency =
+                    if self.gap.is_zero() { self.concurrency } else { usize::from(now >= self.gap_ends) };
+                let any = concurrency.saturating_sub(under_way);
+                Capacity { any, retries: any.min(self.concurrency.div_ceil(2).saturating_sub(self.retries)) }
+            }
+        }
+    }
+
+    /// The end of the pause or gap after which the channel has capacity even if no attempt ends.
+    pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
+        let is_quiet = self.first_attempts + self.retries == 0;
+        let (at, returns) = match self.health {
+            HealthState::Paused(pause) => (pause.until, is_quiet || pause.cause != Cause::Channel),
+            HealthState::Well => (self.gap_ends, is_quiet && !self.gap.is_zero()),
+            HealthState::Off => return None,
+        };
+        (returns && at > now).then_some(at)
+    }
+
+    pub fn is_reported(&self) -> bool {
+        matches!(self.health, HealthState::Paused(Pause { is_reported: true, .. }))
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.health == HealthState::Off
+    }
+
+    /// Switches the channel on or off. A channel that is switched on starts as healthy.
+    pub fn set_enabled(&mut self, on: bool) {
+        self.health = if on { HealthState::Well } else { HealthState::Off };
+        self.failures = 0;
+        self.gap = Duration::ZERO;
+    }
+
+    /// Records whether the channel is paused in the store. If it is paused there but not in this process,
+    /// another process has recorded the pause, and that process may have ended since.
+    fn note_stored_pause(&mut self, is_paused: bool) {
+        self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
+    }
+
+    /// Records the start of an attempt.
+    pub fn begin(&mut self, is_retry: bool) {
+        *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
+        self.begun = self.begun.wrapping_add(1);
+        if let HealthState::Paused(pause) = &mut self.health {
+            pause.probes = pause.probes.saturating_sub(1);
+        }
+    }
+
+    /// Records the outcome of an attempt. Returns the change that the caller must store and report, if any.
+    pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
+        let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
+        *count = count.saturating_sub(1);
+        if self.is_off() {
+            return HealthChange::None;
+        }
+        let Outcome::Failed(failure) = outcome else { return self.record_success(true, now) };
+        match failure.cause {
+            Cause::Gone => {
+                self.set_enabled(false);
+                HealthChange::Off
+            }
+            // A refusal of one notification also shows that the channel works.
+            Cause::Notification | Cause::Refused => self.record_success(false, now),
+            // The content may be the cause.
+            Cause::Uncertain => self.record_failure(Cause::Unclear, failure.retry_after, now),
+            cause => self.record_failure(cause, failure.retry_after, now),
+        }
+    }
+
+    /// Pauses the channel if necessary.
+    fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
+        let asked = asked.filter(|_| cause != Cause::Deferred || now >= self.distrusts_until);
+        if let Some(asked) = asked {
+            self.asked_until = self.asked_until.max(now.saturating_add(asked));
+        }
+        let last = match self.health {
+            HealthState::Paused(last) => Some(last),
+            _ => None,
+        };
+        let is_next = match last {
+            None => {
+                self.failures += 1;
+                asked.is_some() || cause == Cause::Deferred || self.failures >= TRIP_AFTER
+            }
+            // The content may be the cause: wait until all probes have failed.
+            Some(last) if cause == Cause::Unclear => now >= last.until && last.probes == 0,
+            // Ignore attempts that started before the pause, unless the receiver asks for a delay.
+            Some(last) => {
+                asked.is_some() || now >= last.until && (last.probes == 0 || cause == Cause::Channel)
+            }
+        };
+        if !is_next {
+            return HealthChange::None;
+        }
+        if cause == Cause::Deferred && last.is_none() {
+            self.gap = (self.gap * 2).clamp(FIRST_DEFERRAL, LONGEST_GAP);
+        }
+        let pause = Pause::following(last, cause, asked, now);
+        self.health = HealthState::Paused(pause);
+        let was_reported = last.is_some_and(|last| last.is_reported);
+        if pause.is_reported && !was_reported { HealthChange::Paused } else { HealthChange::None }
+    }
+
+    /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
+    /// Either ends a pause.
+    fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
+        self.failures = 0;
+        if is_delivered {
+            if now < self.asked_until {
+                self.asked_until = Duration::ZERO;
+                self.distrusts_until = now + DISTRUST;
+            }
+            self.gap = self.gap * 7 / 8;
+            if self.gap < SHORTEST_GAP {
+                self.gap = Duration::ZERO;
+            }
+            self.gap_ends = now + self.gap;
+        }
+        let health = std::mem::replace(&mut self.health, HealthState::Well);
+        if let HealthState::Paused(Pause { since, is_reported: true, .. }) = health {
+            return HealthChange::Resumed { after_outage: now.saturating_sub(since) >= SHORTEST_OUTAGE };
+        }
+        if is_delivered && self.is_paused_elsewhere {
+            self.is_paused_elsewhere = false;
+            return HealthChange::Resumed { after_outage: true };
+        }
+        if is_delivered && !self.gap.is_zero() { HealthChange::Accepting } else { HealthChange::None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use frontdesk_inbox::submission::delivery::NextDue;
+    use frontdesk_inbox::submission::{Status, Submission};
+
+    const START: Duration = Duration::ZERO;
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[test]
+    fn a_working_channel_that_another_process_paused_is_resumed() {
+        let mut channel = ChannelHealth::new(2);
+        let delivered = Outcome::delivered("250");
+        channel.note_stored_pause(true);
+        assert_eq!(channel.end(false, &delivered, START), HealthChange::Resumed { after_outage: true });
+        assert_eq!(channel.end(false, &delivered, START), HealthChange::None);
+        channel.note_stored_pause(true);
+        channel.note_stored_pause(false);
+        assert_eq!(channel.end(false, &delivered, START), HealthChange::None);
+        // If this process has also paused the channel, the probes of this process end the pause.
+        for _ in 0..TRIP_AFTER {
+            fail(&mut channel, Cause::Channel, START);
+        }
+        channel.note_stored_pause(true);
+        assert!(channel.is_reported() && !channel.is_paused_elsewhere);
+    }
+
+    #[test]
+    fn retries_leave_half_of_the_capacity_to_first_attempts() {
+        let mut channel = ChannelHealth::new(4);
+        assert_eq!(channel.capacity(START), Capacity { any: 4, retries: 2 });
+        channel.begin(true);
+        channel.begin(true);
+        assert_eq!(channel.capacity(START), Capacity { any: 2, retries: 0 });
+        channel.begin(false);
+        channel.begin(false);
+        assert_eq!(channel.capacity(START), Capacity::default());
+        channel.end(false, &fine(), START);
+        assert_eq!(channel.capacity(START), Capacity { any: 1, retries: 0 });
+        channel.end(true, &fine(), START);
+        assert_eq!(channel.capacity(START), Capacity { any: 2, retries: 1 });
+        assert_eq!(ChannelHealth::new(1).capacity(START), Capacity { any: 1, retries: 1 });
+    }
+
+    #[test]
+    fn five_consecutive_failures_pause_the_channel_with_backoff() {
+        let mut channel = ChannelHealth::new(4);
+        for _ in 1..TRIP_AFTER {
+            assert_eq!(fail(&mut channel, Cause::Channel, START), HealthChange::None);
+        }
+        assert_eq!(fail(&mut channel, Cause::Channel, START), HealthChange::Paused);
+        let mut now = START;
+        for pause in [10, 20, 40, 60, 60] {
+            assert_eq!(channel.capacity(now), Capacity::default());
+            now = channel.wakes_at(now).unwrap();
+            assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
+            let began = now;
+            channel.begin(true);
+            assert_eq!(channel.capacity(now), Capacity::default(), "one probe at a time");
+            assert_eq!(channel.wakes_at(now), None);
+            assert_eq!(channel.end(true, &failed(Cause::Channel), now), HealthChange::None);
+            assert_eq!(
+                channel.wakes_at(now).map(|at| at.saturating_sub(began)),
+                Some(Duration::from_secs(pause))
+            );
+        }
+        now = channel.wakes_at(now).unwrap();
+        channel.begin(true);
+        assert_eq!(channel.end(true, &fine(), now), HealthChange::Resumed { after_outage: true });
+        assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 2 });
+    }
+
+    #[test]
+    fn only_failures_of_the_channel_pause_it() {
+        let mut channel = ChannelHealth::new(4);
+        for _ in 0..20 {
+            assert_eq!(fail(&mut channel, Cause::Notification, START), HealthChange::None);
+            assert_eq!(fail(&mut channel, Cause::Refused, START), HealthChange::None);
+        }
+        for _ in 0..20 {
+            for _ in 1..TRIP_AFTER {
+                assert_eq!(fail(&mut channel, Cause::Channel, START), HealthChange::None);
+            }
+            channel.begin(false);
+            assert_eq!(channel.end(false, &fine(), START), HealthChange::None);
+        }
+        assert!(!channel.is_reported());
+    }
+
+    #[test]
+    fn attempts_that_started_before_a_pause_do_not_extend_it() {
+        let mut channel = ChannelHealth::new(8);
+        for _ in 0..8 {
+            channel.begin(false);
+        }
+        for _ in 0..8 {
+            channel.end(false, &failed(Cause::Channel), START);
+        }
+        assert_eq!(channel.wakes_at(START), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn a_short_pause_is_no_outage() {
+        let mut channel = ChannelHealth::new(4);
+        for _ in 0..TRIP_AFTER {
+            fail(&mut channel, Cause::Channel, START);
+        }
+        let now = channel.wakes_at(START).unwrap();
+        channel.begin(false);
+        assert_eq!(channel.end(false, &fine(), now), HealthChange::Resumed { after_outage: false });
+    }
+
+    #[test]
+    fn a_retry_after_pauses_the_channel() {
+        let mut channel = ChannelHealth::new(2);
+        let asked = |seconds| {
+            Outcome::failed(Cause::Channel, "429").with_retry_after(Some(Duration::from_secs(seconds)))
+        };
+        channel.begin(false);
+        channel.begin(false);
+        assert_eq!(channel.end(false, &asked(120), START), HealthChange::Paused);
+        assert_eq!(channel.end(false, &failed(Cause::Channel), START), HealthChange::None);
+        assert_eq!(channel.wakes_at(START), Some(Duration::from_mins(2)));
+        let now = Duration::from_mins(2);
+        channel.begin(true);
+        assert_eq!(channel.end(true, &asked(100_000), now), HealthChange::None);
+        assert_eq!(channel.wakes_at(now), Some(now + MAX_RETRY_AFTER));
+    }
+
+    #[test]
+    fn errors_that_content_may_cause_pause_the_channel_for_five_seconds() {
+        let mut channel = ChannelHealth::new(3);
+        for _ in 1..TRIP_AFTER {
+            assert_eq!(fail(&mut channel, Cause::Unclear, START), HealthChange::None);
+        }
+        assert_eq!(fail(&mut channel, Cause::Unclear, START), HealthChange::Paused);
+        let mut now = START;
+        for _ in 0..20 {
+            assert_eq!(channel.capacity(now), Capacity::default());
+            assert_eq!(channel.wakes_at(now), Some(now + FIRST_PAUSE));
+            now += FIRST_PAUSE;
+            for left in (1..=PROBES).rev() {
+                let probes = left.min(3);
+                assert_eq!(channel.capacity(now), Capacity { any: probes, retries: probes });
+                assert_eq!(fail(&mut channel, Cause::Unclear, now), HealthChange::None);
+            }
+        }
+        // A reply with `Retry-After` uses up a probe, and the next pause lasts at most 15 seconds.
+        now += FIRST_PAUSE;
+        for _ in 1..PROBES {
+            fail(&mut channel, Cause::Unclear, now);
+        }
+        channel.begin(false);
+        let asks = failed(Cause::Unclear).with_retry_after(Some(Duration::from_hours(1)));
+        assert_eq!(channel.end(false, &asks, now), HealthChange::None);
+        now += MAX_UNCLEAR_RETRY_AFTER;
+        assert_eq!(channel.capacity(now), Capacity { any: 3, retries: 3 });
+        channel.begin(false);
+        assert_eq!(channel.end(false, &fine(), now), HealthChange::Resumed { after_outage: true });
+    }
+
+    #[test]
+    fn after_a_temporary_refusal_and_a_success_deliveries_go_one_at_a_time() {
+        let mut channel = ChannelHealth::new(4);
+        for _ in 0..3 {
+            channel.begin(false);
+        }
+        for _ in 0..3 {
+            assert_eq!(
+                channel.end(false, &failed(Cause::Deferred), START),
+                HealthChange::None,
+                "a short pause is not reported"
+            );
+        }
+        let mut now = START + FIRST_DEFERRAL;
+        assert_eq!(channel.wakes_at(START), Some(now), "late refusals do not prolong the pause");
+        assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
+        channel.begin(false);
+        assert_eq!(channel.capacity(now), Capacity::default());
+        assert_eq!(channel.end(false, &fine(), now), HealthChange::Accepting);
+        let mut gaps = Vec::new();
+        while let Some(ends) = channel.wakes_at(now) {
+            assert_eq!(channel.capacity(now), Capacity::default());
+            gaps.push(ends.saturating_sub(now));
+            now = ends;
+            assert_eq!(channel.capacity(now), Capacity { any: 1, retries: 1 });
+            channel.begin(false);
+            channel.end(false, &fine(), now);
+        }
+        assert!(gaps.is_sorted_by(|a, b| a > b) && gaps.len() > 20, "{gaps:?}");
+        assert_eq!(channel.capacity(now), Capacity { any: 4, retries: 2 });
+        // Each refusal after a success doubles the gap.
+        for gap in [3, 5, 9, 15, 15] {
+            channel.begin(false);
+            channel.end(false, &failed(Cause::Deferred), now);
+            assert_eq!(channel.gap.as_secs(), gap);
+            now = channel.wakes_at(now).unwrap();
+            channel.begin(false);
+            channel.end(false, &fine(), now);
+            now += channel.gap;
+        }
+    }
+
+    #[test]
+    fn repeated_temporary_refusals_lengthen_the_pause_and_are_reported() {
+        let mut channel = ChannelHealth::new(4);
+        assert_eq!(fail(&mut channel, Cause::Deferred, START), HealthChange::None);
+        let mut now = START;
+        for (pause, probes, turn) in [
+            (3, 1, HealthChange::None),
+            (6, PROBES, HealthChange::None),
+            (12, PROBES, HealthChange::Paused),
+            (15, PROBES, HealthChange::None),
+            (15, PROBES, HealthChange::None),
+        ] {
+            let until = now + Duration::from_secs(pause);
+            assert_eq!(channel.wakes_at(now), Some(until));
+            now = until;
+            for left in (1..probes).rev() {
+                assert_eq!(fail(&mut channel, Cause::Deferred, now), HealthChange::None);
+                assert_eq!(channel.capacity(now), Capacity { any: left, retries: left });
+            }
+            assert_eq!(fail(&mut channel, Cause::Deferred, now), turn);
+        }
+        channel.begin(false);
+        assert_eq!(channel.end(false, &fine(), now), HealthChange::Resumed { after_outage: true });
+    }
+
+    #[test]
+    fn retry_after_is_ignored_after_an_early_acceptance() {
+        let mut channel = ChannelHealth::new(4);
+        let asks = failed(Cause::Deferred).with_retry_after(Some(Duration::from_hours(2)));
+        channel.begin(false);
+        channel.end(false, &asks, START);
+        let now = START + MAX_DEFERRED_RETRY_AFTER;
+        assert_eq!(channel.wakes_at(START), Some(now));
+        channel.begin(false);
+        channel.end(false, &fine(), now);
+        for (now, pause) in [(now, FIRST_DEFERRAL), (now + DISTRUST, MAX_DEFERRED_RETRY_AFTER)] {
+            channel.begin(false);
+            channel.end(false, &asks, now);
+            assert_eq!(channel.wakes_at(now), Some(now + pause));
+            channel.begin(false);
+            channel.end(false, &fine(), now + pause);
+        }
+    }
+
+    #[test]
+    fn clearing_the_stored_pause_ends_the_pause() {
+        let target = ChannelTarget { name: "crm".to_owned(), destination: String::new() };
+        let mut dispatcher = Dispatcher::new([(target, 4)]);
+        let channel = &mut dispatcher.channels[0].1;
+        for _ in 0..TRIP_AFTER {
+            fail(channel, Cause::Channel, START);
+        }
+        let noted = Claims { is_paused: true, ..Claims::default() };
+        assert_eq!(dispatcher.begin(0, noted, Timestamp::UNIX_EPOCH, START).sleep, Some(FIRST_PAUSE));
+        assert_eq!(dispatcher.claim_requests(START)[0].capacity, Capacity::default());
+        let sleep = dispatcher.begin(0, Claims::default(), Timestamp::UNIX_EPOCH, START).sleep;
+        assert_eq!(sleep, Some(MIN_SLEEP));
+        assert_eq!(dispatcher.claim_requests(START)[0].capacity, Capacity { any: 4, retries: 2 });
+    }
+
+    #[test]
+    fn a_channel_that_is_gone_stays_off_until_it_is_switched_on() {
+        let mut channel = ChannelHealth::new(2);
+        channel.begin(false);
+        assert_eq!(fail(&mut channel, Cause::Gone, START), HealthChange::Off);
+        assert_eq!(channel.end(false, &fine(), START), HealthChange::None);
+        assert_eq!(channel.capacity(Duration::from_hours(99)), Capacity::default());
+        assert_eq!(channel.wakes_at(START), None);
+        channel.set_enabled(true);
+        assert_eq!(channel.capacity(START), Capacity { any: 2, retries: 1 });
+    }
+
+    #[test]
+    fn a_probe_waits_for_attempts_in_progress_and_the_end_of_the_pause() {
+        for under_way in [&[false][..], &[true], &[false, true]] {
+            let mut channel = ChannelHealth::new(4);
+            for again in under_way {
+                channel.begin(*again);
+            }
+            for _ in 0..TRIP_AFTER {
+                fail(&mut channel, Cause::Channel, START);
+            }
+            assert_eq!(channel.wakes_at(START), None, "{under_way:?}");
+            assert_eq!(channel.capacity(FIRST_PAUSE), Capacity::default(), "{under_way:?}");
+            for again in under_way {
+                channel.end(*again, &failed(Cause::Channel), START);
+            }
+            assert_eq!(channel.wakes_at(START), Some(FIRST_PAUSE), "{under_way:?}");
+            assert_eq!(channel.wakes_at(FIRST_PAUSE), None, "the pause is over");
+            assert_eq!(channel.capacity(FIRST_PAUSE), Capacity { any: 1, retries: 1 });
+        }
+    }
+
+    #[test]
+    fn a_pause_of_thirty_seconds_counts_as_an_outage() {
+        for (seconds, after_outage) in [(29, false), (30, true), (31, true)] {
+            let mut channel = ChannelHealth::new(4);
+            let began = Duration::from_secs(1000);
+            for _ in 0..TRIP_AFTER {
+                fail(&mut channel, Cause::Channel, began);
+            }
+            channel.begin(false);
+            let turn = channel.end(false, &fine(), began + Duration::from_secs(seconds));
+            assert_eq!(turn, HealthChange::Resumed { after_outage }, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_counts_for_its_channel_until_it_ends() {
+        let mut dispatcher = dispatcher();
+        let claims = Claims { claimed: vec![claimed(1, false), claimed(2, true)], ..Claims::default() };
+        let begun = dispatcher.begin(0, claims.clone(), NOW, START);
+        assert_eq!((begun.claimed, begun.switched_on), (claims.claimed, None));
+        assert_eq!(dispatcher.under_way, [claimed(1, false).lease, claimed(2, true).lease]);
+        assert_eq!(
+            capacities(&dispatcher),
+            [Capacity { any: 2, retries: 1 }, Capacity { any: 1, retries: 1 }]
+        );
+        assert_eq!(dispatcher.target(1).name, "mail");
+        assert_eq!(dispatcher.end(0, &claimed(1, false).lease, false, &fine(), START), HealthChange::None);
+        assert_eq!(dispatcher.under_way, [claimed(2, true).lease]);
+        assert_eq!(
+            capacities(&dispatcher),
+            [Capacity { any: 3, retries: 1 }, Capacity { any: 1, retries: 1 }]
+        );
+    }
+
+    #[test]
+    fn without_capacity_the_store_is_queried_at_intervals() {
+        let mut dispatcher = dispatcher();
+        assert_eq!(dispatcher.idle_time(START, START), None, "both channels have capacity");
+        dispatcher.channels[0].1.set_enabled(false);
+        assert_eq!(dispatcher.idle_time(START, START), None, "one channel has capacity");
+        dispatcher.channels[1].1.begin(false);
+        assert_eq!(dispatcher.idle_time(START, START), Some(MIN_CLAIM_INTERVAL));
+        assert_eq!(dispatcher.idle_time(START, MIN_CLAIM_INTERVAL / 5), Some(MIN_CLAIM_INTERVAL / 5 * 4));
+        assert_eq!(dispatcher.idle_time(START, MIN_CLAIM_INTERVAL), None);
+        assert_eq!(dispatcher.idle_time(START, MIN_CLAIM_INTERVAL * 9), None);
+        let paused = &mut dispatcher.channels[1].1;
+        paused.end(false, &Outcome::Delivered(String::new()), START);
+        paused.health = HealthState::Paused(Pause::following(None, Cause::Channel, None, START));
+        assert_eq!(dispatcher.idle_time(START, START), Some(MIN_CLAIM_INTERVAL));
+        let soon = FIRST_PAUSE.saturating_sub(MIN_CLAIM_INTERVAL / 2);
+        assert_eq!(
+            dispatcher.idle_time(soon, START),
+            Some(MIN_CLAIM_INTERVAL / 2),
+            "the sleep does not exceed the pause"
+        );
+        assert_eq!(dispatcher.idle_time(FIRST_PAUSE, START), None);
+    }
+
+    #[test]
+    fn a_switch_by_the_operator_is_reported_once() {
+        let mut dispatcher = dispatcher();
+        let off = || Claims { is_off: true, ..Claims::default() };
+        let begun = dispatcher.begin(0, off(), NOW, START);
+        assert_eq!((begun.switched_on, begun.sleep), (Some(false), None));
+        assert_eq!(capacities(&dispatcher)[0], Capacity::default());
+        let begun = dispatcher.begin(0, off(), NOW, START);
+        assert_eq!((begun.switched_on, begun.sleep), (None, None));
+        let begun = dispatcher.begin(0, Claims::default(), NOW, START);
+        assert_eq!((begun.switched_on, begun.sleep), (Some(true), Some(MIN_SLEEP)));
+        assert_eq!(capacities(&dispatcher)[0], Capacity { any: 4, retries: 2 });
+        let begun = dispatcher.begin(0, Claims::default(), NOW, START);
+        assert_eq!((begun.switched_on, begun.sleep), (None, None));
+    }
+
+    #[test]
+    fn the_sleep_ends_when_a_delivery_with_capacity_is_due() {
+        let at = |milliseconds| Some(Timestamp::from_millisecond(milliseconds).unwrap());
+        let check = |under_way: &[bool], first, again, expected: Option<u64>| {
+            let claimed = (1..).zip(under_way).map(|(n, again)| claimed(n, *again)).collect();
+            let claims = Claims { claimed, next: NextDue { first, retry: again }, ..Claims::default() };
+            let sleep = dispatcher().begin(0, claims, NOW, START).sleep;
+            assert_eq!(sleep, expected.map(Duration::from_millis), "{under_way:?} {first:?} {again:?}");
+        };
+        check(&[], None, None, None);
+        check(&[], at(60_000), at(30_000), Some(30_000));
+        check(&[], at(20_000), at(30_000), Some(20_000));
+        check(&[true, true], at(60_000), at(30_000), Some(60_000));
+        check(&[true, true], None, at(30_000), None);
+        check(&[false; 4], at(60_000), at(30_000), None);
+        // An overdue delivery was not claimed, so the minimum sleep applies.
+        check(&[], at(-1), None, Some(50));
+        check(&[], at(49), None, Some(50));
+        check(&[], at(51), None, Some(51));
+    }
+
+    #[test]
+    fn a_paused_channel_sleeps_until_the_pause_ends() {
+        let mut dispatcher = dispatcher();
+        for _ in 0..TRIP_AFTER {
+            fail(&mut dispatcher.channels[0].1, Cause::Channel, START);
+        }
+        let noted = Claims {
+            is_paused: true,
+            next: NextDue { first: Some(NOW), retry: Some(NOW) },
+            ..Claims::default()
+        };
+        let later = Duration::from_secs(2);
+        let begun = dispatcher.begin(0, noted, NOW, later);
+        assert_eq!(begun.sleep, Some(FIRST_PAUSE.saturating_sub(later)));
+        // Attempts that the store claimed before the pause are still sent and do not end the pause.
+        let claims = Claims { claimed: vec![claimed(1, false)], ..Claims::default() };
+        assert_eq!(dispatcher.begin(0, claims, NOW, later).claimed, [claimed(1, false)]);
+        assert!(dispatcher.channels[0].1.is_reported());
+    }
+
+    fn dispatcher() -> Dispatcher {
+        let channel = |name: &str| ChannelTarget { name: name.to_owned(), destination: String::new() };
+        Dispatcher::new([(channel("crm"), 4), (channel("mail"), 1)])
+    }
+
+    fn capacities(dispatcher: &Dispatcher) -> Vec<Capacity> {
+        dispatcher.claim_requests(START).into_iter().map(|want| want.capacity).collect()
+    }
+
+    fn claimed(n: u8, is_retry: bool) -> Claimed {
+        let id = Uuid::from_u128(n.into());
+        let submission = Submission {
+            id,
+            form: "contact".to_owned(),
+            received_at: NOW,
+            status: Status::Waiting,
+            held: None,
+            screening: None,
+            released_at: None,
+            error: None,
+            agent: None,
+            fields: Vec::new(),
+            sealed: None,
+            source: String::new(),
+            repeats: 0,
+            confirmation: None,
+        };
+        let lease = Lease { submission: id, channel: "crm".to_owned(), number: 1 };
+        Claimed {
+            lease,
+            submission,
+            failures: u32::from(is_retry),
+            uncertain: 0,
+            reached: Vec::new(),
+            is_retry,
+            link: None,
+        }
+    }
+
+    fn fail(channel: &mut ChannelHealth, cause: Cause, now: Duration) -> HealthChange {
+        channel.begin(false);
+        channel.end(false, &failed(cause), now)
+    }
+
+    fn fine() -> Outcome {
+        Outcome::delivered("fine")
+    }
+
+    fn failed(cause: Cause) -> Outcome {
+        Outcome::failed(cause, "no")
+    }
+}

@@ -1,0 +1,37 @@
+//! Delivers submissions to the operator's team through channels, and mails to visitors.
+//!
+//! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an [`Outcome`]. A
+//! channel stores nothing and does not decide when to retry.
+//!
+//! [`Outcome`]: frontdesk_inbox::submission::outcome::Outcome
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+pub mod channel;
+pub mod digest;
+pub mod dispatch;
+mod handover;
+pub mod mail;
+pub mod maildir;
+pub mod maintenance;
+pub mod notification;
+pub mod smtp;
+pub mod test_message;
+pub mod visitor_mail;
+pub mod webhook;
+pub mod worker;
+
+/// Injection payloads that every channel must deliver unchanged.
+#[cfg(test)]
+#[path = "../../../tests/it/corpus.rs"]
+mod corpus;
+
+#[cfg(test)]
+#[path = "../../../tests/it/support/http_peer.rs"]
+mod http_peer;
+#[cfg(test)]
+#[path = "../../../tests/it/support/port.rs"]
+mod port;
+
+pub use channel::{Channel, ChannelOptions, TransportOptions};
+pub use notification::Notification;

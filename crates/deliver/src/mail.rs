@@ -1,0 +1,237 @@
+//! Composes the e-mail message for a notification (RFC 5322). The same notification always produces the same
+//! bytes.
+//!
+//! Text that a visitor wrote appears only in the body, in the subject and, if it is a valid address, in
+//! `Reply-To`. The message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
+
+use std::fmt::Write as _;
+
+use mail_builder::MessageBuilder;
+use mail_builder::headers::HeaderType;
+use mail_builder::headers::address::Address;
+use mail_builder::headers::content_type::ContentType;
+use mail_builder::headers::date::Date;
+use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::raw::Raw;
+use mail_builder::mime::MimePart;
+
+use super::notification::{Notification, Topic};
+use frontdesk_forms::Form;
+use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
+
+/// Longer subjects are truncated and end in `…`.
+pub const MAX_SUBJECT_CHARS: usize = 150;
+
+/// Maximum length, in characters, of a value that is written on one line. Longer values and multi-line values
+/// are written as indented blocks.
+const MAX_LINE_CHARS: usize = 200;
+
+/// Maximum number of octets between `=?utf-8?Q?` and `?=`. Keeps each line, including the header's name,
+/// within 76 octets (RFC 2047 §2).
+const MAX_WORD_OCTETS: usize = 52;
+
+#[derive(Clone, Debug)]
+pub struct MailAddresses {
+    /// The sender's address, which is also the envelope sender.
+    pub(super) from: String,
+    from_name: String,
+    /// The recipients' addresses, at least one.
+    pub(crate) to: Vec<String>,
+}
+
+impl MailAddresses {
+    /// Checks that each address is a Mailbox (RFC 5321) and that there is at least one recipient. The error
+    /// names the invalid option. The display name may be empty.
+    pub fn new(from: &str, from_name: &str, to: &[String]) -> Result<MailAddresses, String> {
+        if Mailbox::parse(from).is_none() {
+            return Err("`from` is not an e-mail address.".to_owned());
+        }
+        if to.is_empty() {
+            return Err("`to` has no recipient.".to_owned());
+        }
+        if let Some(at) = to.iter().position(|address| Mailbox::parse(address).is_none()) {
+            return Err(format!("`to`: entry {} is not an e-mail address.", at + 1));
+        }
+        let from_name = visible(from_name.trim());
+        // A server may refuse a repeated address, which would then count as one that does not have the mail.
+        let to = to.iter().enumerate().filter(|(at, address)| !to[..*at].contains(address));
+        let to = to.map(|(_, address)| address.clone()).collect();
+        Ok(MailAddresses { from: from.to_owned(), from_name, to })
+    }
+
+    /// The same sender with another display name.
+    #[must_use]
+    pub(super) fn with_name(&self, name: &str) -> MailAddresses {
+        MailAddresses { from_name: visible(name.trim()), ..self.clone() }
+    }
+
+    /// The same sender, with a visitor as the only recipient. The address must be a Mailbox.
+    pub(super) fn to_visitor(&self, email: &str) -> MailAddresses {
+        MailAddresses { to: vec![email.to_owned()], ..self.clone() }
+    }
+
+    /// The sender's and the recipients' addresses.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        [&self.from].into_iter().chain(&self.to).map(String::as_str)
+    }
+
+    /// The value of the header `From`.
+    pub(super) fn sender(&self) -> Address<'_> {
+        let name = (!self.from_name.is_empty()).then_some(self.from_name.as_str());
+        Address::new_address(name, self.from.as_str())
+    }
+
+    /// The domain of the sender's address, or the address literal with its brackets.
+    pub fn domain(&self) -> &str {
+        self.from.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
+    }
+}
+
+/// Composes the message. It ends in CRLF, and no line is longer than 998 octets (RFC 5322 §2.1.1).
+pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
+    let alternatives = alternatives(&plain_text_body(notice), &html_body(notice));
+    let bare = |address| Address::new_address(None::<&str>, address);
+    let to = addresses.to.iter().map(|address| bare(address.as_str())).collect();
+    let mut message = MessageBuilder::new().from(addresses.sender()).to(Address::new_list(to));
+    if let Some(visitor) = reply_to(notice) {
+        message = message.reply_to(bare(visitor));
+    }
+    let mut bytes = Vec::new();
+    message
+        .header("Subject", unstructured_header(&subject_line(&notice.title)))
+        .date(Date::new(notice.created_at.as_second()))
+        .message_id(MessageId::new(message_id(notice, addresses.domain())))
+        .header("Auto-Submitted", Raw::new("auto-generated"))
+        .header("X-Frontdesk-Id", Raw::new(notice.id.to_string()))
+        .body(alternatives)
+        .serialize(&mut bytes);
+    bytes
+}
+
+/// The body of a message, as plain text and as HTML.
+pub(super) fn alternatives(text: &str, html: &str) -> MimePart<'static> {
+    let (text, html) = (text.replace('\n', "\r\n"), html.replace('\n', "\r\n"));
+    // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in
+    // quoted-printable text (RFC 2045 §6.7).
+    let digest = blake3::Hasher::new().update(text.as_bytes()).update(html.as_bytes()).finalize();
+    let boundary = format!("=_{}", &digest.to_hex()[..32]);
+    MimePart::new(
+        ContentType::new("multipart/alternative").attribute("boundary", boundary),
+        vec![MimePart::new("text/plain", text), MimePart::new("text/html", html)],
+    )
+}
+
+/// The Message-ID without angle brackets, the same for every attempt.
+fn message_id(notice: &Notification, domain: &str) -> String {
+    format!("{}.{}@{domain}", notice.id, notice.topic.name())
+}
+
+/// The visitor's address, if it is valid. A Mailbox is ASCII without line breaks, so it cannot inject
+/// headers.
+fn reply_to(notice: &Notification) -> Option<&str> {
+    let email = notice.get("email").filter(|_| notice.topic == Topic::Submission)?;
+    Mailbox::parse(email).map(|_| email)
+}
+
+pub(super) fn subject_line(title: &str) -> String {
+    shorten(&visible(title.trim()), MAX_SUBJECT_CHARS).into_owned()
+}
+
+/// Formats an unstructured header. Encodes all text except short printable ASCII. Also encodes text that
+/// looks like an encoded word, because a mail program would decode it.
+pub(super) fn unstructured_header(text: &str) -> HeaderType<'static> {
+    let is_plain = text.len() <= 60
+        && text.bytes().all(|b| (b' '..=b'~').contains(&b))
+        && !text.contains("=?")
+        && !text.contains("  ")
+        && text.trim() == text;
+    Raw::new(if is_plain { text.to_owned() } else { encoded_words(text) }).into()
+}
+
+/// Applies the "Q" encoding of RFC 2047 to everything except ASCII letters and digits. Never splits a
+/// character between two encoded words (§5).
+fn encoded_words(text: &str) -> String {
+    let mut words = vec![String::new()];
+    for c in text.chars() {
+        let mut octets = String::new();
+        match c {
+            ' ' => octets.push('_'),
+            c if c.is_ascii_alphanumeric() => octets.push(c),
+            c => {
+                octets.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|octet| format!("={octet:02X}")));
+            }
+        }
+        match words.last_mut() {
+            Some(word) if word.len() + octets.len() <= MAX_WORD_OCTETS => word.push_str(&octets),
+            _ => words.push(octets),
+        }
+    }
+    let words: Vec<String> = words.into_iter().map(|word| format!("=?utf-8?Q?{word}?=")).collect();
+    words.join(" ")
+}
+
+/// The field's label, or its name if the form no longer has the field.
+fn field_label(notice: &Notification, name: &str) -> String {
+    let form = notice.form.as_deref().and_then(Form::from_name);
+    let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));
+    field.map_or_else(|| visible(name), |field| field.label.to_owned())
+}
+
+/// The message as plain text. Blocks are indented, so that a visitor's text cannot imitate lines that the
+/// server writes.
+fn plain_text_body(notice: &Notification) -> String {
+    let mut text = String::new();
+    for sentence in &notice.words {
+        let _ = writeln!(text, "{}", visible(sentence));
+    }
+    if !notice.words.is_empty() {
+        text.push('\n');
+    }
+    for (name, value) in &notice.fields {
+        let label = field_label(notice, name);
+        let value = visible_lines(value);
+        if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
+            let _ = writeln!(text, "{label}:\n");
+            for line in value.lines() {
+                let _ = writeln!(text, "    {line}");
+            }
+            text.push('\n');
+        } else {
+            let _ = writeln!(text, "{label}: {value}");
+        }
+    }
+    if !notice.fields.is_empty() && !text.ends_with("\n\n") {
+        text.push('\n');
+    }
+    let _ = writeln!(text, "Received: {}\nId: {}", notice.created_at_text(), notice.id);
+    text
+}
+
+/// The message as HTML, without scripts or external resources. `bdi` isolates the writing direction of each
+/// value, and `pre-wrap` keeps indentation. Line breaks are `br`, for mail programs without that property.
+fn html_body(notice: &Notification) -> String {
+    let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
+    let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject_line(&notice.title)));
+    for sentence in &notice.words {
+        let _ = writeln!(html, "<p><bdi>{}</bdi></p>", escape_html(&visible(sentence)));
+    }
+    if !notice.fields.is_empty() {
+        html.push_str("<dl>\n");
+        for (name, value) in &notice.fields {
+            let value = escape_html(&visible_lines(value)).replace('\n', "<br>");
+            let _ = writeln!(
+                html,
+                "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
+                escape_html(&field_label(notice, name))
+            );
+        }
+        html.push_str("</dl>\n");
+    }
+    let _ = writeln!(html, "<p>Received: {}<br>\nId: {}</p>", notice.created_at_text(), notice.id);
+    html.push_str("</body>\n</html>\n");
+    html
+}
+
+#[cfg(test)]
+mod tests;

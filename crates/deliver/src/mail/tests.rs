@@ -1,0 +1,267 @@
+//! Checks composed messages with an independent parser and a corpus of injections.
+
+use mail_parser::{HeaderValue, MessageParser, MimeHeaders as _, PartType};
+use uuid::Uuid;
+
+use super::*;
+use crate::corpus;
+use frontdesk_forms::{FORMS, parse};
+
+#[test]
+fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
+    let message =
+        composed(&submission(&[("name", "Ada"), ("email", "ada@example.org"), ("message", "Hello.")]));
+    let head = message.split("\r\n\r\n").next().expect("a head");
+    let lines: Vec<&str> = head.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "From: \"Example & Co\" <desk@example.com>",
+            "To: <team@example.com>, <\"the boss\"@[192.0.2.7]>",
+            "Reply-To: <ada@example.org>",
+            "Subject: Contact: Ada",
+            "Date: Fri, 20 Nov 2026 14:03:05 +0000",
+            "Message-ID: <01940000-0000-7000-8000-000000000001.submission@example.com>",
+            "Auto-Submitted: auto-generated",
+            "X-Frontdesk-Id: 01940000-0000-7000-8000-000000000001",
+            "MIME-Version: 1.0",
+            "Content-Type: multipart/alternative;",
+            " boundary=\"=_a0771ba2018183b086ceb4219ae4faf8\"",
+        ],
+    );
+}
+
+#[test]
+fn the_text_names_each_field_by_its_label() {
+    let message = composed(&submission(&[
+        ("name", "Ada"),
+        ("email", "ada@example.org"),
+        ("message", "One\r\n.\r\nTwo"),
+    ]));
+    let message = MessageParser::default().parse(message.as_bytes()).expect("a message");
+    assert_eq!(
+        message.body_text(0).expect("a text").replace("\r\n", "\n"),
+        "Name: Ada\nE-mail: ada@example.org\nMessage:\n\n    One\n    .\n    Two\n\n\
+         Received: 2026-11-20T14:03:05.120Z\nId: 01940000-0000-7000-8000-000000000001\n"
+    );
+}
+
+#[test]
+fn only_submissions_have_a_reply_to() {
+    for topic in [Topic::Digest, Topic::Test] {
+        let notice = Notification { topic, ..submission(&[("email", "ada@example.org")]) };
+        assert!(!composed(&notice).contains("Reply-To"));
+    }
+    assert!(
+        !composed(&submission(&[("email", "not an address\r\nBcc: x@example.org")])).contains("\r\nReply-To")
+    );
+}
+
+#[test]
+fn messages_are_deterministic_and_each_topic_has_its_own_id() {
+    let notice = submission(&[("name", "Ada"), ("message", "Grüße")]);
+    assert_eq!(composed(&notice), composed(&notice.clone()));
+    let mut ids: Vec<String> = [Topic::Submission, Topic::Digest, Topic::Test]
+        .map(|topic| message_id(&Notification { topic, ..notice.clone() }, "example.com"))
+        .into();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn text_that_resembles_an_encoded_word_is_preserved() {
+    check_subject("Contact: =?utf-8?q?boss?=");
+    check_subject("Contact: Grüße an 你好 und 😀");
+    check_subject("");
+    check_subject("Two  spaces, and one at the end of a rather long line that has to be folded somewhere");
+    check_subject(&"ü".repeat(MAX_SUBJECT_CHARS));
+}
+
+#[test]
+fn a_long_subject_is_truncated() {
+    assert_eq!(subject_line(&"x".repeat(500)).chars().count(), MAX_SUBJECT_CHARS);
+    assert!(subject_line(&"x".repeat(500)).ends_with("x…"));
+    assert_eq!(subject_line(" a\r\nb "), "a⏎b");
+}
+
+#[test]
+fn invalid_addresses_are_neither_sender_nor_recipient() {
+    let new = |from: &str, to: &[&str]| {
+        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+        MailAddresses::new(from, "", &to).expect("valid addresses");
+    };
+    new("desk@example.com", &["team@example.com"]);
+    for (from, to, fault) in [
+        ("desk", &["team@example.com"][..], "`from` is not an e-mail address."),
+        (
+            "desk@example.com>\r\nRCPT TO:<x@example.org",
+            &["team@example.com"],
+            "`from` is not an e-mail address.",
+        ),
+        ("desk@example.com", &[], "`to` has no recipient."),
+        (
+            "desk@example.com",
+            &["team@example.com", "team@example.com\r\nDATA"],
+            "`to`: entry 2 is not an e-mail address.",
+        ),
+    ] {
+        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+        assert_eq!(MailAddresses::new(from, "", &to).unwrap_err(), fault, "{from} {to:?}");
+    }
+}
+
+#[test]
+fn no_accepted_value_leaves_its_part_of_the_message() {
+    let payloads = corpus::payloads();
+    assert!(payloads.len() >= 500, "{}", payloads.len());
+    let mut checked = 0;
+    let mut addresses = 0;
+    for payload in &payloads {
+        for form in FORMS {
+            let shapes = [Some(form.fields), form.alternative];
+            for shape in shapes.into_iter().flatten() {
+                for field in shape {
+                    let body: serde_json::Map<String, serde_json::Value> = shape
+                        .iter()
+                        .map(|other| {
+                            let value = if other == field { payload.as_str() } else { other.example };
+                            (other.name.to_owned(), value.into())
+                        })
+                        .collect();
+                    let body = serde_json::to_vec(&body).expect("JSON");
+                    let Ok(entry) = parse(form, &body) else { continue };
+                    checked += 1;
+                    addresses += usize::from(field.name == "email");
+                    let fields =
+                        entry.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                    check_contained(&notice_of(form.name, fields));
+                }
+            }
+        }
+    }
+    assert!(checked >= 1000, "only {checked} were accepted");
+    assert!(addresses >= 100, "only {addresses} were accepted as addresses");
+}
+
+fn submission(fields: &[(&str, &str)]) -> Notification {
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    notice_of("contact", fields)
+}
+
+fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
+    Notification::from_submission(&frontdesk_inbox::submission::Submission {
+        id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
+        form: form.to_owned(),
+        received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
+        status: frontdesk_inbox::submission::Status::Kept,
+        held: None,
+        screening: None,
+        released_at: None,
+        error: None,
+        agent: None,
+        sealed: None,
+        fields,
+        source: String::new(),
+        repeats: 0,
+        confirmation: None,
+    })
+}
+
+fn addresses() -> MailAddresses {
+    let to = ["team@example.com".to_owned(), "\"the boss\"@[192.0.2.7]".to_owned()];
+    MailAddresses::new("desk@example.com", "Example & Co", &to).expect("valid addresses")
+}
+
+fn composed(notice: &Notification) -> String {
+    String::from_utf8(compose(&addresses(), notice)).expect("ASCII text")
+}
+
+#[track_caller]
+fn check_subject(title: &str) {
+    let message = composed(&Notification { title: title.to_owned(), ..submission(&[]) });
+    let parsed = MessageParser::default().parse(message.as_bytes()).expect("a message");
+    assert_eq!(parsed.subject().unwrap_or_default(), title);
+}
+
+/// Checks that the message has exactly the expected headers and parts, that all octets and line lengths are
+/// valid in mail, and that the message contains the submitted values.
+#[track_caller]
+fn check_contained(notice: &Notification) {
+    let email = notice.get("email").expect("each form has it");
+    let bytes = compose(&addresses(), notice);
+    assert_eq!(bytes, compose(&addresses(), notice), "composing is deterministic");
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'\r' => {
+                assert_eq!(bytes.get(at + 1), Some(&b'\n'), "a bare CR in {notice:?} {:?}", notice.fields);
+            }
+            b'\n' => {
+                assert_eq!(bytes.get(at.wrapping_sub(1)), Some(&b'\r'), "a bare LF in {:?}", notice.fields);
+            }
+            b'\t' | b' '..=b'~' => {}
+            other => panic!("{other:#x} in {:?}", notice.fields),
+        }
+    }
+    assert!(bytes.ends_with(b"\r\n"));
+    let text = std::str::from_utf8(&bytes).expect("ASCII text");
+    // Lines with an address may be longer, because an address cannot be folded.
+    for line in text
+        .split("\r\n")
+        .filter(|line| !line.ends_with("@example.com>") && !line.contains(&format!("<{email}>")))
+    {
+        assert!(line.len() <= 78, "{} octets: {line}", line.len());
+    }
+    assert!(text.split("\r\n").all(|line| line.len() <= 998));
+
+    let message = MessageParser::default().parse(&bytes).expect("a message");
+    let names: Vec<&str> = message.headers().iter().map(mail_parser::Header::name).collect();
+    let mut expected =
+        vec!["From", "To", "Reply-To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-Frontdesk-Id"];
+    expected.extend(["Content-Type", "MIME-Version"]);
+    let sorted = |mut names: Vec<&str>| {
+        names.sort_unstable_by_key(|name| name.to_ascii_lowercase());
+        names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(names), sorted(expected), "{:?}", notice.fields);
+    // Counts the header fields independently, in case the parser is lenient.
+    let head = text.split("\r\n\r\n").next().expect("a head");
+    let fields = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
+    assert_eq!(fields, 10, "{head}");
+    assert!(head.contains(&format!("<{email}>\r\n")), "{head}");
+
+    assert_eq!(message.subject().unwrap_or_default(), subject_line(&notice.title), "{head}");
+    assert_eq!(message.parts.len(), 3, "{:?}", notice.fields);
+    assert!(matches!(message.parts[0].body, PartType::Multipart(_)));
+    for (part, subtype) in [(&message.parts[1], "plain"), (&message.parts[2], "html")] {
+        let kind = part.content_type().expect("a type");
+        assert_eq!((kind.ctype(), kind.subtype()), ("text", Some(subtype)));
+        assert!(part.headers.iter().all(|header| !matches!(header.value, HeaderValue::Empty)));
+        assert_eq!(part.headers.len(), 2, "{:?}", notice.fields);
+    }
+
+    let unbroken = |text: std::borrow::Cow<'_, str>| text.replace("\r\n", "\n");
+    let plain = unbroken(message.body_text(0).expect("a text"));
+    let PartType::Html(html) = &message.parts[2].body else { panic!("expected HTML") };
+    let html = unbroken(html.as_ref().into());
+    for (_, value) in &notice.fields {
+        let value = visible_lines(value);
+        for line in value.lines() {
+            assert!(plain.contains(line), "{line:?} is not in {plain:?}");
+        }
+        let value = format!("<bdi>{}</bdi>", escape_html(&value).replace('\n', "<br>"));
+        assert!(html.contains(&value), "{value:?} is not in {html:?}");
+    }
+    assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<a "), "{html}");
+    let quiet =
+        |text: &str| !text.chars().any(|c| frontdesk_forms::text::is_unsafe(c) && c != '\n' && c != '\t');
+    assert!(quiet(&plain) && quiet(&html), "{:?}", notice.fields);
+}
+
+#[test]
+fn html_keeps_line_breaks_and_indentation() {
+    let html = html_body(&submission(&[("message", "listen:\n    port: 80\n\tkey:  a\n\nend")]));
+    let value =
+        "<dd style=\"white-space:pre-wrap\"><bdi>listen:<br>    port: 80<br>\tkey:  a<br><br>end</bdi></dd>";
+    assert!(html.contains(value), "{html}");
+}

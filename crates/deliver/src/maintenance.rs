@@ -1,0 +1,710 @@
+//! Inbox maintenance: removes expired submissions, encrypts ("seals") delivered ones, sends the team a daily
+//! digest, and notifies the team of floods and of the limit of mails to visitors immediately.
+
+#![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::channel::Channel;
+use super::digest::{self, Digest, last_due};
+use super::notification::Notification;
+use frontdesk_inbox::store::disk::MinFree;
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Outage, Store, StoreError};
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::encryption::Recipient;
+use frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT;
+use frontdesk_inbox::submission::visitor::is_visitor_channel;
+use frontdesk_process::panics::{self, Part};
+
+/// Time between two runs of maintenance, unless a digest is due earlier.
+const INTERVAL: Duration = Duration::from_mins(15);
+/// The delay between sealing a submission and truncating the write-ahead log, which still contains the
+/// submission's plaintext.
+const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
+/// Maximum number of rows that one transaction seals or removes.
+const BATCH: usize = 200;
+/// How many days, including today, the inbox keeps the counts of refused requests.
+const REFUSAL_DAYS: i32 = 30;
+/// How many days, including today, the inbox keeps the counts of page views.
+const VIEW_DAYS: i32 = 90;
+/// Keys under which the inbox stores the due time of the last digest and the time of the last flood
+/// notification.
+const DIGEST_KEY: &str = "digest";
+const FLOOD_KEY: &str = "flood";
+/// Minimum time between two flood notifications.
+const FLOOD_INTERVAL: Duration = Duration::from_hours(1);
+/// The delay before another attempt to send a flood notification, or one about the limit of mails to
+/// visitors.
+const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
+
+#[derive(Clone, Debug, Default)]
+pub struct MaintenanceOptions {
+    /// How long submissions are kept before they are removed. `None` keeps them forever.
+    pub retention: Option<Duration>,
+    /// How long submissions can be held before they are removed. `None` keeps them forever.
+    pub retention_held: Option<Duration>,
+    /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
+    /// `retention_held` removes them.
+    pub retention_unconfirmed: Option<Duration>,
+    /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
+    pub digest_at: Option<Time>,
+    /// `store.min_free`: the digest warns when less than twice this reserve is free.
+    pub min_free: MinFree,
+    /// The public key that encrypts a submission once all its deliveries are done. `None` disables
+    /// encryption.
+    pub recipient: Option<Recipient>,
+}
+
+pub(super) struct Maintenance {
+    pub options: MaintenanceOptions,
+    pub place: DatabaseUrl,
+    pub store: Store,
+    pub channels: Vec<(String, Rc<Channel>)>,
+    /// Notified when a submission has been sealed.
+    pub sealed: Rc<Notify>,
+    /// The number of panics that digests have reported.
+    pub reported_panics: Cell<u64>,
+}
+
+impl Maintenance {
+    /// Runs maintenance until the caller drops the future.
+    pub async fn run(&self) {
+        let options = &self.options;
+        // The previous process may have ended before it truncated the log.
+        let mut log_is_stale = [options.retention, options.retention_held, options.retention_unconfirmed]
+            .iter()
+            .any(Option::is_some)
+            || options.recipient.is_some();
+        self.warn_about_removed_channels().await;
+        // Scanning the inbox is slow, so sealing a submission triggers only a truncation of the log, not a
+        // full run.
+        let mut run_at = Instant::now();
+        let mut flood_at = Some(Instant::now());
+        let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
+        let mut clock = ClockCheck::default();
+        let (mut outage, mut flood_outage) = (Outage::default(), Outage::default());
+        loop {
+            let now = Timestamp::now();
+            let today = now.to_zoned(TimeZone::system()).date();
+            let is_time = Instant::now() >= run_at;
+            let done = async {
+                if is_time && clock.runs_evenly(Instant::now(), now) {
+                    log_is_stale |= contain("retention", self.remove_expired(now)).await? > 0;
+                    log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
+                    log_is_stale |=
+                        contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
+                    contain("page views", remove_old_view_counts(&self.store, today)).await?;
+                }
+                if is_time {
+                    log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
+                    contain("refusals", remove_old_refusal_counts(&self.store, today)).await?;
+                    contain("visitor mails", self.tidy_visitor_mails(now)).await?;
+                }
+                if log_is_stale {
+                    log_is_stale = !self.store.truncate_wal().await?;
+                }
+                if is_time {
+                    contain("digest", self.send_digest(now)).await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            match done.await {
+                Ok(()) if outage.end() => tracing::info!("inbox maintenance succeeds again"),
+                Err(error) if outage.begin() => {
+                    tracing::warn!(%error, "inbox maintenance failed; will retry");
+                }
+                _ => {}
+            }
+            if flood_at.is_some_and(|at| Instant::now() >= at) {
+                let sent =
+                    contain("flood notification", self.send_flood_notification(now, &mut flood_outage));
+                let retry = match sent.await {
+                    Ok(retry) => retry,
+                    Err(error) => {
+                        if flood_outage.begin() {
+                            tracing::warn!(%error, "sending the flood notification failed; will retry every minute");
+                        }
+                        Some(NOTIFICATION_RETRY)
+                    }
+                };
+                flood_at = retry.map(|wait| Instant::now() + wait);
+            }
+            let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
+            if is_time || is_limit_due {
+                let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "sending the notification about the limit of mails to visitors failed; will retry");
+                    false
+                });
+                mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
+            }
+            if is_limit_due {
+                // Each skipped mail wakes this loop. Do not ask the database each time.
+                mail_limit_from = Instant::now() + NOTIFICATION_RETRY;
+            }
+            if is_time {
+                run_at = Instant::now() + time_to_next_run(options.digest_at, Timestamp::now());
+            }
+            let wake_at = if log_is_stale { run_at.min(Instant::now() + TRUNCATE_DELAY) } else { run_at };
+            let wake_at = [flood_at, mail_limit_at].into_iter().flatten().fold(wake_at, Instant::min);
+            tokio::select! {
+                () = tokio::time::sleep_until(wake_at.into()) => {}
+                // A flood notification that is already scheduled will include this flood.
+                () = self.store.events().flooded.notified(), if flood_at.is_none() => flood_at = Some(Instant::now()),
+                () = self.store.events().mails_limited.notified(), if mail_limit_at.is_none() => mail_limit_at = Some(mail_limit_from.max(Instant::now())),
+                () = self.sealed.notified() => {
+                    log_is_stale = true;
+                    // Wait, so that submissions sealed at about the same time need only one truncation.
+                    tokio::time::sleep(TRUNCATE_DELAY).await;
+                }
+            }
+        }
+    }
+
+    /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns an
+    /// empty result if the inbox does not exist yet.
+    async fn query_inbox<T: Default + Send + 'static>(
+        &self,
+        query: impl FnOnce(&InboxReader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = self.place.clone();
+        match tokio::task::spawn_blocking(move || query(&InboxReader::open(&place)?)).await {
+            Ok(Err(StoreError::Missing(_))) => Ok(T::default()),
+            result => result.unwrap_or(Err(StoreError::Closed)),
+        }
+    }
+
+    /// Logs a warning for each channel that is no longer configured but has unfinished deliveries.
+    async fn warn_about_removed_channels(&self) {
+        let Ok(mut removed) = self.query_inbox(InboxReader::channels).await else { return };
+        removed.retain(|known| {
+            !is_visitor_channel(&known.name) && !self.channels.iter().any(|(name, _)| *name == known.name)
+        });
+        for channel in removed {
+            let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
+            if waiting > 0 {
+                tracing::warn!(
+                    channel = channel.name,
+                    waiting,
+                    "deliveries are waiting for a channel that is no longer configured"
+                );
+            }
+        }
+    }
+
+    async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let Some(age) = self.options.retention else { return Ok(0) };
+        let Ok(before) = now.checked_sub(age) else { return Ok(0) };
+        let (mut removed, mut after) = (0, Some(Uuid::nil()));
+        while let Some(last) = after {
+            let expired = self.store.change(move |tx| tx.expire(before, last)).await?;
+            removed += expired.removed;
+            after = expired.after;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed submissions older than `store.retention`");
+        }
+        Ok(removed)
+    }
+
+    async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
+        let Some(before) = before else { return Ok(0) };
+        let mut removed = 0;
+        while let more @ 1.. = self.store.change(move |tx| tx.expire_held(before, now)).await? {
+            removed += more;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed submissions held for longer than `store.retention_held`");
+        }
+        Ok(removed)
+    }
+
+    async fn remove_unconfirmed(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let before = self.options.retention_unconfirmed.and_then(|age| now.checked_sub(age).ok());
+        let Some(before) = before else { return Ok(0) };
+        let mut removed = 0;
+        while let more @ 1.. = self.store.change(move |tx| tx.expire_unconfirmed(before)).await? {
+            removed += more;
+        }
+        if removed > 0 {
+            tracing::info!(removed, "removed unconfirmed entries as `store.retention_unconfirmed` says");
+        }
+        Ok(removed)
+    }
+
+    async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
+        let channels = self.store.channels.load_full();
+        loop {
+            let channels = channels.clone();
+            if !self.store.change(move |tx| tx.tidy_visitor_mails(now, &channels)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Seals submissions that were not sealed right after their last delivery, because the process ended
+    /// first or sealing was configured later. Also seals held submissions that no configured channel would
+    /// deliver after their release. Returns the number of sealed submissions.
+    async fn seal_settled(&self) -> Result<usize, StoreError> {
+        let Some(recipient) = &self.options.recipient else { return Ok(0) };
+        let channels = self.store.channels.load_full();
+        let mut sealed = 0;
+        loop {
+            let channels = channels.clone();
+            let settled = self.query_inbox(move |inbox| inbox.to_be_sealed(&channels, BATCH)).await?;
+            let (count, before) = (settled.len(), sealed);
+            for submission in settled {
+                sealed += usize::from(seal_submission(&self.store, recipient, &submission).await?);
+            }
+            if count < BATCH || sealed == before {
+                return Ok(sealed);
+            }
+        }
+    }
+
+    /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it.
+    async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
+        let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
+        let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
+        match self.store.change(|tx| tx.stored_time(DIGEST_KEY)).await? {
+            Some(last) if last >= due => return Ok(()),
+            // The clock was set back, or the inbox is new: start with the next digest.
+            last if last.is_none_or(|last| last > now) => return done().await,
+            _ => {}
+        }
+        let (at, min_free) = (self.place.clone(), self.options.min_free);
+        let mut digest = self.query_inbox(move |inbox| Digest::read(inbox, &at, min_free, now)).await?;
+        let panics = panics::total();
+        digest.panics = panics.saturating_sub(self.reported_panics.get());
+        if digest.is_empty() || self.channels.is_empty() {
+            return done().await;
+        }
+        let notice = digest.notification(now);
+        let order = digest.channels_to_try(self.channels.iter().map(|(name, _)| name.as_str()));
+        if order.is_empty() {
+            tracing::warn!(
+                "the inbox needs attention, but every channel is switched off; see `frontdesk inbox digest`"
+            );
+            return done().await;
+        }
+        let find = |name| self.channels.iter().find(|(other, _)| other == name);
+        if let Some(channel) = send_through_first_working(order.into_iter().filter_map(find), &notice).await {
+            tracing::info!(channel, "sent the digest to the team");
+            self.reported_panics.set(panics);
+            return done().await;
+        }
+        tracing::warn!("digest not accepted by any channel; will retry");
+        Ok(())
+    }
+
+    /// Notifies the team, at most once an hour, that submissions are being held because of a flood. Returns
+    /// the time until the next check; `None` if there is no flood.
+    async fn send_flood_notification(
+        &self,
+        now: Timestamp,
+        outage: &mut Outage,
+    ) -> Result<Option<Duration>, StoreError> {
+        let floods = self.query_inbox(InboxReader::floods).await?;
+        if floods.is_empty() {
+            outage.end();
+            return Ok(None);
+        }
+        // Ignore a time in the future: the clock has been set back since then.
+        let last = self.store.change(|tx| tx.stored_time(FLOOD_KEY)).await?.filter(|last| *last <= now);
+        let since = last.and_then(|last| Duration::try_from(now.duration_since(last)).ok());
+        if let Some(wait) =
+            since.and_then(|since| FLOOD_INTERVAL.checked_sub(since)).filter(|wait| !wait.is_zero())
+        {
+            return Ok(Some(wait));
+        }
+        let forms: Vec<&str> = floods.iter().map(|flood| flood.form.as_str()).collect();
+        let held: usize = floods.iter().map(|flood| flood.held).sum();
+        if !outage.is_ongoing() {
+            tracing::warn!(
+                forms = forms.join(", "),
+                held,
+                "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
+            );
+        }
+        let notice = digest::flood_notification(&floods, now);
+        let channel = send_through_first_working(&self.channels, &notice).await;
+        if let Some(channel) = channel {
+            tracing::info!(channel, "sent the flood notification to the team");
+        }
+        if channel.is_some() || self.channels.is_empty() {
+            self.store.change(move |tx| tx.store_time(FLOOD_KEY, now)).await?;
+            outage.end();
+            return Ok(Some(FLOOD_INTERVAL));
+        }
+        if outage.begin() {
+            tracing::warn!("flood notification not accepted by any channel; will retry every minute");
+        }
+        Ok(Some(NOTIFICATION_RETRY))
+    }
+
+    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
+    /// Returns false if no channel has accepted the notification.
+    async fn send_mail_limit_notification(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(since) = self.store.change(move |tx| tx.unannounced_mail_limit(now)).await? else {
+            return Ok(true);
+        };
+        if !self.channels.is_empty() {
+            let notice = digest::mail_limit_notification(since, now);
+            let Some(channel) = send_through_first_working(&self.channels, &notice).await else {
+                tracing::warn!(
+                    "notification about the limit of mails to visitors not accepted by any channel; will retry"
+                );
+                return Ok(false);
+            };
+            tracing::info!(channel, "told the team that mails to visitors have reached their limit");
+        }
+        self.store.change(move |tx| tx.announced_mail_limit(since)).await?;
+        Ok(true)
+    }
+}
+
+/// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
+/// was set forward by mistake or has not been synchronised yet.
+#[derive(Debug, Default)]
+struct ClockCheck(Option<(Instant, Timestamp)>);
+
+impl ClockCheck {
+    /// Whether both clocks have advanced by the same amount since the last call, to within a minute. The
+    /// first call returns false.
+    fn runs_evenly(&mut self, instant: Instant, now: Timestamp) -> bool {
+        self.0.replace((instant, now)).is_some_and(|(earlier, then)| {
+            let expected = then + instant.saturating_duration_since(earlier);
+            now.duration_since(expected).abs() < SignedDuration::from_mins(1)
+        })
+    }
+}
+
+/// [`INTERVAL`], or the time until the next digest if that is shorter.
+fn time_to_next_run(digest_at: Option<Time>, now: Timestamp) -> Duration {
+    let Some(at) = digest_at else { return INTERVAL };
+    let next = last_due(now, at) + Duration::from_hours(24);
+    Duration::try_from(next.duration_since(now)).unwrap_or_default().clamp(Duration::from_secs(1), INTERVAL)
+}
+
+async fn remove_old_refusal_counts(store: &Store, today: Date) -> Result<(), StoreError> {
+    let before = today.saturating_sub((REFUSAL_DAYS - 1).days());
+    while store.change(move |tx| tx.forget_refusals(before, BATCH)).await? == BATCH {}
+    Ok(())
+}
+
+async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreError> {
+    let before = today.saturating_sub((VIEW_DAYS - 1).days());
+    while store.change(move |tx| tx.forget_page_views(before, BATCH)).await? == BATCH {}
+    Ok(())
+}
+
+/// Replaces a submission's fields with their encrypted copy. Returns false and changes nothing if the
+/// submission is already encrypted or a channel still has to deliver it.
+pub(super) async fn seal_submission(
+    store: &Store,
+    recipient: &Recipient,
+    submission: &Submission,
+) -> Result<bool, StoreError> {
+    let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
+    let (id, channels) = (submission.id, store.channels.load_full());
+    store.change(move |tx| tx.seal(id, &sealed, &channels)).await
+}
+
+/// Runs a task of maintenance. A panic ends only this task, which the next run repeats.
+fn contain<T: Default>(
+    task: &'static str,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> impl Future<Output = Result<T, StoreError>> {
+    let work = panics::catch_async(Part::Maintenance, async move {
+        panics::inject("maintenance", task);
+        work.await
+    });
+    async move {
+        work.await.unwrap_or_else(|panic| {
+            tracing::error!(task, "{panic} ended a task of the inbox's maintenance; the next run repeats it");
+            Ok(T::default())
+        })
+    }
+}
+
+/// Sends a notification through the first channel that accepts it. Returns that channel's name.
+async fn send_through_first_working<'a>(
+    channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
+    notice: &Notification,
+) -> Option<&'a str> {
+    for (name, channel) in channels {
+        let sent = tokio::time::timeout(LONGEST_ATTEMPT, channel.send(notice)).await;
+        if sent.is_ok_and(|outcome| outcome.has_reached_anyone()) {
+            return Some(name);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::mail::MailAddresses;
+    use crate::{ChannelOptions, TransportOptions, maildir};
+    use frontdesk_forms::{CONTACT, parse};
+    use frontdesk_inbox::intake::Arrival;
+    use frontdesk_inbox::screening::Evidence;
+    use frontdesk_inbox::store::{Filter, ReferrerCount, ViewCount, ViewCounts, ViewFilter};
+    use frontdesk_inbox::submission::delivery::{ChannelTarget, Route};
+    use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
+    use frontdesk_inbox::testing::inbox::{Options, TestInbox};
+    use frontdesk_limits::Source;
+    use frontdesk_limits::source::RefusedRequests;
+
+    #[test]
+    fn the_digest_is_sent_once_a_day_through_a_working_channel() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        // A file occupies this Maildir's path, so every delivery to it fails.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let channels: Vec<_> =
+            ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
+        let digest_at = Some(Time::constant(7, 0, 0, 0));
+        let maintenance = MaintenanceOptions { digest_at, ..MaintenanceOptions::default() };
+        let maintenance = Maintenance { channels, ..maintain(maintenance, &options, &store) };
+        let tell = |now: &str| {
+            let now = now.parse().unwrap();
+            runtime.block_on(maintenance.send_digest(now)).unwrap();
+            ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
+        };
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+        let gone = ChannelTarget { name: "off".to_owned(), destination: String::new() };
+        runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
+        assert_eq!(tell("2026-11-20T06:00:00Z"), [0, 0], "a new inbox starts with the next digest");
+        assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
+        assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
+        assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a missed digest is not sent later");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
+        assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+    }
+
+    #[test]
+    fn the_team_is_notified_once_that_mails_to_visitors_reached_their_limit() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        // A file occupies this Maildir's path, so every delivery to it fails.
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let send = |channel: &str, now: &str| {
+            let channels = vec![(channel.to_owned(), open(&folder.path().join(channel)))];
+            let maintenance =
+                Maintenance { channels, ..maintain(MaintenanceOptions::default(), &options, &store) };
+            let is_done = maintenance.send_mail_limit_notification(now.parse().unwrap());
+            (runtime.block_on(is_done).unwrap(), mails(&folder.path().join("well")).len())
+        };
+        assert_eq!(send("well", "2026-11-20T12:00:00Z"), (true, 0), "nothing has happened");
+        let since = "2026-11-20T12:00:00Z".parse().unwrap();
+        runtime
+            .block_on(store.change(move |tx| tx.store_time("visitor mails limited since", since)))
+            .unwrap();
+        assert_eq!(send("broken", "2026-11-20T12:00:01Z"), (false, 0), "it is retried");
+        assert_eq!(send("well", "2026-11-20T12:01:01Z"), (true, 1));
+        assert_eq!(send("well", "2026-11-20T12:15:00Z"), (true, 1), "once");
+        let mail = &mails(&folder.path().join("well"))[0];
+        assert!(mail.contains("Since 2026-11-20T12:00:00Z, visitors get no more mail"), "{mail}");
+    }
+
+    #[test]
+    fn nothing_expires_at_the_start_or_after_the_clock_was_set() {
+        let (instant, now) = (Instant::now(), Timestamp::UNIX_EPOCH);
+        let mut clock = ClockCheck::default();
+        let mut at = |passed, told| {
+            clock.runs_evenly(instant + Duration::from_mins(passed), now + Duration::from_mins(told))
+        };
+        assert!(!at(0, 0), "the start");
+        assert!(at(15, 15));
+        assert!(!at(30, 1000), "set forward");
+        assert!(at(45, 1015), "both clocks have advanced evenly since");
+        assert!(!at(60, 60), "set back");
+    }
+
+    #[test]
+    fn held_submissions_expire_only_if_configured() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        // One more than a single transaction removes.
+        for n in 0..=BATCH {
+            hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
+        }
+        hold(&runtime, &store, "not yet", "2026-10-21T12:00:00Z");
+        let remove = |retention, retention_held| {
+            let maintenance =
+                MaintenanceOptions { retention, retention_held, ..MaintenanceOptions::default() };
+            let maintenance = maintain(maintenance, &options, &store);
+            let removed = runtime.block_on(async {
+                maintenance.remove_expired(now).await.unwrap()
+                    + maintenance.remove_long_held(now).await.unwrap()
+            });
+            (removed, InboxReader::open(&options.url).unwrap().queue().unwrap().held)
+        };
+        let days = |days: u64| Some(Duration::from_hours(24 * days));
+        assert_eq!(remove(None, None), (0, BATCH + 2));
+        assert_eq!(remove(days(1), None), (0, BATCH + 2), "`retention` does not apply to held submissions");
+        assert_eq!(remove(None, days(30)), (BATCH + 1, 1));
+        assert_eq!(remove(None, days(30)), (0, 1));
+    }
+
+    #[test]
+    fn a_held_submission_is_sealed_unless_a_channel_could_deliver_it() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut options = Options::new(folder.path().join("inbox.db"));
+        options.channels = vec![Route::new("box")];
+        let store = TestInbox::open(&options).unwrap();
+        hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+        let recipient =
+            Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
+        let maintenance = MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() };
+        let maintenance = maintain(maintenance, &options, &store);
+        let seal = |channels: Vec<Route>| {
+            store.reconfigure(&Options { channels, ..options.clone() });
+            runtime.block_on(maintenance.seal_settled()).unwrap()
+        };
+        assert_eq!(seal(options.channels.clone()), 0);
+        // After a release, the channel with the new name would deliver the submission.
+        assert_eq!(seal(vec![Route::new("renamed")]), 0);
+        let other_form = Route { forms: vec!["waitlist".to_owned()], ..Route::new("other") };
+        assert_eq!(seal(vec![other_form]), 1);
+        assert_eq!(seal(Vec::new()), 0);
+        let held = InboxReader::open(&options.url).unwrap().list(&Filter::default()).unwrap().next();
+        assert!(held.is_some_and(|held| held.unwrap().sealed.is_some()));
+    }
+
+    #[test]
+    fn refusals_are_stored_for_thirty_days() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let today: Date = "2026-11-30".parse().unwrap();
+        for (at, sources) in [("2026-10-31", 500), ("2026-11-01", 2), ("2026-11-30", 3)] {
+            let source = |n: u32| Some(Source::V4(n.to_be_bytes()));
+            let refused = |n| RefusedRequests { source: source(n), form: "contact", count: 1 };
+            runtime
+                .block_on(store.record_refusals((0..sources).map(refused).collect(), at.parse().unwrap()))
+                .unwrap();
+        }
+        let ever = "1970-01-01".parse().unwrap();
+        let refused =
+            || InboxReader::open(&options.url).unwrap().abuse(ever, &TimeZone::UTC, 0).unwrap().refused;
+        assert_eq!(refused(), 505);
+        runtime.block_on(remove_old_refusal_counts(&store, today)).unwrap();
+        assert_eq!(refused(), 5);
+    }
+
+    #[test]
+    fn page_views_are_stored_for_ninety_days() {
+        let folder = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let options = Options::new(folder.path().join("inbox.db"));
+        let store = TestInbox::open(&options).unwrap();
+        let today: Date = "2026-11-30".parse().unwrap();
+        for (at, pages) in [("2026-09-01", 500), ("2026-09-02", 2), ("2026-11-30", 3)] {
+            let page = |n: usize| ViewCount {
+                path: format!("/{n}/").into(),
+                representation: "html",
+                agent: "browser",
+                count: 1,
+            };
+            let host = |n: usize| ReferrerCount { host: format!("{n}.example").into(), count: 1 };
+            let (pages, referrers) = ((0..pages).map(page).collect(), (0..pages).map(host).collect());
+            let mut counts = ViewCounts { pages, referrers };
+            runtime.block_on(store.record_views(&mut counts, at.parse().unwrap())).unwrap();
+        }
+        let counted = || {
+            let from = "1970-01-01".parse().unwrap();
+            let filter = ViewFilter { from, page: None, ai_agents: &["GPTBot"], most: 9 };
+            let report = InboxReader::open(&options.url).unwrap().page_views(&filter).unwrap();
+            (report.total.all, report.referred)
+        };
+        assert_eq!(counted(), (505, 505));
+        runtime.block_on(remove_old_view_counts(&store, today)).unwrap();
+        assert_eq!(counted(), (5, 5));
+    }
+
+    #[test]
+    fn the_time_to_the_next_run_ends_at_the_next_digest() {
+        let at = |time: Option<Time>, now: &str| time_to_next_run(time, now.parse().unwrap());
+        let seven = Some(Time::constant(7, 0, 0, 0));
+        assert_eq!(at(None, "2026-11-20T06:00:00Z"), INTERVAL);
+        assert_eq!(at(seven, "2026-11-20T06:00:00Z"), INTERVAL);
+        assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
+        assert_eq!(at(seven, "2026-11-20T07:00:00Z"), INTERVAL);
+    }
+
+    fn maintain(maintenance: MaintenanceOptions, inbox: &Options, store: &TestInbox) -> Maintenance {
+        Maintenance {
+            options: maintenance,
+            place: inbox.url.clone(),
+            store: Store::clone(store),
+            channels: Vec::new(),
+            sealed: Rc::default(),
+            // Other tests in this process panic on purpose.
+            reported_panics: Cell::new(u64::MAX),
+        }
+    }
+
+    /// Stores a message as if screening had held it.
+    fn hold(runtime: &tokio::runtime::Runtime, store: &TestInbox, message: &str, received_at: &str) {
+        let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+        let arrival = Arrival {
+            entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+            idempotency_key: None,
+            source: Source::V4([192, 0, 2, 1]),
+            received_at: received_at.parse().unwrap(),
+            evidence: Evidence::Verdict(ScreeningVerdict::default()),
+            agent: None,
+        };
+        runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+    }
+
+    fn channel_options(name: &str, path: &Path) -> ChannelOptions {
+        let options = maildir::MaildirOptions {
+            path: path.to_owned(),
+            addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap(),
+        };
+        ChannelOptions {
+            has_daily_quota: false,
+            name: name.to_owned(),
+            forms: Vec::new(),
+            concurrency: 1,
+            kind: TransportOptions::Maildir(options),
+        }
+    }
+
+    fn open(path: &Path) -> Rc<Channel> {
+        Rc::new(Channel::open(&channel_options("", path).kind))
+    }
+
+    fn mails(maildir: &Path) -> Vec<String> {
+        let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
+        let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        files.sort_unstable();
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    }
+}

@@ -1,0 +1,168 @@
+//! Notifications: the messages that channels send to the operator's team, independent of the transport.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_inbox::submission::{Submission, named_enum};
+
+named_enum! {
+    /// The topic of a notification. The names must never change, because they are part of the Message-IDs and
+    /// file names that receivers use to recognise duplicates.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Topic {
+        Submission = "submission",
+        /// The daily summary of problems that need attention.
+        Digest = "digest",
+        Flood = "flood",
+        /// Visitors have had as many mails as an hour allows.
+        MailLimit = "mail-limit",
+        /// A test of the channel by `frontdesk doctor`.
+        Test = "canary",
+    }
+}
+
+impl Topic {
+    /// The value of `type` in a webhook's JSON.
+    pub fn event_type(self) -> String {
+        format!("{}.created", self.name())
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The submission's id, or an id derived from the content. All attempts and channels use the same id, so
+    /// that receivers can recognise duplicates.
+    pub id: Uuid,
+    pub topic: Topic,
+    /// When the submission was received or, for other topics, when the notification was created.
+    pub created_at: Timestamp,
+    /// The form's name, if the topic is a submission.
+    pub form: Option<String>,
+    pub is_suspicious: bool,
+    /// The subject line. It may contain text that a visitor wrote.
+    pub title: String,
+    /// Sentences written by the server, one per line. The standard webhook body omits them for submissions.
+    pub words: Vec<String>,
+    /// The submission's field names and values, in the form's order. A value may have several lines.
+    pub fields: Vec<(String, String)>,
+    /// Whether an earlier attempt may have succeeded. If so, the Maildir channel looks for an existing copy
+    /// before it writes one.
+    pub may_be_there: bool,
+}
+
+impl Notification {
+    /// The notification for a new submission, with the sender's name or address in the title.
+    pub fn from_submission(submission: &Submission) -> Notification {
+        let form = &submission.form;
+        let get = |name| submission.get(name).map(str::trim).filter(|value| !value.is_empty());
+        let name = match (get("name"), get("firstname"), get("lastname")) {
+            (Some(name), _, _) => Some(name.to_owned()),
+            (None, Some(first), Some(last)) => Some(format!("{first} {last}")),
+            (None, first, last) => first.or(last).map(str::to_owned),
+        };
+        let sender = name.or_else(|| get("email").map(str::to_owned)).unwrap_or_default();
+        let is_suspicious = submission.screening.as_ref().is_some_and(|screening| screening.suspicious);
+        let mark = if is_suspicious { "[suspicious] " } else { "" };
+        Notification {
+            id: submission.id,
+            topic: Topic::Submission,
+            created_at: submission.received_at,
+            form: Some(form.clone()),
+            is_suspicious,
+            title: format!("{mark}{}: {sender}", capitalize_first_letter(form)),
+            words: context_sentences(submission),
+            fields: submission.fields.clone(),
+            may_be_there: false,
+        }
+    }
+
+    /// [`Notification::created_at`] in UTC, in RFC 3339 format with milliseconds.
+    pub fn created_at_text(&self) -> String {
+        format!("{:.3}", self.created_at)
+    }
+
+    /// The value of a field, if the visitor filled it in.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+    }
+}
+
+/// Sentences for the team: which agent sent the submission, why it is suspicious, and why it was held.
+fn context_sentences(submission: &Submission) -> Vec<String> {
+    let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
+    let mut sentences = Vec::from_iter(agent);
+    let Some(screening) = &submission.screening else { return sentences };
+    let signals = screening.signals();
+    if screening.suspicious {
+        sentences.push(format!("Screening marked it as suspicious ({signals})."));
+    }
+    if screening.withheld {
+        sentences.push(if screening.reasons.iter().any(|reason| reason.signal == Signal::FormRate) {
+            "It was held while its form was being flooded.".to_owned()
+        } else if signals.is_empty() {
+            "Screening held it until it was released.".to_owned()
+        } else {
+            format!("Screening held it ({signals}) until it was released.")
+        });
+    }
+    sentences
+}
+
+/// Omits the values: logs must not contain text that visitors wrote.
+impl std::fmt::Debug for Notification {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notification")
+            .field("id", &self.id)
+            .field("topic", &self.topic)
+            .finish_non_exhaustive()
+    }
+}
+
+fn capitalize_first_letter(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_inbox::submission::verdict::ScreeningReason;
+    use frontdesk_inbox::submission::{Screening, Status};
+
+    #[test]
+    fn the_text_names_the_agent_and_the_reasons_of_a_hold() {
+        let reason = ScreeningReason { signal: Signal::Links, points: 60, detail: "4 links".to_owned() };
+        let screening = |withheld| {
+            Some(Screening { score: 60, reasons: vec![reason.clone()], withheld, suspicious: false })
+        };
+        check(None, None, &[]);
+        check(screening(false), None, &[]);
+        check(screening(true), None, &["Screening held it (links) until it was released."]);
+        check(
+            screening(false),
+            Some("agent.example.com"),
+            &["Sent by an agent, signed by agent.example.com."],
+        );
+    }
+
+    fn check(screening: Option<Screening>, agent: Option<&str>, expected: &[&str]) {
+        let submission = Submission {
+            id: Uuid::nil(),
+            form: "contact".to_owned(),
+            received_at: Timestamp::UNIX_EPOCH,
+            status: Status::Waiting,
+            held: None,
+            screening,
+            released_at: None,
+            error: None,
+            agent: agent.map(str::to_owned),
+            fields: Vec::new(),
+            sealed: None,
+            source: String::new(),
+            repeats: 0,
+            confirmation: None,
+        };
+        assert_eq!(Notification::from_submission(&submission).words, expected);
+    }
+}

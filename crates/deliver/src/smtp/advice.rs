@@ -1,0 +1,121 @@
+//! Advice on which options of a mail channel to change, derived from the error of an SMTP session.
+
+use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
+use super::{SmtpOptions, SmtpTls, is_this_machine};
+
+impl SmtpOptions {
+    /// The options to change after `error`. `None` if the options are probably correct.
+    pub(super) fn advise(&self, error: &SmtpError) -> Option<&'static str> {
+        let SmtpError { phase, kind, .. } = error;
+        let said = match kind {
+            SmtpErrorKind::Refusal(_, text) | SmtpErrorKind::Broken(text) => text.as_str(),
+            SmtpErrorKind::Silence(_) => "",
+        };
+        Some(match (phase, kind) {
+            // Also the code of a server that requires TLS.
+            (_, SmtpErrorKind::Refusal(530, _)) if said.to_ascii_uppercase().contains("STARTTLS") => {
+                "The mail server requires TLS: remove `tls = \"none\"`."
+            }
+            (_, SmtpErrorKind::Refusal(530, _)) => {
+                "The mail server requires a login: set `username` and `password`."
+            }
+            (SmtpPhase::Tls | SmtpPhase::StartTls, _) if said.contains("certificate") => {
+                "Set `host` to a name in the server's certificate. If your own authority has issued the certificate, set `ca_file`."
+            }
+            // The server has sent its greeting instead of a TLS record.
+            (SmtpPhase::Tls, _) if said.contains("InvalidContentType") => {
+                "This port does not begin with TLS: remove `tls = \"implicit\"`, or set `port = 465` if the server has it."
+            }
+            (SmtpPhase::StartTls, _) if said == NOT_OFFERED && is_this_machine(&self.host) => {
+                "Set `tls = \"none\"`, which is allowed because the server runs on this machine."
+            }
+            (SmtpPhase::StartTls, _) if said == NOT_OFFERED => {
+                "Set `tls = \"implicit\"` and `port = 465`, or ask the mail provider which port offers TLS."
+            }
+            (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
+                "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
+            }
+            (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said == NO_LOGIN => {
+                "The mail server takes no login here: remove `username` and `password`, or set `port` to the one for logins, usually 587."
+            }
+            (SmtpPhase::Auth, SmtpErrorKind::Refusal(..)) => "Check `username` and `password`.",
+            (SmtpPhase::Mail, SmtpErrorKind::Refusal(..)) => {
+                "Check `from`: the mail server does not send for this address."
+            }
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(..)) if self.login.is_none() => {
+                "Check `to`. If the addresses are correct, the mail server may forward only after a login: set `username` and `password`."
+            }
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(..)) => "Check `to`.",
+            (SmtpPhase::Data | SmtpPhase::Content | SmtpPhase::Message, _) => return None,
+            _ => "Check `host` and `port`, and whether a mail server is running there.",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::smtp::tests::bare_options;
+
+    #[test]
+    fn each_failure_names_the_options_to_change() {
+        use SmtpPhase::{Auth, Connect, Ehlo, Greeting, Mail, Message, Rcpt, StartTls, Tls};
+        let broken = |words: &str| SmtpErrorKind::Broken(words.to_owned());
+        let refused = |code, words: &str| SmtpErrorKind::Refusal(code, words.to_owned());
+        let silence = || SmtpErrorKind::Silence(Duration::from_secs(5));
+        for (host, phase, kind, expected) in [
+            ("localhost", StartTls, broken(NOT_OFFERED), "Set `tls = \"none\"`,"),
+            ("127.0.0.1", StartTls, broken(NOT_OFFERED), "Set `tls = \"none\"`,"),
+            ("10.0.0.1", StartTls, broken(NOT_OFFERED), "Set `tls = \"implicit\"` and `port = 465`"),
+            ("mail.example.com", StartTls, broken(NOT_OFFERED), "Set `tls = \"implicit\"` and"),
+            ("localhost", StartTls, broken("invalid peer certificate: Expired"), "Set `host` to a name"),
+            ("localhost", Tls, broken("invalid peer certificate: UnknownIssuer"), "Set `host` to a name"),
+            (
+                "mail.example.com",
+                Tls,
+                broken("received corrupt message of type InvalidContentType"),
+                "This port does not begin with TLS: remove `tls = \"implicit\"`",
+            ),
+            ("mail.example.com", Greeting, silence(), "The port may begin with TLS"),
+            (
+                "mail.example.com",
+                Auth,
+                broken(NO_LOGIN),
+                "The mail server takes no login here: remove `username` and `password`",
+            ),
+            ("mail.example.com", Auth, refused(535, "5.7.8 no"), "Check `username` and `password`."),
+            (
+                "mail.example.com",
+                Connect,
+                broken("Connection refused (os error 111)"),
+                "Check `host` and `port`,",
+            ),
+            ("mail.example.com", Connect, silence(), "Check `host` and `port`,"),
+            ("mail.example.com", Connect, broken("DNS lookup failed: no"), "Check `host` and `port`,"),
+            ("mail.example.com", Ehlo, broken("the connection was closed"), "Check `host` and `port`,"),
+            ("mail.example.com", Mail, refused(550, "5.7.1 no"), "Check `from`:"),
+            (
+                "mail.example.com",
+                Mail,
+                refused(530, "5.7.0 Authentication Required"),
+                "The mail server requires a login",
+            ),
+            (
+                "mail.example.com",
+                Mail,
+                refused(530, "Must issue a STARTTLS command"),
+                "The mail server requires TLS",
+            ),
+            ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
+        ] {
+            let options = SmtpOptions { host: host.to_owned(), tls: SmtpTls::StartTls, ..bare_options() };
+            let error = SmtpError::new(phase, kind);
+            let advice = options.advise(&error).unwrap_or_default();
+            assert!(advice.starts_with(expected), "{host} {error:?}: {advice}");
+        }
+        let refusal = SmtpError::new(Message, refused(554, "5.7.1 spam"));
+        assert_eq!(bare_options().advise(&refusal), None, "the reply states the reason");
+    }
+}

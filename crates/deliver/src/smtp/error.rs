@@ -1,0 +1,336 @@
+//! Classifies SMTP errors by the phase of the session, the kind of failure, and the cause that the retry
+//! schedule uses.
+
+use std::time::Duration;
+
+use frontdesk_forms::text::{cut, visible};
+use frontdesk_inbox::submission::named_enum;
+use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
+
+/// Maximum length of a quoted reply, in characters. Leaves room for the command and the server's name within
+/// [`frontdesk_inbox::submission::outcome::MAX_ANSWER_CHARS`].
+const MAX_REPLY_CHARS: usize = 200;
+
+/// Maximum length of a quoted reply beside recipients' addresses, in characters.
+const MAX_RECIPIENT_REPLY_CHARS: usize = 100;
+
+/// The description of a failed STARTTLS with a server that does not offer it.
+pub const NOT_OFFERED: &str = "the server does not offer it";
+
+/// The description of a failed login with a server that offers no mechanism that this client has.
+pub const NO_LOGIN: &str = "the server offers neither PLAIN nor LOGIN";
+
+named_enum! {
+    /// A step of an SMTP session (RFC 5321 §3), in order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SmtpPhase {
+        /// The DNS lookup and the TCP connection.
+        Connect = "connecting",
+        /// The handshake of implicit TLS (RFC 8314).
+        Tls = "the TLS handshake",
+        Greeting = "the greeting",
+        Ehlo = "EHLO",
+        /// The STARTTLS command, the handshake, and the second EHLO (RFC 3207).
+        StartTls = "STARTTLS",
+        /// The login (RFC 4954).
+        Auth = "AUTH",
+        Mail = "MAIL",
+        Rcpt = "RCPT",
+        Data = "DATA",
+        /// The message without the final dot, so the server cannot have accepted it.
+        Content = "the content of the message",
+        /// The final dot. Without a reply, the client cannot know whether the server accepted the message.
+        Message = "the message",
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmtpError {
+    pub phase: SmtpPhase,
+    pub kind: SmtpErrorKind,
+    /// The rest of the reply is missing, so the connection cannot be used any more.
+    pub is_cut_off: bool,
+    /// The recipients that a server refused, if it refused all of them.
+    pub recipients: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SmtpErrorKind {
+    /// A negative reply: its code, and its text, which begins with the enhanced status code (RFC 2034) if the
+    /// server sends one.
+    Refusal(u16, String),
+    /// No reply within this time.
+    Silence(Duration),
+    /// A failed connection or a violation of the protocol, with a short description.
+    Broken(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRecipient {
+    pub address: String,
+    /// From 400 to 599.
+    pub code: u16,
+    pub text: String,
+}
+
+impl SmtpError {
+    pub fn new(phase: SmtpPhase, kind: SmtpErrorKind) -> SmtpError {
+        SmtpError { phase, kind, is_cut_off: false, recipients: Vec::new() }
+    }
+
+    pub fn broken(phase: SmtpPhase, words: impl Into<String>) -> SmtpError {
+        SmtpError::new(phase, SmtpErrorKind::Broken(words.into()))
+    }
+
+    pub fn silence(phase: SmtpPhase, limit: Duration) -> SmtpError {
+        SmtpError::new(phase, SmtpErrorKind::Silence(limit))
+    }
+
+    /// The error for a message without any accepted recipient. If one of them may be accepted later, so may
+    /// the message.
+    pub fn refused_recipients(refused: Vec<RefusedRecipient>) -> SmtpError {
+        let reply = refused.iter().find(|recipient| recipient.code < 500).or(refused.first());
+        let (code, text) = reply.map_or((550, String::new()), |reply| (reply.code, reply.text.clone()));
+        let recipients = refused.into_iter().map(|recipient| recipient.address).collect();
+        SmtpError { recipients, ..SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) }
+    }
+
+    /// The cause, which depends on the reply code and on whether the server has received the message.
+    pub fn cause(&self) -> Cause {
+        match (self.phase, &self.kind) {
+            (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
+            // The content of the message may be the cause.
+            (SmtpPhase::Content, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Unclear,
+            // Greylisting, a rate limit, a busy mailbox: the server may accept the next message.
+            (_, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Deferred,
+            (SmtpPhase::Message, SmtpErrorKind::Refusal(500..=599, text)) => cause_of_refusal(text),
+            _ => Cause::Channel,
+        }
+    }
+
+    /// Like [`SmtpError::cause`] for a message to a visitor. The visitor chose the recipient, so a refused
+    /// recipient does not count against the channel.
+    fn cause_for_visitor(&self) -> Cause {
+        match (self.phase, &self.kind) {
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(500..=599, text)) => match enhanced_code(text) {
+                // Not about the mailbox: a policy, such as one against relaying, or a limit.
+                Some((3.., _)) => Cause::Notification,
+                _ => Cause::Refused,
+            },
+            (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(400..=499, _)) => Cause::Notification,
+            _ => self.cause(),
+        }
+    }
+
+    /// Whether the server may have closed an idle connection before the message was sent.
+    pub fn may_be_stale(&self) -> bool {
+        !matches!(self.phase, SmtpPhase::Content | SmtpPhase::Message) && self.breaks_connection()
+    }
+
+    /// Whether the connection is unusable, even for QUIT.
+    pub fn breaks_connection(&self) -> bool {
+        self.is_cut_off || !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
+    }
+
+    /// The failure as recorded in the inbox. `server` is the host and port.
+    pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
+        let phase = self.phase;
+        let sentence = match &self.kind {
+            // The recipient of a mail to a visitor is the visitor, and is known.
+            SmtpErrorKind::Refusal(code, text) if is_to_visitor || self.recipients.is_empty() => {
+                format!("{code} {} ({phase}, {server})", reply_text(text))
+            }
+            SmtpErrorKind::Refusal(code, text) => {
+                let text = reply_text(text);
+                let text = cut(&text, MAX_RECIPIENT_REPLY_CHARS);
+                format!("{code} {text} ({phase}, {server}; refused: {})", self.recipients.join(", "))
+            }
+            SmtpErrorKind::Silence(limit) if phase == SmtpPhase::Message => format!(
+                "no reply from {server} within {limit:?} after the message; it may have been accepted"
+            ),
+            SmtpErrorKind::Silence(limit) => format!("no reply from {server} to {phase} within {limit:?}"),
+            SmtpErrorKind::Broken(words) if phase == SmtpPhase::Message => {
+                format!("{server}: {}, after the message; it may have been accepted", reply_text(words))
+            }
+            SmtpErrorKind::Broken(words) => format!("{server}, {phase}: {}", reply_text(words)),
+        };
+        Outcome::failed(if is_to_visitor { self.cause_for_visitor() } else { self.cause() }, sentence)
+    }
+}
+
+/// The outcome of a message that the server has accepted for some recipients and not for others. `reached`
+/// are the recipients that have it. A temporary refusal is retried; if all are final, the delivery is parked.
+pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<String>) -> Outcome {
+    let is_temporary = refused.iter().any(|recipient| recipient.code < 500);
+    let cause = if is_temporary { Cause::Notification } else { Cause::Refused };
+    let addresses: Vec<&str> = refused.iter().map(|recipient| recipient.address.as_str()).collect();
+    let first = refused.first().map(|first| format!("{} {}", first.code, reply_text(&first.text)));
+    let sentence = format!(
+        "not delivered to {}: {}; the others have it: {}",
+        addresses.join(", "),
+        cut(&first.unwrap_or_default(), MAX_RECIPIENT_REPLY_CHARS),
+        reply_text(answer)
+    );
+    let missing = addresses.into_iter().map(str::to_owned).collect();
+    Outcome::failed(cause, sentence).with_recipients(Recipients { reached, missing })
+}
+
+/// Derives the cause of a 5xx reply to a message from the enhanced status code (RFC 3463, RFC 5248), which is
+/// the first word of the reply's text. Some servers also use 5xx codes for temporary problems, for example
+/// 5.4.5 when a daily quota is exhausted (Gmail).
+fn cause_of_refusal(text: &str) -> Cause {
+    match enhanced_code(text) {
+        // The mailbox is disabled; there is a problem with the network, routing, congestion or a quota; or
+        // Exchange Online's daily recipient limit or tenant threshold is exceeded.
+        Some((2, 1) | (4, _) | (1, 90) | (7, 705)) => Cause::Channel,
+        // The mailbox or the system is full, or does not accept messages. This may depend on the message's
+        // size.
+        Some((2, 2) | (3, 1 | 2 | 5)) => Cause::Unclear,
+        _ => Cause::Refused,
+    }
+}
+
+/// The subject and the detail of the enhanced status code with which a negative reply begins.
+fn enhanced_code(text: &str) -> Option<(u16, u16)> {
+    let code = text.split_whitespace().next()?;
+    let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());
+    let (class, subject, detail) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (matches!(class, 4 | 5) && numbers.next().is_none()).then_some((subject, detail))
+}
+
+/// The beginning of a server's reply, with line breaks and control characters made visible.
+pub fn reply_text(text: &str) -> String {
+    cut(&visible(text.trim()), MAX_REPLY_CHARS).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_address_of_a_visitor_is_final_and_a_policy_is_not() {
+        for (text, cause) in [
+            ("5.1.1 no such user", Cause::Refused),
+            ("5.2.1 disabled", Cause::Refused),
+            ("no such user", Cause::Refused),
+            ("5.7.1 relaying denied", Cause::Notification),
+            ("5.4.5 daily quota exceeded", Cause::Notification),
+            ("5.7 odd", Cause::Refused),
+        ] {
+            let error = SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(550, text.to_owned()));
+            assert_eq!(error.cause_for_visitor(), cause, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_before_the_message_count_against_the_channel_or_defer() {
+        for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Message) {
+            for code in [500, 535, 550, 554] {
+                check(phase, code, Cause::Channel);
+            }
+            for code in [421, 450, 451, 452, 454] {
+                check(phase, code, Cause::Deferred);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_server_that_has_received_the_message_refuses_it_for_good() {
+        check(SmtpPhase::Message, 421, Cause::Deferred);
+        check(SmtpPhase::Message, 452, Cause::Deferred);
+        check(SmtpPhase::Message, 552, Cause::Refused);
+        check(SmtpPhase::Message, 554, Cause::Refused);
+    }
+
+    #[test]
+    fn a_visitors_wrong_address_does_not_count_against_the_channel() {
+        let cause = |phase, code| {
+            SmtpError::new(phase, SmtpErrorKind::Refusal(code, String::new())).cause_for_visitor()
+        };
+        assert_eq!(cause(SmtpPhase::Rcpt, 550), Cause::Refused);
+        assert_eq!(cause(SmtpPhase::Rcpt, 450), Cause::Notification);
+        for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Rcpt) {
+            for code in [450, 550] {
+                let kind = SmtpErrorKind::Refusal(code, String::new());
+                assert_eq!(cause(phase, code), SmtpError::new(phase, kind).cause(), "{phase} {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn full_mailboxes_and_exhausted_quotas_count_against_the_channel() {
+        let cause = |text: &str| {
+            SmtpError::new(SmtpPhase::Message, SmtpErrorKind::Refusal(550, text.to_owned())).cause()
+        };
+        for text in [
+            "5.4.5 Daily user sending limit exceeded.",
+            "4.4.5",
+            "5.2.1 disabled",
+            "5.1.90 Your message can't be sent",
+            "5.7.705",
+        ] {
+            assert_eq!(cause(text), Cause::Channel, "{text}");
+        }
+        for text in ["5.2.2 mailbox full", "5.3.1 no space", "5.3.2"] {
+            assert_eq!(cause(text), Cause::Unclear, "{text}");
+        }
+        for text in [
+            "",
+            "no",
+            "quota 5.4.5",
+            "5.4",
+            "2.4.5 x",
+            "5.4.5.1 x",
+            "5.7.1 spam",
+            "5.2.3 too long for the mailbox",
+            "5.3.4 too long",
+            "5.6.0 content",
+        ] {
+            assert_eq!(cause(text), Cause::Refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_is_uncertain_only_after_the_final_dot() {
+        for (phase, cause) in [
+            (SmtpPhase::Connect, Cause::Channel),
+            (SmtpPhase::Rcpt, Cause::Channel),
+            (SmtpPhase::Data, Cause::Channel),
+            (SmtpPhase::Content, Cause::Unclear),
+            (SmtpPhase::Message, Cause::Uncertain),
+        ] {
+            for kind in
+                [SmtpErrorKind::Silence(Duration::from_secs(20)), SmtpErrorKind::Broken("closed".to_owned())]
+            {
+                assert_eq!(SmtpError::new(phase, kind).cause(), cause);
+            }
+        }
+    }
+
+    #[test]
+    fn a_quoted_reply_has_one_line_and_no_control_characters() {
+        let error = SmtpError::new(
+            SmtpPhase::Rcpt,
+            SmtpErrorKind::Refusal(
+                550,
+                format!("5.1.1 \u{1b}[2Jno\r\nsuch\u{202e} user {}", "x".repeat(1000)),
+            ),
+        );
+        assert_eq!(reply_text(&format!("{}👩\u{200d}💻", "x".repeat(199))), "x".repeat(199));
+        let Outcome::Failed(failure) = error.outcome("mail.example.com:25", false) else {
+            panic!("no failure")
+        };
+        assert!(
+            failure.answer.starts_with(r"550 5.1.1 \u{1b}[2Jno⏎such\u{202e} user xxx"),
+            "{}",
+            failure.answer
+        );
+        assert!(failure.answer.ends_with("x (RCPT, mail.example.com:25)"), "{}", failure.answer);
+    }
+
+    #[track_caller]
+    fn check(phase: SmtpPhase, code: u16, cause: Cause) {
+        let error = SmtpError::new(phase, SmtpErrorKind::Refusal(code, String::new()));
+        assert_eq!(error.cause(), cause, "{code} to {phase}");
+    }
+}

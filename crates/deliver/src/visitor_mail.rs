@@ -1,0 +1,106 @@
+//! Composes and sends mails to visitors. They contain only the operator's text: nothing that the visitor sent
+//! except, as the recipient, the address.
+
+use mail_builder::MessageBuilder;
+use mail_builder::headers::address::Address;
+use mail_builder::headers::date::Date;
+use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::raw::Raw;
+
+use super::mail::{MailAddresses, alternatives, subject_line, unstructured_header};
+use super::smtp::{Smtp, SmtpOptions};
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::visitor::{VisitorMail, VisitorRule};
+
+/// The operator's text. `{date}` stands for the day on which the visitor sent the form, and `{confirm_link}`
+/// for the link that confirms the address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailText {
+    pub subject: String,
+    /// The sender's display name; empty for the channel's.
+    pub from_name: String,
+    /// The address for replies; empty for the sender's.
+    pub reply_to: String,
+    pub text: String,
+    pub html: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct VisitorMailOptions {
+    pub rule: VisitorRule,
+    pub text: MailText,
+    /// The mail server, and the sender. The recipients are not used.
+    pub smtp: SmtpOptions,
+    /// The link that confirms an address, without the token.
+    pub link: String,
+}
+
+pub struct VisitorMailer {
+    rule: VisitorRule,
+    text: MailText,
+    from: MailAddresses,
+    smtp: Smtp,
+    link: String,
+}
+
+impl VisitorMailer {
+    /// Prepares the channel without connecting.
+    pub fn new(options: &VisitorMailOptions) -> VisitorMailer {
+        let VisitorMailOptions { rule, text, smtp, link } = options.clone();
+        let from = match text.from_name.as_str() {
+            "" => smtp.addresses.clone(),
+            name => smtp.addresses.with_name(name),
+        };
+        VisitorMailer { rule, text, from, smtp: Smtp::new(smtp), link }
+    }
+
+    /// Sends the mail to the address in a submission. `token` completes the link that confirms the address.
+    pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
+        // The rule may have changed since the mail was queued.
+        let Some(email) = submission.get("email").filter(|email| self.rule.permits(email)) else {
+            return Outcome::failed(Cause::Refused, "this address gets no mail");
+        };
+        let asks = self.rule.mail != VisitorMail::Acknowledgement;
+        if asks && token.is_none() {
+            return Outcome::failed(Cause::Refused, "the address needs no confirmation any more");
+        }
+        let addresses = self.from.to_visitor(email);
+        let message = self.compose(&addresses, submission, token);
+        self.smtp.send_message(&addresses.from, &[email], &message, true).await
+    }
+
+    /// Composes the message. All attempts produce the same bytes.
+    fn compose(&self, addresses: &MailAddresses, submission: &Submission, token: Option<&str>) -> Vec<u8> {
+        let MailText { subject, reply_to, text, html, .. } = &self.text;
+        let day = submission.received_at.strftime("%Y-%m-%d").to_string();
+        let link = token.map(|token| format!("{}{token}", self.link)).unwrap_or_default();
+        // A token has no characters that are special in HTML.
+        let fill = |text: &str| text.replace("{date}", &day).replace("{confirm_link}", &link);
+        let bare = |address| Address::new_address(None::<&str>, address);
+        let mail = self.rule.mail.name().trim_start_matches("visitor:");
+        // A visitor who sends the form again later gets a new mail, not another attempt.
+        let confirmation = submission.confirmation.as_ref().filter(|_| token.is_some());
+        let expiry = confirmation.map(|it| format!(".{}", it.expires_at.as_second())).unwrap_or_default();
+        let mut message = MessageBuilder::new()
+            .from(addresses.sender())
+            .to(Address::new_list(addresses.to.iter().map(|address| bare(address.as_str())).collect()));
+        if !reply_to.is_empty() {
+            message = message.reply_to(bare(reply_to.as_str()));
+        }
+        let mut bytes = Vec::new();
+        message
+            .header("Subject", unstructured_header(&subject_line(&fill(subject))))
+            .date(Date::new(submission.received_at.as_second()))
+            .message_id(MessageId::new(format!("{}.{mail}{expiry}@{}", submission.id, addresses.domain())))
+            // RFC 3834: no program should answer this. The second field stops Exchange.
+            .header("Auto-Submitted", Raw::new("auto-replied"))
+            .header("X-Auto-Response-Suppress", Raw::new("All"))
+            .body(alternatives(&fill(text), &fill(html)))
+            .serialize(&mut bytes);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

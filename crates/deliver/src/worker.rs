@@ -1,0 +1,631 @@
+//! The delivery worker: claims due deliveries, sends them, records the outcomes, and sleeps until the next
+//! delivery is due.
+//!
+//! The worker has its own thread and runtime, so that a slow receiver never delays a visitor. Of the
+//! processes that share an SQLite inbox, only the one that holds the inbox's lock delivers. It can therefore
+//! requeue all attempts that are recorded as in progress when it starts, without waiting for their leases to
+//! expire.
+//! With PostgreSQL, every replica delivers.
+//!
+//! [`crate::dispatch`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`] times the
+//! retries, and the store selects due deliveries.
+
+#![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::{JoinSet, LocalSet};
+use uuid::Uuid;
+
+use super::channel::{Channel, ChannelOptions, TransportOptions};
+use super::dispatch::{Dispatcher, HealthChange};
+use super::handover::Handover;
+use super::maildir;
+use super::maintenance::{self, Maintenance, MaintenanceOptions};
+use super::notification::Notification;
+use frontdesk_inbox::store::lock::Lock;
+use frontdesk_inbox::store::notifier;
+use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError, Transaction};
+use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, Claims, Lease};
+use frontdesk_inbox::submission::encryption::Recipient;
+use frontdesk_inbox::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
+use frontdesk_inbox::submission::schedule;
+use frontdesk_inbox::submission::visitor::is_visitor_channel;
+use frontdesk_process::panics::{self, Part};
+
+/// How long another replica waits for a process that has ended or lost the database. The leases of attempts
+/// in progress are extended three times as often, so that two attempts of one delivery never overlap.
+const LEASE: Duration = Duration::from_mins(3);
+/// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
+/// change notifications.
+const LONGEST_SLEEP: Duration = Duration::from_mins(1);
+/// The delay before a failed store operation is retried.
+const STORE_RETRY: Duration = Duration::from_secs(1);
+/// If the system clock and the monotonic clock diverge by more than this, the system clock was set.
+const MOST_DRIFT: Duration = Duration::from_secs(2);
+/// How often a process on standby tries to take the lock.
+const STANDBY: Duration = Duration::from_secs(1);
+/// How often a replica tries to take the lock for maintenance, which is not urgent.
+const SERVER_STANDBY: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    pub place: DatabaseUrl,
+    pub channels: Vec<ChannelOptions>,
+    pub maintenance: MaintenanceOptions,
+    /// How long attempts in progress may continue after the worker is stopped. Then they are aborted, and the
+    /// next process repeats them.
+    pub grace: Duration,
+}
+
+/// A handle to the worker's thread. Dropping it stops the worker.
+pub struct DeliveryWorker {
+    stop: watch::Sender<bool>,
+    options: watch::Sender<WorkerOptions>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    pub confirmations: Confirmations,
+}
+
+impl DeliveryWorker {
+    /// Starts the worker's thread. Creates the parent folders of Maildirs.
+    pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
+        for channel in &options.channels {
+            if let TransportOptions::Maildir(maildir) = &channel.kind
+                && let Err(error) = maildir::create_parents(&maildir.path)
+            {
+                let path = maildir.path.display();
+                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}");
+            }
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let changed = Arc::new(Notify::new());
+        if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
+            // The kernel limits the number of watches per user. Reaching the limit must not stop the server.
+            tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
+        }
+        let (stop, stopping) = watch::channel(false);
+        let (options, mut latest) = watch::channel(options);
+        let confirmations = Confirmations::default();
+        let run = {
+            let confirmations = confirmations.clone();
+            move || {
+                // After a panic, the new loop repeats the attempts that were in progress.
+                panics::restart_after_panic("deliveries", || {
+                    let options = latest.borrow_and_update().clone();
+                    let work = WorkerLoop {
+                        dispatcher: new_dispatcher(&options),
+                        channels: open_channels(&options),
+                        options,
+                        latest: latest.clone(),
+                        store: store.clone(),
+                        confirmations: confirmations.clone(),
+                        stopping: stopping.clone(),
+                        attempts: JoinSet::new(),
+                        started_attempts: Vec::new(),
+                        sealed: Rc::new(Notify::new()),
+                        started: Instant::now(),
+                        clock: (Timestamp::now(), Instant::now()),
+                        store_fails: false,
+                        paced: HashSet::new(),
+                        asked: None,
+                    };
+                    LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
+                });
+                // A stalled DNS lookup or disk must not prevent the process from exiting.
+                runtime.shutdown_background();
+            }
+        };
+        let thread = std::thread::Builder::new().name("deliveries".into()).spawn(run)?;
+        Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
+    }
+
+    /// Applies new options for the same database. Handles attempts in progress as [`DeliveryWorker::stop`]
+    /// does.
+    pub fn reconfigure(&self, options: WorkerOptions) {
+        let _ = self.options.send(options);
+    }
+
+    /// Starts no more attempts, and waits until those in progress have finished or `grace` has passed.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the delivery thread panicked before it was stopped");
+        }
+    }
+}
+
+impl Drop for DeliveryWorker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Requests that are waiting for a channel to confirm their submission.
+#[derive(Clone, Debug, Default)]
+pub struct Confirmations {
+    waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
+}
+
+impl Confirmations {
+    /// Waits until at least one channel has confirmed an accepted submission or, for a repeat, the original
+    /// submission. Returns false after `timeout`. A submission that stays held always times out.
+    pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
+        let deadline = tokio::time::Instant::now() + timeout;
+        let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
+            return Ok(false);
+        };
+        let id = accepted?.id();
+        // Must be dropped after the receiver, and is therefore declared before it: dropping this value
+        // removes only registrations whose receiver is closed.
+        let _registration = Waiter { confirmations: self, id };
+        let (sender, mut confirmed) = oneshot::channel();
+        self.lock().entry(id).or_default().push(sender);
+        let is_confirmed = || store.change(move |tx| tx.is_confirmed(id));
+        loop {
+            // The submission may have been confirmed before this request registered, or by another process.
+            if is_confirmed().await? {
+                return Ok(true);
+            }
+            let check_again = deadline.min(tokio::time::Instant::now() + Duration::from_secs(1));
+            tokio::select! {
+                told = &mut confirmed => return Ok(told.is_ok()),
+                () = tokio::time::sleep_until(check_again) => {}
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return is_confirmed().await;
+            }
+        }
+    }
+
+    fn notify_waiting(&self, id: Uuid) {
+        for waiting in self.lock().remove(&id).unwrap_or_default() {
+            let _ = waiting.send(());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Vec<oneshot::Sender<()>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A registration in [`Confirmations`], which ends when this value is dropped, for example because the client
+/// has disconnected.
+struct Waiter<'a> {
+    confirmations: &'a Confirmations,
+    id: Uuid,
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.confirmations.lock();
+        if let Some(others) = waiting.get_mut(&self.id) {
+            others.retain(|other| !other.is_closed());
+            if others.is_empty() {
+                waiting.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// An attempt in progress, with what is needed to record its outcome if it is aborted.
+struct StartedAttempt {
+    lease: Lease,
+    failures: u32,
+    uncertain: u32,
+    handover: Handover,
+}
+
+struct FinishedAttempt {
+    index: usize,
+    lease: Lease,
+    is_retry: bool,
+    outcome: Outcome,
+    /// Whether the inbox has the outcome. If it does not, the attempt is repeated.
+    is_recorded: bool,
+}
+
+fn new_dispatcher(options: &WorkerOptions) -> Dispatcher {
+    Dispatcher::new(options.channels.iter().map(|channel| {
+        let target = ChannelTarget { name: channel.name.clone(), destination: channel.destination() };
+        (target, channel.concurrency)
+    }))
+}
+
+fn open_channels(options: &WorkerOptions) -> Vec<Rc<Channel>> {
+    options.channels.iter().map(|channel| Rc::new(Channel::open(&channel.kind))).collect()
+}
+
+struct WorkerLoop {
+    options: WorkerOptions,
+    latest: watch::Receiver<WorkerOptions>,
+    store: Store,
+    confirmations: Confirmations,
+    stopping: watch::Receiver<bool>,
+    dispatcher: Dispatcher,
+    channels: Vec<Rc<Channel>>,
+    attempts: JoinSet<FinishedAttempt>,
+    started_attempts: Vec<StartedAttempt>,
+    sealed: Rc<Notify>,
+    started: Instant,
+    /// The last reading of the system clock, and the monotonic time of that reading.
+    clock: (Timestamp, Instant),
+    store_fails: bool,
+    /// Indices of the channels that are currently delaying submissions from high-volume networks.
+    paced: HashSet<usize>,
+    asked: Option<Instant>,
+}
+
+enum StopReason {
+    Stopped,
+    Reconfigured,
+}
+
+impl WorkerLoop {
+    /// `changed` is notified when another process changes the inbox.
+    async fn run_until_stopped(mut self, changed: &Notify) {
+        let mut stopping = self.stopping.clone();
+        let _lock = tokio::select! {
+            lock = self.take_over() => lock,
+            _ = stopping.wait_for(|stop| *stop) => return,
+        };
+        loop {
+            let end = self.deliver(changed).await;
+            self.finish_attempts().await;
+            if let StopReason::Stopped = end {
+                return;
+            }
+            self.options = self.latest.borrow_and_update().clone();
+            self.dispatcher = new_dispatcher(&self.options);
+            self.channels = open_channels(&self.options);
+            // Aborted attempts are still recorded as started. Setting this flag makes the next claim requeue
+            // them.
+            self.store_fails = true;
+            tracing::info!(channels = self.channels.len(), "deliveries now use the new configuration");
+        }
+    }
+
+    async fn deliver(&mut self, changed: &Notify) -> StopReason {
+        let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
+        let names = self.options.channels.iter().map(|channel| channel.name.clone());
+        // The digest goes to the team.
+        let channels = names.zip(self.channels.iter().cloned());
+        let channels = channels.filter(|(name, _)| !is_visitor_channel(name)).collect();
+        let mut maintenance = pin!(run_maintenance(Maintenance {
+            options: self.options.maintenance.clone(),
+            place: self.options.place.clone(),
+            store: self.store.clone(),
+            channels,
+            sealed: self.sealed.clone(),
+            reported_panics: Cell::default(),
+        }));
+        let mut extension = tokio::time::interval(LEASE / 3);
+        loop {
+            let idle = self.idle_time();
+            let sleep = if let Some(idle) = idle { idle } else { self.dispatch().await };
+            tokio::select! {
+                () = &mut maintenance => {}
+                // Ignore notifications while no channel has capacity: `Notify` keeps one until the next wait.
+                () = self.store.events().queued.notified(), if idle.is_none() => {}
+                () = changed.notified(), if idle.is_none() => {}
+                Some(ended) = self.attempts.join_next() => self.end_attempt(ended.ok()).await,
+                () = tokio::time::sleep(sleep) => {}
+                _ = extension.tick() => self.extend_leases().await,
+                _ = stopping.wait_for(|stop| *stop) => break StopReason::Stopped,
+                Ok(()) = latest.changed() => break StopReason::Reconfigured,
+            }
+            while let Some(ended) = self.attempts.try_join_next() {
+                self.end_attempt(ended.ok()).await;
+            }
+        }
+    }
+
+    async fn extend_leases(&mut self) {
+        let under_way = self.dispatcher.under_way.clone();
+        if under_way.is_empty() {
+            return;
+        }
+        let extend = move |tx: &Transaction<'_>| tx.extend_leases(&under_way, Timestamp::now(), LEASE);
+        if let Err(error) = self.store.change(extend).await {
+            tracing::error!(%error, "could not extend the leases of delivery attempts; another replica may repeat them");
+        }
+    }
+
+    /// Waits up to `grace` for the attempts in progress to finish, and then aborts the rest.
+    async fn finish_attempts(&mut self) {
+        let grace = self.options.grace;
+        let finish = async {
+            while let Some(ended) = self.attempts.join_next().await {
+                self.end_attempt(ended.ok()).await;
+            }
+        };
+        if tokio::time::timeout(grace, finish).await.is_err() {
+            tracing::warn!("delivery attempts in progress have been aborted and will be repeated");
+            self.attempts.shutdown().await;
+            for started in std::mem::take(&mut self.started_attempts) {
+                if started.handover.is_pending() {
+                    self.record_aborted(started).await;
+                }
+            }
+        }
+    }
+
+    /// Records that the receiver may have the notification of an aborted attempt. If that fails, the attempt
+    /// is repeated like one that was interrupted earlier.
+    async fn record_aborted(&self, started: StartedAttempt) {
+        let StartedAttempt { lease, failures, uncertain, .. } = started;
+        let sentence =
+            "the server stopped before the reply to the message arrived; it may have been accepted";
+        let outcome = Outcome::failed(Cause::Uncertain, sentence);
+        let now = Timestamp::now();
+        let next = schedule::next_step(&outcome, lease.submission, failures, uncertain, now);
+        if let Err(error) = self.store.change(move |tx| tx.record(&lease, &outcome, next, now)).await {
+            tracing::error!(%error, "could not record an aborted delivery attempt; it will be repeated");
+        }
+    }
+
+    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts. PostgreSQL needs no
+    /// lock: claims lock rows, and the attempts of other replicas are requeued when their leases expire.
+    async fn take_over(&mut self) -> Option<Lock> {
+        let place = &self.options.place;
+        let lock = match place {
+            DatabaseUrl::Sqlite(_) => Some(wait_for_lock(place, STANDBY, "is delivering").await),
+            DatabaseUrl::Postgres(_) => None,
+        };
+        loop {
+            if let Ok(count) = self.store.change(|tx| tx.recover(Timestamp::now())).await {
+                if count > 0 {
+                    tracing::info!(count, "interrupted delivery attempts will be repeated");
+                }
+                return lock;
+            }
+            tokio::time::sleep(STORE_RETRY).await;
+        }
+    }
+
+    fn idle_time(&self) -> Option<Duration> {
+        let asked = self.asked.filter(|_| !self.store_fails)?;
+        self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
+    }
+
+    /// Starts due deliveries. Returns the time until the next one can start.
+    async fn dispatch(&mut self) -> Duration {
+        if self.channels.is_empty() {
+            return LONGEST_SLEEP;
+        }
+        self.asked = Some(Instant::now());
+        let wants = self.dispatcher.claim_requests(self.started.elapsed());
+        let now = Timestamp::now();
+        if self.was_clock_set_back(now) && self.store.change(move |tx| tx.clamp_due_times(now)).await.is_err()
+        {
+            return STORE_RETRY;
+        }
+        let under_way = self.dispatcher.under_way.clone();
+        if self.store_fails {
+            // A claim that failed may have been committed anyway: requeue attempts that are recorded but not
+            // in progress.
+            let under_way = under_way.clone();
+            if self.store.change(move |tx| tx.requeue_orphans(&under_way, now)).await.is_err() {
+                return STORE_RETRY;
+            }
+        }
+        match self.store.claim(wants, under_way, now, LEASE).await {
+            Ok(claims) => {
+                self.store_fails = false;
+                let sleeps =
+                    claims.into_iter().enumerate().map(|(index, claims)| self.begin_attempts(index, claims));
+                sleeps.flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
+            }
+            Err(error) => {
+                if !self.store_fails {
+                    tracing::error!(%error, "could not claim deliveries from the inbox; delivery is suspended; will retry");
+                }
+                self.store_fails = true;
+                STORE_RETRY
+            }
+        }
+    }
+
+    fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
+        let should_show = self.clock.0 + self.clock.1.elapsed();
+        self.clock = (now, Instant::now());
+        now + MOST_DRIFT < should_show
+    }
+
+    /// Starts the claimed attempts. Returns the time until the channel's next attempt.
+    fn begin_attempts(&mut self, index: usize, claims: Claims) -> Option<Duration> {
+        if !claims.is_paced {
+            self.paced.remove(&index);
+        } else if self.paced.insert(index) {
+            tracing::info!(
+                channel = self.dispatcher.target(index).name,
+                "submissions from high-volume networks are now limited to 6 recipients an hour; others are not delayed"
+            );
+        }
+        let started = self.dispatcher.begin(index, claims, Timestamp::now(), self.started.elapsed());
+        if let Some(on) = started.switched_on {
+            let now = if on { "switched on again" } else { "switched off" };
+            tracing::warn!(channel = self.dispatcher.target(index).name, "the channel is {now}");
+        }
+        for claimed in started.claimed {
+            let (store, channel) = (self.store.clone(), self.channels[index].clone());
+            let confirmations = self.confirmations.clone();
+            let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
+            let (lease, is_retry) = (claimed.lease.clone(), claimed.is_retry);
+            let Claimed { failures, uncertain, .. } = claimed;
+            let handover = Handover::default();
+            let started = StartedAttempt { lease: lease.clone(), failures, uncertain, handover };
+            let handover = started.handover.clone();
+            self.started_attempts.push(started);
+            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, handover);
+            self.attempts.spawn_local(async move {
+                panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
+                    tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded");
+                    let outcome = Outcome::failed(Cause::Unclear, panic.to_string());
+                    FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false }
+                })
+            });
+        }
+        started.sleep
+    }
+
+    async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
+        let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
+        self.started_attempts.retain(|started| started.lease != lease);
+        // The next claim requeues attempts that are recorded as in progress.
+        self.store_fails |= !is_recorded;
+        let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
+        let answer = match outcome {
+            Outcome::Delivered(answer) => answer,
+            Outcome::Failed(failure) => failure.answer,
+        };
+        let (target, now) = (self.dispatcher.target(index).clone(), Timestamp::now());
+        let name = target.name.clone();
+        let noted = match turn {
+            HealthChange::None => return,
+            HealthChange::Paused => {
+                tracing::warn!(
+                    channel = name,
+                    "paused the failing channel; it will be probed until an attempt succeeds"
+                );
+                self.store.change(move |tx| tx.pause(&name, &answer, now)).await
+            }
+            HealthChange::Resumed { after_outage } => {
+                tracing::info!(channel = name, "the channel works again");
+                self.store.resume(name, after_outage, now).await.map(drop)
+            }
+            HealthChange::Accepting => {
+                self.store.change(move |tx| tx.bring_deferred_forward(&name, now)).await
+            }
+            HealthChange::Off => {
+                tracing::error!(
+                    channel = name,
+                    "the receiver is gone for good (410): the channel is switched off, and its deliveries are parked"
+                );
+                self.store.change(move |tx| tx.switch_off(&target, &answer, now)).await
+            }
+        };
+        if let Err(error) = noted {
+            tracing::error!(%error, "could not record a channel's state");
+        }
+    }
+}
+
+/// Waits until this process holds the lock. `what` completes the log message "another process …".
+async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
+    let mut is_reported = false;
+    loop {
+        let place = place.clone();
+        match tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await {
+            Ok(Ok(Some(lock))) => return lock,
+            Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
+            Ok(Err(error)) if !is_reported => tracing::error!(%error, "cannot take the inbox's lock"),
+            _ => {}
+        }
+        is_reported = true;
+        tokio::time::sleep(retry_interval).await;
+    }
+}
+
+/// Runs maintenance. If there are several replicas, the one that holds the lock runs it.
+async fn run_maintenance(maintenance: Maintenance) {
+    if maintenance.place.file().is_some() {
+        return maintenance.run().await;
+    }
+    loop {
+        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "is running maintenance").await;
+        let lost = async {
+            while lock.is_held() {
+                tokio::time::sleep(STANDBY).await;
+            }
+        };
+        tokio::select! {
+            () = maintenance.run() => {}
+            () = lost => tracing::warn!("lost the database connection that held the inbox's lock; will try to take the lock again"),
+        }
+    }
+}
+
+/// Makes one attempt, records its outcome, and seals the submission if this was its last delivery.
+async fn deliver_submission(
+    index: usize,
+    claimed: Claimed,
+    channel: Rc<Channel>,
+    store: Store,
+    confirmations: Confirmations,
+    seal: Option<(Recipient, Rc<Notify>)>,
+    handover: Handover,
+) -> FinishedAttempt {
+    let Claimed { lease, submission, failures, uncertain, reached, is_retry, link } = claimed;
+    let notice =
+        Notification { may_be_there: lease.number > 1, ..Notification::from_submission(&submission) };
+    let id = lease.submission;
+    let send = panics::catch_async(Part::Delivery, async {
+        panics::inject("delivery", &lease.channel);
+        match &*channel {
+            Channel::Visitor(mailer) => mailer.send(&submission, link.as_deref()).await,
+            Channel::Smtp(smtp) => smtp.send_except(&notice, &reached).await,
+            channel => channel.send(&notice).await,
+        }
+    });
+    let mut was_pending = false;
+    let send = async {
+        let result = send.await;
+        was_pending = handover.is_pending();
+        result
+    };
+    let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => {
+            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt");
+            let cause = if was_pending { Cause::Uncertain } else { Cause::Unclear };
+            Outcome::failed(cause, panic.to_string())
+        }
+        Err(_) => Outcome::failed(
+            Cause::Unclear,
+            format!("the attempt took longer than {} s", LONGEST_ATTEMPT.as_secs()),
+        ),
+    };
+    if let Outcome::Failed(failure) = &outcome {
+        // Do not log the reply: it may quote what a visitor wrote.
+        tracing::warn!(%id, channel = lease.channel, attempt = lease.number, blame = failure.cause.name(), "delivery attempt failed; see `frontdesk inbox show ID`");
+    }
+    loop {
+        let now = Timestamp::now();
+        let verdict = schedule::next_step(&outcome, id, failures, uncertain, now);
+        let ended = (lease.clone(), outcome.clone());
+        match store.change(move |tx| tx.record(&ended.0, &ended.1, verdict, now)).await {
+            Ok(settled) => {
+                if outcome.has_reached_anyone() && !is_visitor_channel(&lease.channel) {
+                    confirmations.notify_waiting(id);
+                }
+                if let Some((recipient, sealed)) = seal.filter(|_| settled) {
+                    match maintenance::seal_submission(&store, &recipient, &submission).await {
+                        Ok(_) => sealed.notify_one(),
+                        Err(error) => {
+                            tracing::warn!(%id, %error, "sealing a submission failed; will retry");
+                        }
+                    }
+                }
+                return FinishedAttempt { index, lease, is_retry, outcome, is_recorded: true };
+            }
+            Err(StoreError::Closed) => {
+                return FinishedAttempt { index, lease, is_retry, outcome, is_recorded: false };
+            }
+            // Retry: the attempt keeps its lease and its capacity until the outcome is recorded.
+            Err(_) => tokio::time::sleep(STORE_RETRY).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

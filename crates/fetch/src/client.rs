@@ -1,0 +1,300 @@
+//! The HTTP client: one request per connection, a time limit for each phase, and size limits for responses.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::address;
+use super::response::{FetchResponse, MAX_BODY_BYTES, ResponseRecorder};
+use super::url::{Host, Url, UrlScheme};
+
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+
+/// More header fields than fit into [`MAX_HEADER_BYTES`].
+const MAX_HEADERS: usize = 4096;
+
+/// Maximum number of addresses that the client tries per address family.
+const MAX_ADDRESSES: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchTimeouts {
+    pub resolve: Duration,
+    /// For all connection attempts together.
+    pub connect: Duration,
+    pub tls: Duration,
+    /// From sending the request to the end of the response header.
+    pub answer: Duration,
+    /// For reading the response's body, up to 64 KiB.
+    pub body: Duration,
+}
+
+/// Certificate authorities that are trusted in addition to the public ones.
+#[derive(Clone, Debug)]
+pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
+
+/// A PEM file without the byte order marks that editors on Windows write, which a concatenation of files has
+/// before each of them.
+pub fn without_byte_order_marks(pem: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(pem).replace('\u{feff}', "").into_bytes()
+}
+
+impl ExtraRoots {
+    /// Parses one or more PEM certificates. The error is a sentence for the operator.
+    pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
+        let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
+        let pem = without_byte_order_marks(pem);
+        let certificates: Vec<_> =
+            CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| expected)?;
+        if certificates.is_empty() {
+            return Err(expected.to_owned());
+        }
+        let mut store = RootCertStore::empty();
+        for certificate in &certificates {
+            store.add(certificate.clone()).map_err(|error| format!("{expected}: {error}"))?;
+        }
+        Ok(ExtraRoots(certificates))
+    }
+}
+
+/// Returns the addresses of a name.
+pub type Resolve = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
+
+pub enum NameResolver {
+    /// The resolver of the C library.
+    System,
+    /// Resolves names with a function, for tests.
+    Custom(Resolve),
+}
+
+impl NameResolver {
+    async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
+        match (self, host) {
+            (_, Host::Address(address)) => Ok(vec![*address]),
+            (NameResolver::System, Host::Name(name)) => {
+                let found = tokio::net::lookup_host((name.as_str(), port)).await?;
+                Ok(found.map(|address| address.ip()).collect())
+            }
+            (NameResolver::Custom(answer), Host::Name(name)) => Ok(answer(name)),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct FetchError {
+    /// Whether the server may have received the request. If so, its content may have caused the error.
+    pub is_sent: bool,
+    /// The phase and the cause. Callers prepend the server's name.
+    pub sentence: String,
+}
+
+/// An HTTP client whose requests share the same time limits and trusted certificate authorities.
+pub struct FetchClient {
+    resolver: NameResolver,
+    allow_private: bool,
+    tls: Result<TlsConnector, String>,
+    timeouts: FetchTimeouts,
+}
+
+impl FetchClient {
+    pub fn new(
+        resolver: NameResolver,
+        allow_private: bool,
+        extra_roots: Option<&ExtraRoots>,
+        timeouts: FetchTimeouts,
+    ) -> FetchClient {
+        let tls = tls_config(extra_roots).map(|mut config| {
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            TlsConnector::from(Arc::new(config))
+        });
+        FetchClient { resolver, allow_private, tls, timeouts }
+    }
+
+    /// Sends a request with `headers` in addition to `Host`, `User-Agent` and `Connection`.
+    pub async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+        body: impl Into<Bytes>,
+    ) -> Result<FetchResponse, FetchError> {
+        let body = body.into();
+        let mut request = Request::builder()
+            .method(method)
+            .uri(url.target())
+            .header(HOST, url.authority())
+            .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
+            .header(CONNECTION, "close");
+        if !body.is_empty() {
+            request = request.header(CONTENT_LENGTH, body.len());
+        }
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(body));
+        let unsent = |sentence| FetchError { is_sent: false, sentence };
+        let request = request.map_err(|error| unsent(error.to_string()))?;
+        let stream = self.connect(url).await.map_err(unsent)?;
+        let response = match url.scheme() {
+            UrlScheme::Http => self.send_request_over(stream, request).await,
+            UrlScheme::Https => {
+                let stream = self.start_tls(url, stream).await.map_err(unsent)?;
+                self.send_request_over(stream, request).await
+            }
+        };
+        response.map_err(|sentence| FetchError { is_sent: true, sentence })
+    }
+
+    async fn start_tls(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+        let name = match url.host() {
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
+            Host::Address(address) => ServerName::from(*address),
+        };
+        let handshake = self.tls.as_ref().map_err(String::clone)?.connect(name, stream);
+        with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
+    }
+
+    /// Connects to a checked address. Resolves the host only once: a second lookup could return other
+    /// addresses.
+    async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
+        let resolving = self.resolver.resolve(url.host(), url.port());
+        let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
+        address::check_addresses(url.host(), &found, self.allow_private)?;
+        let candidates = addresses_to_try(&found);
+        let share = self.timeouts.connect / u32::try_from(candidates.len()).unwrap_or(1).max(1);
+        let mut failure = "the name has no address".to_owned();
+        for address in candidates {
+            let connecting = TcpStream::connect(SocketAddr::new(address, url.port()));
+            match with_timeout(share, &format!("connecting to {address}"), connecting).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn send_request_over<S>(
+        &self,
+        stream: S,
+        request: Request<Full<Bytes>>,
+    ) -> Result<FetchResponse, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let stream = ResponseRecorder::new(stream);
+        let received = stream.received();
+        // Servers and the proxies before them send all of this in responses that mean what their status says.
+        let handshake = http1::Builder::new()
+            .max_buf_size(MAX_BODY_BYTES)
+            .max_header_size(MAX_HEADER_BYTES)
+            .max_headers(MAX_HEADERS)
+            .allow_obsolete_multiline_headers_in_responses(true)
+            .allow_spaces_after_header_name_in_responses(true)
+            .ignore_invalid_headers_in_responses(true)
+            .handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(|error| error_with_causes(&error))?;
+        // Ignore the connection's error: the exchange returns a more specific one.
+        let driver = async {
+            let _ = connection.await;
+            std::future::pending().await
+        };
+        let exchange = async {
+            let answer =
+                with_timeout(self.timeouts.answer, "waiting for the response", sender.send_request(request))
+                    .await?;
+            let (head, body) = answer.into_parts();
+            // An incomplete body is not an error: webhooks need only the status, and other callers check
+            // `is_whole`.
+            let mut beginning = Vec::new();
+            let is_whole =
+                timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
+            Ok(FetchResponse { status: head.status, headers: head.headers, body: beginning, is_whole })
+        };
+        let answer = tokio::select! {
+            answer = exchange => answer,
+            answer = driver => answer,
+        };
+        // A status that can be read decides, even if the rest of the response cannot.
+        answer.or_else(|sentence| received.response().ok_or(sentence))
+    }
+}
+
+/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`.
+pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
+    let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
+        roots.add(certificate.clone()).map_err(|error| error.to_string())?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Selects the first [`MAX_ADDRESSES`] of each family, because this machine may have only IPv4 or only IPv6.
+fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
+    let (mut v4, mut v6) = (0, 0);
+    let is_wanted = |address: &&IpAddr| {
+        let count = if address.is_ipv4() { &mut v4 } else { &mut v6 };
+        *count += 1;
+        *count <= MAX_ADDRESSES
+    };
+    permitted.iter().filter(is_wanted).copied().collect()
+}
+
+/// Reads up to [`MAX_BODY_BYTES`] of the body. Returns whether the body is complete.
+async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return false };
+        let Ok(data) = frame.into_data() else { continue };
+        let room = MAX_BODY_BYTES - beginning.len();
+        beginning.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return false;
+        }
+    }
+    true
+}
+
+/// Waits for `work` for at most `limit`. The error is a sentence that begins with `phase`.
+async fn with_timeout<T, E: std::error::Error>(
+    limit: Duration,
+    phase: &str,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, String> {
+    match timeout(limit, work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(format!("{phase}: {}", error_with_causes(&error))),
+        Err(_) => Err(format!("{phase}: timed out after {} s", limit.as_secs_f32())),
+    }
+}
+
+fn error_with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

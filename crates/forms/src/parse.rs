@@ -1,0 +1,732 @@
+//! Parses a form's request body into a valid [`Entry`], or reports all invalid fields in one sentence.
+//!
+//! The parser deserializes the body directly into the form's fields, without building a tree of JSON values.
+//! It skips unknown members, uses the last of several members with the same name, and does not trim values.
+//!
+//! Error messages never quote the visitor's input, so neither responses nor log lines contain it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::email::Mailbox;
+use crate::text::is_blank;
+use crate::{Field, FieldKind, Form};
+
+/// The valid fields of a submitted form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    form: &'static Form,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Entry {
+    /// Restores an entry from stored names and values. Omits fields that the form does not have.
+    pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
+        let own =
+            |name: String| form.all_fields().find_map(|field| (field.name == name).then_some(field.name));
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((own(name)?, value)));
+        Entry { form, fields: fields.collect() }
+    }
+
+    pub fn form(&self) -> &'static Form {
+        self.form
+    }
+
+    /// Names and values in the form's order, without empty optional fields.
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
+        self.fields.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// The value of a field. `None` if it is empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields().find_map(|(field, value)| (field == name).then_some(value))
+    }
+}
+
+impl serde::Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.fields())
+    }
+}
+
+/// Shows only the names of fields: logs must not contain visitors' values.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.fields().map(|(name, _)| name).collect();
+        f.debug_struct("Entry").field("form", &self.form.name).field("fields", &names).finish_non_exhaustive()
+    }
+}
+
+/// The hidden field in the theme's forms. Visitors do not see it, so only bots fill it in.
+pub const HONEYPOT: &str = "desk_note";
+/// The time taken to fill in the form, in milliseconds. The theme's script adds this member.
+pub const TIME_TO_FILL: &str = "desk_ms";
+
+/// Undocumented, optional members of a request body, for screening. Values of the wrong type are ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Extras {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub honeypot: bool,
+    /// How long the visitor took to fill in the form, according to the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_to_fill: Option<Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedForm {
+    pub entry: Entry,
+    pub extras: Extras,
+}
+
+/// Why a body is invalid. `Display` writes one sentence for the visitor.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The body is empty or only white space.
+    #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
+    Empty(&'static Form),
+    /// The position of the first invalid byte, counted from 1.
+    #[error("The body must be JSON in UTF-8, but byte {0} is not valid UTF-8.")]
+    NotUtf8(usize),
+    /// The syntax error, with line and column.
+    #[error("The body must be JSON, but is not: {0}.")]
+    NotJson(String),
+    /// The type of the JSON value.
+    #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
+    NotAnObject(&'static Form, &'static str),
+    /// A field of an HTML form is not UTF-8.
+    #[error("The fields must be in UTF-8.")]
+    FormNotUtf8,
+    #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
+    Fields(Vec<InvalidField>),
+}
+
+/// A field with at least one problem.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InvalidField {
+    pub field: &'static Field,
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    Missing,
+    /// The field is required and has no visible characters.
+    Empty,
+    /// The JSON type of the value.
+    NotAString(&'static str),
+    /// The number of characters.
+    TooLong(usize),
+    NotAnAddress,
+    ControlCharacter,
+    Nul,
+    /// The string has half of a surrogate pair.
+    HalfCharacter,
+}
+
+/// Parses the body of a POST to `form`. The caller enforces [`crate::MAX_BODY_BYTES`].
+pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
+    parse_with_extras(form, body).map(|parsed| parsed.entry)
+}
+
+/// Like [`parse`], but also returns the members that screening uses.
+pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
+    let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
+    let (members, extras) = read_members(form, text)?;
+    let shape = choose_shape(form, &members);
+    let entry = check_fields(form, shape, members)?;
+    Ok(ParsedForm { entry, extras })
+}
+
+/// Checks fields that are texts already. `values` has no duplicates.
+pub(super) fn parse_texts(
+    form: &'static Form,
+    values: Vec<(&'static str, String)>,
+) -> Result<Entry, Rejection> {
+    let members = values.into_iter().map(|(name, value)| (name, MemberValue::Text(value))).collect();
+    let shape = choose_shape(form, &members);
+    check_fields(form, shape, members)
+}
+
+/// Whether a honeypot's text has a visible character.
+pub(super) fn is_filled_in(text: &str) -> bool {
+    !text.chars().all(is_blank)
+}
+
+fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
+    let members = match first {
+        None => return Err(Rejection::Empty(form)),
+        Some(b'{') => reader.deserialize_map(MembersVisitor(form)).map(Ok),
+        Some(b) => {
+            IgnoredAny::deserialize(&mut reader).map(|_| Err(Rejection::NotAnObject(form, json_type(b))))
+        }
+    };
+    members
+        .and_then(|members| reader.end().map(|()| members))
+        .unwrap_or_else(|error| Err(syntax_rejection(&error)))
+}
+
+/// Returns the type of a JSON value, given its first byte.
+fn json_type(first: u8) -> &'static str {
+    match first {
+        b'[' => "an array",
+        b'"' => "a string",
+        b't' | b'f' => "a boolean",
+        b'n' => "null",
+        b'{' => "an object",
+        _ => "a number",
+    }
+}
+
+/// Converts a JSON error into a rejection that does not quote the input. A syntax error consists of a fixed
+/// phrase, the line and the column. A data error may quote the input, so its text is replaced. Data errors
+/// are not expected, because the [`Visitor`]s accept every type.
+fn syntax_rejection(error: &serde_json::Error) -> Rejection {
+    Rejection::NotJson(if error.is_data() {
+        format!("unexpected data at line {} column {}", error.line(), error.column())
+    } else {
+        error.to_string()
+    })
+}
+
+/// Chooses the alternative shape if the body has a member that only the alternative defines, and no member
+/// that only the first shape defines. Otherwise chooses the first shape.
+fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
+    let Some(alternative) = form.alternative else { return form.fields };
+    let is_sent = |shape: &[Field], other: &[Field]| {
+        let has = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
+        members.iter().any(|(name, _)| has(shape, *name) && !has(other, *name))
+    };
+    let is_alternative = is_sent(alternative, form.fields) && !is_sent(form.fields, alternative);
+    if is_alternative { alternative } else { form.fields }
+}
+
+/// Builds an entry from the fields of a shape, or collects the problems of all fields.
+fn check_fields(
+    form: &'static Form,
+    shape: &'static [Field],
+    mut members: Members,
+) -> Result<Entry, Rejection> {
+    let mut fields = Vec::with_capacity(shape.len());
+    let mut faults = Vec::new();
+    for field in shape {
+        let at = members.iter().position(|(name, _)| *name == field.name);
+        match check_field(field, at.map(|at| members.swap_remove(at).1)) {
+            Ok(Some(text)) => fields.push((field.name, text)),
+            Ok(None) => {}
+            Err(problems) => faults.push(InvalidField { field, problems }),
+        }
+    }
+    if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
+}
+
+/// Checks the value of a field. Returns its text, `None` if it is absent or empty, or its problems.
+fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Option<String>, Vec<Problem>> {
+    let text = match given {
+        Some(MemberValue::Text(text)) => text,
+        Some(MemberValue::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
+        Some(MemberValue::Malformed) => return Err(vec![Problem::HalfCharacter]),
+        Some(MemberValue::Other(found)) => return Err(vec![Problem::NotAString(found)]),
+        None if field.required => return Err(vec![Problem::Missing]),
+        None => return Ok(None),
+    };
+    let mut problems = Vec::new();
+    // A string never has more characters than bytes, so most values need no counting.
+    if text.len() > field.max_chars {
+        let chars = text.chars().count();
+        if chars > field.max_chars {
+            problems.push(Problem::TooLong(chars));
+        }
+    }
+    let is_empty = text.chars().all(is_blank);
+    problems.extend(match field.kind {
+        FieldKind::Email if is_empty && !field.required => None,
+        FieldKind::Email => Mailbox::parse(&text).is_none().then_some(Problem::NotAnAddress),
+        _ if is_empty && field.required => Some(Problem::Empty),
+        FieldKind::Line => text.contains(char::is_control).then_some(Problem::ControlCharacter),
+        FieldKind::Text => text.contains('\0').then_some(Problem::Nul),
+    });
+    if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
+}
+
+/// The members that are fields of the form, without duplicates.
+type Members = Vec<(&'static str, MemberValue)>;
+
+/// A member's value, reduced to the types that a form can use.
+enum MemberValue {
+    Text(String),
+    /// A number. `None` unless it is a non-negative integer.
+    Number(Option<u64>),
+    Other(&'static str),
+    /// A string with half of a surrogate pair.
+    Malformed,
+}
+
+struct MembersVisitor(&'static Form);
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = (Members, Extras);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Members, Extras), A::Error> {
+        let mut members = Members::new();
+        let mut extras = Extras::default();
+        while let Some(MemberName(name)) = map.next_key()? {
+            if let Some(Field { name, .. }) = self.0.all_fields().find(|field| field.name == name) {
+                let given = MemberValue::from_json(map.next_value()?);
+                match members.iter_mut().find(|(known, _)| known == name) {
+                    Some(member) => member.1 = given,
+                    None => members.push((name, given)),
+                }
+            } else if name == HONEYPOT {
+                let given = MemberValue::from_json(map.next_value()?);
+                extras.honeypot = matches!(given, MemberValue::Text(text) if is_filled_in(&text));
+            } else if name == TIME_TO_FILL {
+                extras.time_to_fill = match MemberValue::from_json(map.next_value()?) {
+                    MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                    _ => None,
+                };
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok((members, extras))
+    }
+}
+
+/// A member's name. Allocates only if the name contains escapes.
+#[derive(Deserialize)]
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl MemberValue {
+    /// Reads the text of a JSON value. A number out of range and half of a surrogate pair are faults of the
+    /// member, because JSON's grammar permits them (RFC 8259 §§6, 8.2).
+    fn from_json(value: &RawValue) -> MemberValue {
+        let json = value.get();
+        match json.as_bytes().first().map_or("null", |first| json_type(*first)) {
+            "a string" => serde_json::from_str(json).map_or(MemberValue::Malformed, MemberValue::Text),
+            "a number" => MemberValue::Number(json.parse().ok()),
+            other => MemberValue::Other(other),
+        }
+    }
+}
+
+/// Writes "`name` must …" or, for several problems, "`name` must … and must …".
+impl fmt::Display for InvalidField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Field { name, kind, max_chars, example, .. } = self.field;
+        let is_email = *kind == FieldKind::Email;
+        let sentence = |problem: &Problem| match problem {
+            Problem::Missing if is_email => {
+                format!("is required and must be an e-mail address such as {example}")
+            }
+            Problem::Missing | Problem::Empty => "is required and must not be empty".to_owned(),
+            Problem::NotAString(found) if is_email => {
+                format!("must be a string that holds an e-mail address such as {example}, not {found}")
+            }
+            Problem::NotAString(found) => format!("must be a string, not {found}"),
+            Problem::TooLong(chars) => {
+                let (most, chars) = (group_thousands(*max_chars), group_thousands(*chars));
+                format!("must have at most {most} characters (it has {chars})")
+            }
+            Problem::NotAnAddress => format!("must be an e-mail address such as {example}"),
+            Problem::ControlCharacter => {
+                "must be a single line without control characters such as tabs and line breaks".to_owned()
+            }
+            Problem::Nul => "must not contain the NUL character (U+0000)".to_owned(),
+            Problem::HalfCharacter => {
+                "must not contain half of a character, such as \\ud83d without \\ude00".to_owned()
+            }
+        };
+        let problems: Vec<String> = self.problems.iter().map(sentence).collect();
+        write!(f, "`{name}` {}", problems.join(" and "))
+    }
+}
+
+/// The names of the required fields: "`name`, `email` and `message`".
+fn list_required_fields(form: &Form) -> String {
+    let required = form.fields.iter().filter(|field| field.required);
+    let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Formats a number with commas between groups of three digits, as in "20,000".
+fn group_thousands(number: usize) -> String {
+    match (number / 1000, number % 1000) {
+        (0, rest) => rest.to_string(),
+        (thousand, rest) => format!("{},{rest:03}", group_thousands(thousand)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{CONTACT, FORMS, WAITLIST};
+
+    #[test]
+    fn a_valid_body_becomes_an_entry_in_the_order_of_the_definition() {
+        accepted(&WAITLIST, r#"{"email":"ada@example.com"}"#, &[("email", "ada@example.com")]);
+        accepted(
+            &CONTACT,
+            r#" {"message":"Hello\nthere","email":"ada@example.com","name":"Ada"} "#,
+            &[("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\nthere")],
+        );
+    }
+
+    #[test]
+    fn a_number_out_of_range_and_half_a_character_are_faults_of_the_field() {
+        let number = "must be a string that holds an e-mail address such as ada@example.com, not a number";
+        for huge in ["1e999", "-1e999", "1E+400", "9".repeat(500).as_str(), "0.1e-999"] {
+            let sentence =
+                parse(&WAITLIST, format!("{{\"email\":{huge}}}").as_bytes()).unwrap_err().to_string();
+            assert_eq!(sentence, format!("`email` {number}."), "{huge}");
+            accepted(
+                &WAITLIST,
+                &format!(r#"{{"email":"ada@example.com","desk_ms":{huge},"x":[{huge}]}}"#),
+                &[("email", "ada@example.com")],
+            );
+        }
+        let body = br#"{"name":"Ada \ud83d","email":1e999,"message":"\ude00"}"#;
+        let sentence = parse(&CONTACT, body).unwrap_err().to_string();
+        for part in ["`name` must not contain half of a character", "`message` must not", "`email` must be"] {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+        accepted(
+            &WAITLIST,
+            r#"{"email":"ada@example.com","desk_note":"\ud83d"}"#,
+            &[("email", "ada@example.com")],
+        );
+        // These are not JSON.
+        for broken in [r#"{"email":01}"#, r#"{"email":1e}"#, r#"{"email":"\u12"}"#, r#"{"email":nul}"#] {
+            assert!(matches!(parse(&WAITLIST, broken.as_bytes()), Err(Rejection::NotJson(_))), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_name_and_all_of_them_make_an_object() {
+        let body = r#"{"name":"Ada","email":"a@b","message":"Hello"}"#;
+        let entry = parse(&CONTACT, body.as_bytes()).unwrap();
+        assert_eq!((entry.get("email"), entry.get("company")), (Some("a@b"), None));
+        assert_eq!(serde_json::to_string(&entry).unwrap(), body);
+    }
+
+    #[test]
+    fn texts_are_kept_as_they_were_sent() {
+        accepted(
+            &CONTACT,
+            r#"{"name":"  Ada\u00a0","email":"a@b","message":"\n x \t\u0001"}"#,
+            &[("name", "  Ada\u{a0}"), ("email", "a@b"), ("message", "\n x \t\u{1}")],
+        );
+    }
+
+    #[test]
+    fn unknown_members_of_any_type_are_skipped() {
+        let deep = format!(r#"{{"x":{}{},"email":"a@b"}}"#, "[".repeat(10_000), "]".repeat(10_000));
+        for body in [
+            r#"{"email":"a@b","name":7,"utm":{"a":[1,null,"é"]},"":"x"}"#,
+            r#"{"email":"a@b","x":1e999,"y":"\ud800"}"#,
+            &deep,
+        ] {
+            accepted(&WAITLIST, body, &[("email", "a@b")]);
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_members_with_the_same_name_counts() {
+        accepted(&WAITLIST, r#"{"email":7,"email":"b@c"}"#, &[("email", "b@c")]);
+        rejected(
+            &WAITLIST,
+            r#"{"email":"b@c","email":7}"#,
+            "`email` must be a string that holds an e-mail address such as ada@example.com, not a number.",
+        );
+    }
+
+    #[test]
+    fn the_members_determine_the_shape() {
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example"}"#,
+            &[("firstname", "Ada"), ("lastname", "Lovelace"), ("email", "a@b"), ("company", "Example")],
+        );
+        accepted(
+            &CONTACT,
+            r#"{"firstname":"Ada","lastname":"Lovelace","email":"a@b","company":"Example","message":"Hi"}"#,
+            &[
+                ("firstname", "Ada"),
+                ("lastname", "Lovelace"),
+                ("email", "a@b"),
+                ("company", "Example"),
+                ("message", "Hi"),
+            ],
+        );
+        // `name` selects the first shape, so members of the second count as unknown and are skipped.
+        accepted(
+            &CONTACT,
+            r#"{"name":"Ada","firstname":7,"company":null,"email":"a@b","message":"Hi"}"#,
+            &[("name", "Ada"), ("email", "a@b"), ("message", "Hi")],
+        );
+        rejected(
+            &CONTACT,
+            r#"{"company":"Example","email":"a@b"}"#,
+            "`firstname` is required and must not be empty; `lastname` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":null,"firstname":"Ada","email":"a@b","message":"Hi"}"#,
+            "`name` must be a string, not null.",
+        );
+        rejected(&CONTACT, r#"{"email":"a@b","message":"Hi"}"#, "`name` is required and must not be empty.");
+    }
+
+    #[test]
+    fn an_optional_field_may_be_absent_or_empty_but_not_of_another_type() {
+        let with = |message: serde_json::Value| {
+            json!({"firstname": "A", "lastname": "B", "email": "a@b", "company": "C", "message": message})
+                .to_string()
+        };
+        for empty in ["", " ", "\n\t\u{3000}", "\u{3164}\u{200b}"] {
+            let entry = parse(&CONTACT, with(empty.into()).as_bytes()).unwrap();
+            assert_eq!(entry.get("message"), None);
+        }
+        rejected(&CONTACT, &with(json!(null)), "`message` must be a string, not null.");
+        rejected(&CONTACT, &with(json!("\0")), "`message` must not contain the NUL character (U+0000).");
+    }
+
+    #[test]
+    fn an_address_may_be_left_empty_where_it_is_not_required() {
+        let wrong = || Err(vec![Problem::NotAnAddress]);
+        for (required, text, expected) in [
+            (false, "a@b", Ok(Some("a@b".to_owned()))),
+            (false, "", Ok(None)),
+            (false, " ", Ok(None)),
+            (false, "nobody", wrong()),
+            (true, "a@b", Ok(Some("a@b".to_owned()))),
+            (true, " ", wrong()),
+        ] {
+            let field = Box::leak(Box::new(Field { required, ..WAITLIST.fields[0] }));
+            assert_eq!(
+                check_field(field, Some(MemberValue::Text(text.to_owned()))),
+                expected,
+                "{required} {text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_field_at_fault_is_named_at_once() {
+        rejected(
+            &CONTACT,
+            "{}",
+            "`name` is required and must not be empty; `email` is required and must be an e-mail address such as \
+             ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":"a\tb","email":"nobody","message":" \n"}"#,
+            "`name` must be a single line without control characters such as tabs and line breaks; `email` must be an \
+             e-mail address such as ada@example.com; `message` is required and must not be empty.",
+        );
+        rejected(
+            &CONTACT,
+            r#"{"name":[],"email":{},"message":true}"#,
+            "`name` must be a string, not an array; `email` must be a string that holds an e-mail address such as \
+             ada@example.com, not an object; `message` must be a string, not a boolean.",
+        );
+    }
+
+    #[test]
+    fn lengths_are_counted_in_characters() {
+        let body =
+            |name: &str, message: &str| json!({"name": name, "email": "a@b", "message": message}).to_string();
+        let (name, message) = ("é".repeat(200), "😀".repeat(16_000));
+        accepted(
+            &CONTACT,
+            &body(&name, &message),
+            &[("name", &name), ("email", "a@b"), ("message", &message)],
+        );
+        rejected(
+            &CONTACT,
+            &body(&"é".repeat(201), &"x".repeat(20_001)),
+            "`name` must have at most 200 characters (it has 201); `message` must have at most 20,000 characters (it \
+             has 20,001).",
+        );
+        rejected(
+            &CONTACT,
+            &body(&"\n".repeat(1_000_201), "x\0"),
+            "`name` must have at most 200 characters (it has 1,000,201) and is required and must not be empty; \
+             `message` must not contain the NUL character (U+0000).",
+        );
+    }
+
+    #[test]
+    fn extras_are_read_beside_the_fields_and_never_invalid() {
+        let check = |members: &str, honeypot: bool, milliseconds: Option<u64>| {
+            let body = format!(r#"{{"email":"a@b"{members}}}"#);
+            let parsed = parse_with_extras(&WAITLIST, body.as_bytes()).unwrap();
+            let time_to_fill = milliseconds.map(Duration::from_millis);
+            assert_eq!(parsed.extras, Extras { honeypot, time_to_fill }, "{body}");
+            assert_eq!(parsed.entry.fields().collect::<Vec<_>>(), [("email", "a@b")], "{body}");
+        };
+        check("", false, None);
+        check(r#","desk_note":"x","desk_ms":1500"#, true, Some(1500));
+        check(r#","desk_note":"","desk_ms":0"#, false, Some(0));
+        check(r#","desk_note":" \n","desk_ms":"1500""#, false, None);
+        check(r#","desk_note":"\u3164""#, false, None);
+        check(r#","desk_note":true,"desk_ms":-1"#, false, None);
+        check(r#","desk_note":["x"],"desk_ms":1.5"#, false, None);
+        check(r#","desk_note":null,"desk_ms":null"#, false, None);
+        check(r#","desk_note":{"a":1},"desk_ms":18446744073709551616"#, false, None);
+        check(r#","desk_note":"x","desk_note":"","desk_ms":1,"desk_ms":2"#, false, Some(2));
+        check(r#","Desk_Note":"x","desk_MS":1"#, false, None);
+    }
+
+    #[test]
+    fn blank_characters_of_every_kind_count_as_empty() {
+        for c in ('\0'..=char::MAX).filter(|c| is_blank(*c)) {
+            let body = json!({"name": "A", "email": "a@b", "message": c.to_string().repeat(3)}).to_string();
+            rejected(&CONTACT, &body, "`message` is required and must not be empty.");
+        }
+    }
+
+    #[test]
+    fn a_name_of_invisible_characters_is_empty() {
+        let body = |name: &str| json!({"name": name, "email": "a@b", "message": "m"}).to_string();
+        for name in ["\u{3164}", "\u{115f}\u{1160}", " \u{ffa0}\u{34f} ", "\u{200b}\u{feff}", "\u{fe0f}"] {
+            rejected(&CONTACT, &body(name), "`name` is required and must not be empty.");
+        }
+        // Invisible characters next to a visible one are kept.
+        for name in ["a\u{3164}", "\u{1100}\u{1160}", "❤\u{fe0f}"] {
+            accepted(&CONTACT, &body(name), &[("name", name), ("email", "a@b"), ("message", "m")]);
+        }
+    }
+
+    #[test]
+    fn a_line_holds_no_control_character_and_a_text_all_but_nul() {
+        for c in ('\0'..=char::MAX).filter(|c| c.is_control()) {
+            let name = json!({"name": format!("a{c}b"), "email": "a@b", "message": "m"}).to_string();
+            rejected(
+                &CONTACT,
+                &name,
+                "`name` must be a single line without control characters such as tabs and line breaks.",
+            );
+            let message = json!({"name": "n", "email": "a@b", "message": format!("a{c}b")}).to_string();
+            assert_eq!(parse(&CONTACT, message.as_bytes()).is_ok(), c != '\0', "{c:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_json_is_refused_with_line_and_column() {
+        let cases = [
+            ("{", "The body must be JSON, but is not: EOF while parsing an object at line 1 column 1."),
+            (
+                "{\n \"email\" \"a@b\"}",
+                "The body must be JSON, but is not: expected `:` at line 2 column 10.",
+            ),
+            ("email=a@b", "The body must be JSON, but is not: expected value at line 1 column 1."),
+            (
+                r#"{"email":"a@b"} x"#,
+                "The body must be JSON, but is not: trailing characters at line 1 column 17.",
+            ),
+            (r#"{"email":"a@b",}"#, "The body must be JSON, but is not: trailing comma at line 1 column 16."),
+            ("\u{feff}{}", "The body must be JSON, but is not: expected value at line 1 column 1."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_refused_in_one_sentence() {
+        let cases = [
+            ("", "The body must be a JSON object with `email`, but is empty."),
+            (" \r\n\t", "The body must be a JSON object with `email`, but is empty."),
+            ("[]", "The body must be a JSON object with `email`, not an array."),
+            ("\"a@b\"", "The body must be a JSON object with `email`, not a string."),
+            ("null", "The body must be a JSON object with `email`, not null."),
+            ("true", "The body must be a JSON object with `email`, not a boolean."),
+            ("-1.5", "The body must be a JSON object with `email`, not a number."),
+        ];
+        for (body, sentence) in cases {
+            rejected(&WAITLIST, body, sentence);
+        }
+        rejected(
+            &CONTACT,
+            "7",
+            "The body must be a JSON object with `name`, `email` and `message`, not a number.",
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_not_utf8_is_refused_in_one_sentence() {
+        let error = parse(&WAITLIST, b"{\"email\":\"\xff\"}").unwrap_err();
+        assert_eq!(error.to_string(), "The body must be JSON in UTF-8, but byte 11 is not valid UTF-8.");
+    }
+
+    #[test]
+    fn neither_debug_output_nor_messages_quote_the_input() {
+        let entry = parse(&CONTACT, br#"{"name":"Sesame","email":"sesame@b","message":"sesame"}"#).unwrap();
+        assert_eq!(
+            format!("{entry:?}"),
+            r#"Entry { form: "contact", fields: ["name", "email", "message"], .. }"#
+        );
+        for body in [
+            r#"{"sesame":1}"#,
+            r#"{"name":"sesame\u0000","email":"sesame","message":{"sesame":"sesame"}}"#,
+            r#"{"name":sesame}"#,
+            r#"{"name":"\sesame"}"#,
+            r#""sesame""#,
+        ] {
+            let error = parse(&CONTACT, body.as_bytes()).unwrap_err();
+            assert!(!format!("{error} {error:?}").to_lowercase().contains("sesame"), "{error:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_parsed(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for form in FORMS {
+                let _ = parse(form, &body);
+            }
+        }
+
+        #[test]
+        fn every_rejection_is_one_sentence(name in ".{0,4}", email in ".{0,4}", message in "[\\x00 a]{0,3}", which in 0..3usize) {
+            let bodies = [
+                json!({"name": name, "email": email, "message": message}),
+                json!({"firstname": name, "lastname": message, "email": email, "company": name}),
+                json!({"name": [name], "email": email.len(), "message": message}),
+            ];
+            if let Err(rejection) = parse(&CONTACT, bodies[which].to_string().as_bytes()) {
+                let sentence = rejection.to_string();
+                prop_assert!(sentence.ends_with('.') && !sentence.contains(char::is_control), "{}", sentence);
+                prop_assert!(sentence.starts_with('`') || sentence.starts_with("The body"), "{}", sentence);
+            }
+        }
+    }
+
+    fn accepted(form: &'static Form, body: &str, expected: &[(&str, &str)]) {
+        let entry = parse(form, body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
+        assert_eq!(entry.fields().collect::<Vec<_>>(), expected);
+        assert_eq!(entry.form(), form);
+    }
+
+    fn rejected(form: &'static Form, body: &str, sentence: &str) {
+        assert_eq!(parse(form, body.as_bytes()).unwrap_err().to_string(), sentence, "{body}");
+    }
+}

@@ -1,0 +1,317 @@
+//! Escapes, shortens and compares text. Makes invisible and control characters visible, because they could
+//! mislead a terminal, a mail program or a reader.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use caseless::Caseless as _;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
+pub fn visible(text: &str) -> String {
+    replace_unsafe(text, '⏎', false)
+}
+
+/// Like [`visible`], but keeps tabs, and replaces each line break with a line feed.
+pub fn visible_lines(text: &str) -> String {
+    replace_unsafe(text, '\n', true)
+}
+
+fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = unsafe_marked(text).peekable();
+    while let Some((c, is_unsafe)) = chars.next() {
+        match c {
+            '\r' if chars.peek() == Some(&('\n', true)) => {}
+            '\n' => shown.push(line_feed),
+            '\t' if keep_tabs => shown.push(c),
+            c if is_unsafe => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Replaces unsafe characters in a JSON text without line breaks with `\uXXXX`.
+pub fn escape_unsafe_in_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for (c, is_unsafe) in unsafe_marked(json) {
+        if is_unsafe {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Whether the text has a character that [`visible`] replaces.
+pub fn has_unsafe(text: &str) -> bool {
+    unsafe_marked(text).any(|(_, is_unsafe)| is_unsafe)
+}
+
+/// The beginning of the text with at most `limit` characters. Ends between grapheme clusters (UAX #29),
+/// unless the first one is longer than `limit`.
+pub fn cut(text: &str, limit: usize) -> &str {
+    cut_by(text, limit, |_| 1)
+}
+
+/// Like [`cut`], with a size for each character, of which the sum is limited.
+pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
+    let mut left = limit;
+    let mut take = |piece: &str| {
+        let rest = left.checked_sub(piece.chars().map(&size).sum());
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let end: usize = text.graphemes(true).take_while(|cluster| take(cluster)).map(str::len).sum();
+    if end > 0 || text.is_empty() {
+        return &text[..end];
+    }
+    let mut end = 0;
+    for c in text.chars().take_while(|c| take(c.encode_utf8(&mut [0; 4]))) {
+        end += c.len_utf8();
+    }
+    &text[..end]
+}
+
+/// The text if it has at most `limit` characters, otherwise its beginning with `…` as the last of them.
+pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit || text.chars().nth(limit).is_none() {
+        return text.into();
+    }
+    format!("{}…", cut(text, limit.saturating_sub(1))).into()
+}
+
+/// The text in the form in which texts are compared regardless of case: canonical caseless matching (Unicode
+/// §3.13, D145), composed, so that a letter without an accent is not found in one with an accent. The
+/// dotless and the dotted i of Turkish are the same letter, because the language of a text is unknown. Omits
+/// invisible characters, such as soft hyphens and variation selectors.
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    folded(text).collect()
+}
+
+/// The characters of [`fold`], computed as they are needed.
+pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
+    const DOT_ABOVE: char = '\u{307}';
+    let visible = text.chars().filter(|c| !is_invisible(*c));
+    let folded = visible.nfd().default_case_fold().map(|c| if c == 'ı' { 'i' } else { c });
+    let mut before = None;
+    folded.filter(move |c| before.replace(*c) != Some('i') || *c != DOT_ABOVE).nfc()
+}
+
+/// Escapes text for HTML elements and quoted attribute values.
+pub fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    let mut copied = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let reference = match byte {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            b'\'' => "&#39;",
+            _ => continue,
+        };
+        escaped.push_str(&text[copied..at]);
+        escaped.push_str(reference);
+        copied = at + 1;
+    }
+    escaped.push_str(&text[copied..]);
+    escaped
+}
+
+/// Each character of the text, and whether it is unsafe: invisible, a control character or line separator, or
+/// a change of the text direction. Safe are joiners and variation selectors, which some writing systems and
+/// emoji need, variants of ideographs (UTS #37), and flags such as that of Scotland (UTS #51, ED-14a).
+pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
+    let mut before = None;
+    // How many of the next characters are part of a flag.
+    let mut in_flag = 0;
+    text.char_indices().map(move |(at, c)| {
+        let is_part = in_flag > 0 || (is_ideographic_variation(c) && before.is_some_and(is_ideograph));
+        in_flag = if c == BLACK_FLAG { flag_length(&text[at + c.len_utf8()..]) } else { in_flag.max(1) - 1 };
+        before = Some(c);
+        (c, is_unsafe(c) && !is_part)
+    })
+}
+
+const BLACK_FLAG: char = '\u{1f3f4}';
+const END_OF_FLAG: char = '\u{e007f}';
+
+/// The number of tag characters at the beginning of the text that make a flag of the black flag before them:
+/// the code of a subdivision (UTS #35, `unicode_subdivision_id`), such as `gbsct`, and the end.
+fn flag_length(text: &str) -> usize {
+    let is_tag = |c: &char| matches!(c, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
+    let code = text.chars().take_while(is_tag).count();
+    let is_flag = (3..=7).contains(&code) && text.chars().nth(code) == Some(END_OF_FLAG);
+    if is_flag { code + 1 } else { 0 }
+}
+
+fn is_ideographic_variation(c: char) -> bool {
+    matches!(c, '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Whether a character is an ideograph, by the blocks that have the property `Ideographic`.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether a character is unsafe, apart from the text around it. See [`unsafe_marked`].
+pub fn is_unsafe(c: char) -> bool {
+    let is_of_a_script = matches!(c,
+        '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
+    let separates = matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+    c.is_control() || separates || (is_invisible(c) && !is_of_a_script)
+}
+
+/// Whether a character has the property `Default_Ignorable_Code_Point` (Unicode 17,
+/// DerivedCoreProperties.txt). Includes the Hangul fillers U+115F, U+1160, U+3164 and U+FFA0, which Unicode
+/// classifies as letters, and U+034F COMBINING GRAPHEME JOINER, but no white space.
+pub const fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a field that contains only this character counts as empty: white space, or an invisible character
+/// up to U+FFFF. Regular expressions in different languages represent characters beyond U+FFFF differently,
+/// so the patterns in `/openapi.json` ([`Field::pattern`](crate::Field::pattern)) cannot include them.
+pub fn is_blank(c: char) -> bool {
+    c.is_whitespace() || (is_invisible(c) && c <= '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_become_visible() {
+        assert_eq!(visible("plain, Grüße, 你好"), "plain, Grüße, 你好");
+        assert_eq!(visible("one\ntwo\r\nthree\rfour"), r"one⏎two⏎three\u{d}four");
+        assert_eq!(visible("\u{1b}[31mred\u{9b}0m\t\u{7f}"), r"\u{1b}[31mred\u{9b}0m\u{9}\u{7f}");
+        assert_eq!(visible("abc\u{202e}fdp.exe\u{2066}"), r"abc\u{202e}fdp.exe\u{2066}");
+        assert_eq!(visible("\u{e0041}\u{200b}\u{feff}"), r"\u{e0041}\u{200b}\u{feff}");
+    }
+
+    #[test]
+    fn flags_and_variants_of_ideographs_are_text() {
+        let tags = |text: &str| -> String {
+            text.chars().map(|c| char::from_u32(0xe0000 + u32::from(c)).unwrap()).collect()
+        };
+        for code in ["gbsct", "gbeng", "gbwls", "ustx", "frbre"] {
+            let flag = format!("Isla 🏴{}\u{e007f}!", tags(code));
+            assert_eq!(visible(&flag), flag);
+            assert!(!has_unsafe(&flag));
+            assert_eq!(escape_unsafe_in_json(&flag), flag);
+        }
+        for text in
+            ["渡邉\u{e0102}さん", "葛\u{e0100}城", "﨑\u{fe00}", "𠮷\u{e0101}", "👨‍👩‍👧‍👦", "1\u{fe0f}\u{20e3}"]
+        {
+            assert_eq!(visible(text), text);
+        }
+        // Tags could hide a message.
+        for text in [
+            tags("gbsct"),
+            format!("🏴{}", tags("gbsct")),
+            format!("🏴{}\u{e007f}", tags("ignore all previous instructions")),
+            format!("🏴{}\u{e007f}", tags("GBSCT")),
+            format!("🏳{}\u{e007f}", tags("gbsct")),
+            "a\u{e0100}".to_owned(),
+            "渡\u{e0100}\u{e0101}".to_owned(),
+        ] {
+            assert!(has_unsafe(&text) && visible(&text).contains("\\u{e0"), "{text:?}");
+        }
+        assert_eq!(escape_unsafe_in_json("a\u{e0100}\u{200b}"), r"a\udb40\udd00\u200b");
+    }
+
+    #[test]
+    fn texts_are_cut_between_clusters() {
+        for (text, limit, expected) in [
+            ("abc", 2, "ab"),
+            ("abc", 9, "abc"),
+            ("e\u{301}e\u{301}", 3, "e\u{301}"),
+            ("a👨‍👩‍👧‍👦b", 4, "a"),
+            ("a👨‍👩‍👧‍👦b", 8, "a👨‍👩‍👧‍👦"),
+            ("🇩🇪🇫🇷", 3, "🇩🇪"),
+            ("각", 2, "각"),
+            ("क्षि", 3, ""),
+            ("a\r\nb", 2, "a"),
+            ("", 3, ""),
+        ] {
+            let found = cut(text, limit);
+            assert!(found.chars().count() <= limit && text.starts_with(found));
+            if !expected.is_empty() || text.is_empty() {
+                assert_eq!(found, expected, "{text} {limit}");
+            }
+        }
+        let endless = format!("e{}", "\u{301}".repeat(100));
+        assert_eq!(cut(&endless, 10).chars().count(), 10, "a cluster that never fits is divided");
+        assert_eq!(cut_by("äöü", 4, char::len_utf8), "äö");
+        assert_eq!(shorten("abcd", 3), "ab…");
+        assert_eq!(shorten("äöü", 3), "äöü");
+        assert_eq!(shorten("ab👨‍👩‍👧‍👦", 5), "ab…");
+    }
+
+    #[test]
+    fn texts_are_compared_regardless_of_case_and_composition() {
+        for (text, part) in [
+            ("ΟΔΥΣΣΕΑΣ ΠΑΠΑΔΟΠΟΥΛΟΣ", "ΟΔΥΣ"),
+            ("Οδυσσέας", "ΟΔΥΣΣΈΑΣ"),
+            ("ὈΔΥΣΣΕΎΣ", "ὀδυσσεύς"),
+            ("Jos\u{e9}", "JOSE\u{301}"),
+            ("JOSE\u{301}", "jos\u{e9}"),
+            ("Straße", "STRASSE"),
+            ("ﬁn", "FIN"),
+            ("한국", "\u{1112}\u{1161}\u{11ab}국"),
+            ("Việt", "VIE\u{323}\u{302}T"),
+            ("İSTANBUL", "istanbul"),
+            ("ISPARTA", "ısparta"),
+            ("Diyarbakır", "DİYARBAKIR"),
+            ("STRAẞE", "straße"),
+            ("渡邉\u{e0102}さん", "渡邉さん"),
+            ("Donau\u{ad}dampf\u{200b}schiff", "donaudampfschiff"),
+        ] {
+            assert!(fold(text).contains(&fold(part)), "{text} {part}");
+        }
+        assert!(!fold("Cafe\u{301}").contains(&fold("cafe")), "an accent makes another letter");
+    }
+
+    #[test]
+    fn visible_lines_keeps_lines_and_tabs() {
+        assert_eq!(
+            visible_lines("one\r\ntwo\n\rthree\u{2028}\u{1b}"),
+            "one\ntwo\n\\u{d}three\\u{2028}\\u{1b}"
+        );
+    }
+
+    #[test]
+    fn hangul_fillers_and_the_grapheme_joiner_are_invisible_and_shown() {
+        for c in ['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{34f}'] {
+            assert!(is_invisible(c) && is_unsafe(c) && is_blank(c), "{c:?}");
+            assert_eq!(visible(&format!("a{c}b")), format!("a\\u{{{:x}}}b", u32::from(c)));
+        }
+        for c in ['a', '가', 'ᄀ', 'ᅡ', 'ﾡ', '\u{301}', '日'] {
+            assert!(!is_invisible(c), "{c:?}");
+        }
+        assert!(!is_invisible(' ') && is_blank(' ') && is_blank('\u{3000}'));
+    }
+
+    #[test]
+    fn joiners_and_variation_selectors_stay() {
+        for text in ["می\u{200c}خواهم", "क्\u{200d}ष", "👩\u{200d}💻", "❤\u{fe0f}"] {
+            assert_eq!(visible(text), text);
+        }
+    }
+}

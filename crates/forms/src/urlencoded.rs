@@ -1,0 +1,162 @@
+//! Decodes `application/x-www-form-urlencoded` bodies (URL Standard §5.1), which browsers send without
+//! JavaScript.
+//!
+//! The values are checked like those of a JSON body. To make the same text equal however it was sent, line
+//! breaks become line feeds, and spaces around an e-mail address are removed, as the forms' script does.
+
+use std::borrow::Cow;
+
+use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
+use super::{FieldKind, Form};
+
+/// The fields of a form as a browser sent them, not yet checked. Without duplicates; the last value counts.
+pub struct PostedForm {
+    form: &'static Form,
+    values: Vec<(&'static str, String)>,
+    extras: Extras,
+}
+
+impl PostedForm {
+    /// Decodes a body. Skips fields that the form does not have. Fails if a value is not UTF-8.
+    pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
+        let mut posted = PostedForm { form, values: Vec::new(), extras: Extras::default() };
+        for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
+            let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+            let (name, value) = (decode(&pair[..at])?, pair.get(at + 1..).unwrap_or_default());
+            if let Some(field) = form.all_fields().find(|field| field.name == name) {
+                let value = decode(value)?.replace("\r\n", "\n");
+                let value = if field.kind == FieldKind::Email { value.trim().to_owned() } else { value };
+                match posted.values.iter_mut().find(|(known, _)| *known == field.name) {
+                    Some(known) => known.1 = value,
+                    None => posted.values.push((field.name, value)),
+                }
+            } else if name == HONEYPOT {
+                posted.extras.honeypot = is_filled_in(&decode(value)?);
+            }
+        }
+        Ok(posted)
+    }
+
+    /// Checks the fields. All fields with problems are named at once.
+    pub fn parse(&self) -> Result<ParsedForm, Rejection> {
+        let entry = parse_texts(self.form, self.values.clone())?;
+        Ok(ParsedForm { entry, extras: self.extras })
+    }
+
+    /// The fields with problems.
+    pub fn invalid_fields(&self) -> Vec<InvalidField> {
+        match self.parse() {
+            Err(Rejection::Fields(fields)) => fields,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The value of a field as it was sent.
+    pub fn value(&self, name: &str) -> &str {
+        self.values.iter().find_map(|(field, value)| (*field == name).then_some(&**value)).unwrap_or_default()
+    }
+}
+
+/// Decodes `+` and `%XX`. Leaves other percent signs unchanged.
+fn decode(text: &[u8]) -> Result<Cow<'_, str>, Rejection> {
+    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    if !text.iter().any(|byte| matches!(byte, b'+' | b'%')) {
+        return std::str::from_utf8(text).map(Cow::Borrowed).map_err(|_| Rejection::FormNotUtf8);
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                at += 2;
+            }
+            (b'+', _, _) => decoded.push(b' '),
+            _ => decoded.push(*byte),
+        }
+        at += 1;
+    }
+    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| Rejection::FormNotUtf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{CONTACT, FORMS, WAITLIST, parse};
+
+    #[test]
+    fn a_body_is_decoded_as_browsers_encode_it() {
+        for (body, expected) in [
+            ("email=ada%40example.com", "ada@example.com"),
+            ("email=ada@example.com", "ada@example.com"),
+            ("email=+ada%40example.com%20&x=1&desk_note=", "ada@example.com"),
+            ("email=a@b&email=ada@example.com", "ada@example.com"),
+            ("&&email=ada@example.com&", "ada@example.com"),
+            ("%65mail=ada@example.com", "ada@example.com"),
+        ] {
+            let posted = PostedForm::decode(&WAITLIST, body.as_bytes()).unwrap();
+            assert_eq!(posted.parse().unwrap().entry.get("email"), Some(expected), "{body}");
+        }
+        let body = "name=Ada+%2B+100%&email=a%40b&message=One%0D%0ATwo%0d%0A%C3%BC=%26";
+        let posted = PostedForm::decode(&CONTACT, body.as_bytes()).unwrap();
+        assert_eq!((posted.value("name"), posted.value("message")), ("Ada + 100%", "One\nTwo\nü=&"));
+        assert_eq!(posted.value("company"), "");
+    }
+
+    #[test]
+    fn the_same_fields_make_the_same_entry_as_json() {
+        let body = b"name=Ada&email=a%40b&message=One%0D%0ATwo";
+        let json = br#"{"name":"Ada","email":"a@b","message":"One\nTwo"}"#;
+        let posted = PostedForm::decode(&CONTACT, body).unwrap();
+        assert_eq!(posted.parse().unwrap().entry, parse(&CONTACT, json).unwrap());
+        let body = b"firstname=Ada&lastname=L&email=a%40b&company=C&message=";
+        let json = br#"{"firstname":"Ada","lastname":"L","email":"a@b","company":"C"}"#;
+        let posted = PostedForm::decode(&CONTACT, body).unwrap();
+        assert_eq!(posted.parse().unwrap().entry, parse(&CONTACT, json).unwrap());
+    }
+
+    #[test]
+    fn faults_are_those_of_json() {
+        let body = b"name=&email=nobody&message=%00";
+        let json = br#"{"name":"","email":"nobody","message":"\u0000"}"#;
+        let posted = PostedForm::decode(&CONTACT, body).unwrap();
+        assert_eq!(posted.parse().unwrap_err(), parse(&CONTACT, json).unwrap_err());
+        assert_eq!(posted.invalid_fields().len(), 3);
+        for body in ["name=%ff&email=a@b", "email=%C3", "%ff=1", "desk_note=%80"] {
+            let error = PostedForm::decode(&CONTACT, body.as_bytes()).err();
+            assert_eq!(error, Some(Rejection::FormNotUtf8), "{body}");
+        }
+        assert_eq!(PostedForm::decode(&CONTACT, b"email=\xff").err(), Some(Rejection::FormNotUtf8));
+    }
+
+    #[test]
+    fn the_honeypot_counts_only_with_visible_text() {
+        for (body, expected) in
+            [("", false), ("desk_note=", false), ("desk_note=+", false), ("desk_note=x", true)]
+        {
+            let body = format!("email=a@b&{body}");
+            let posted = PostedForm::decode(&WAITLIST, body.as_bytes()).unwrap();
+            let extras = posted.parse().unwrap().extras;
+            assert_eq!((extras.honeypot, extras.time_to_fill), (expected, None), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_decoded(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            for form in FORMS {
+                let _ = PostedForm::decode(form, &body).map(|posted| posted.parse().is_ok());
+            }
+        }
+
+        #[test]
+        fn encoded_text_is_decoded_to_itself(text in "\\PC{0,20}") {
+            let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            let body = format!("message={encoded}");
+            let posted = PostedForm::decode(&CONTACT, body.as_bytes()).unwrap();
+            prop_assert_eq!(posted.value("message"), text.as_str());
+        }
+    }
+}

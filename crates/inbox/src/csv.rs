@@ -1,0 +1,155 @@
+//! Writes submissions as CSV (RFC 4180, UTF-8) that is safe to open in a spreadsheet.
+//!
+//! A field that a spreadsheet would evaluate as a formula gets a leading `'`. JSON lines contain every field
+//! exactly as it was sent.
+
+use std::borrow::Cow;
+use std::io::Write;
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::json;
+use super::time::format_local;
+use crate::submission::Submission;
+use crate::submission::verdict::ScreeningReason;
+use frontdesk_forms::text::visible_lines;
+use frontdesk_forms::{EXPORT_COLUMNS, FORMS};
+
+/// Writes a byte order mark, a header with a column for each field of each form, and one record per
+/// submission. Returns the number of submissions. With `all`, adds columns for repeats, the source and the
+/// result of screening. For a terminal, leaves out the mark and makes control characters visible.
+pub fn write<E: From<std::io::Error>>(
+    submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
+    all: bool,
+    zone: &TimeZone,
+    to_terminal: bool,
+    out: &mut dyn Write,
+) -> Result<usize, E> {
+    // The names of members of the JSON object, except `_reasons`, which is a list there.
+    const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
+    let others = if all { &OTHERS[..] } else { &[] };
+    let columns = [&EXPORT_COLUMNS[..], &all_field_names(), others].concat();
+    if !to_terminal {
+        // Without this mark, Excel takes the file for one in the code page of Windows.
+        write!(out, "\u{feff}")?;
+    }
+    write_record(columns.iter().copied(), to_terminal, out)?;
+    let mut count = 0;
+    for submission in submissions {
+        let submission = submission?;
+        let object = json::submission_object(&submission);
+        let text = |name: &&str| match (*name, &object[*name]) {
+            ("received_at", _) => format_local(submission.received_at, zone),
+            ("_reasons", _) => {
+                let screening = submission.screening.as_ref();
+                screening.map(|screening| format_reasons(&screening.reasons)).unwrap_or_default()
+            }
+            (_, Value::Null) => String::new(),
+            (_, Value::String(text)) => text.clone(),
+            (_, other) => other.to_string(),
+        };
+        let values: Vec<String> = columns.iter().map(text).collect();
+        write_record(values.iter().map(String::as_str), to_terminal, out)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Joins reasons with their points: `honeypot 60: filled in; links 30: 4 links`.
+fn format_reasons(reasons: &[ScreeningReason]) -> String {
+    let describe = |reason: &ScreeningReason| {
+        let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
+        format!("{} {}{detail}", reason.signal.name(), reason.points)
+    };
+    reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
+}
+
+/// The field names of all forms, without duplicates.
+fn all_field_names() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for field in
+        FORMS.iter().flat_map(|form| form.fields.iter().chain(form.alternative.into_iter().flatten()))
+    {
+        if !names.contains(&field.name) {
+            names.push(field.name);
+        }
+    }
+    names
+}
+
+/// Writes one record. Quotes values as CSV requires, and disarms formulas.
+fn write_record<'a>(
+    values: impl Iterator<Item = &'a str>,
+    to_terminal: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    for (i, value) in values.enumerate() {
+        let value = if to_terminal { Cow::Owned(visible_lines(value)) } else { Cow::Borrowed(value) };
+        if i > 0 {
+            out.write_all(b",")?;
+        }
+        // Spreadsheets skip leading blanks, line feeds and byte order marks, and accept full-width signs.
+        let start = value.trim_start_matches([' ', '\n', '\u{feff}']);
+        let guard = if start.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
+            "'"
+        } else {
+            ""
+        };
+        if value.contains([',', ';', '"', '\r', '\n', '\t']) {
+            write!(out, "\"{guard}{}\"", value.replace('"', "\"\""))?;
+        } else {
+            write!(out, "{guard}{value}")?;
+        }
+    }
+    out.write_all(b"\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_every_form_has_a_column() {
+        assert_eq!(all_field_names(), ["email", "name", "message", "firstname", "lastname", "company"]);
+    }
+
+    #[test]
+    fn commas_quotes_and_line_breaks_are_quoted() {
+        check(&["a", "b c", ""], "a,b c,\r\n");
+        check(
+            &["a,b", "say \"hi\"", "one\ntwo", "three\r\nfour"],
+            "\"a,b\",\"say \"\"hi\"\"\",\"one\ntwo\",\"three\r\nfour\"\r\n",
+        );
+        check(&["Grüße 🙂"], "Grüße 🙂\r\n");
+    }
+
+    #[test]
+    fn formulas_become_text() {
+        for start in ["=", "+", "-", "@", "\t"] {
+            let quote = if start == "\t" { "\"" } else { "" };
+            check(&[&format!("{start}1")], &format!("{quote}'{start}1{quote}\r\n"));
+        }
+        check(&[" =1", "＝1", "\u{feff}=1", "a;=1"], "' =1,'＝1,'\u{feff}=1,\"a;=1\"\r\n");
+        check(&["=A1,B1"], "\"'=A1,B1\"\r\n");
+        check(&["\r1"], "\"'\r1\"\r\n");
+        check(&["1=1"], "1=1\r\n");
+    }
+
+    #[test]
+    fn a_terminal_shows_control_characters_and_a_file_has_them() {
+        let sent = ["\u{1b}]0;x\u{7}", "one\r\ntwo", "\u{202e}fdp"];
+        check(&sent, "\"\u{1b}]0;x\u{7}\",\"one\r\ntwo\",\u{202e}fdp\r\n");
+        assert_eq!(record(&sent, true), "\"\\u{1b}]0;x\\u{7}\",\"one\ntwo\",\\u{202e}fdp\r\n");
+    }
+
+    fn check(values: &[&str], expected: &str) {
+        assert_eq!(record(values, false), expected);
+    }
+
+    fn record(values: &[&str], to_terminal: bool) -> String {
+        let mut out = Vec::new();
+        write_record(values.iter().copied(), to_terminal, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}

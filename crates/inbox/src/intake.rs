@@ -1,0 +1,175 @@
+//! Accepts submissions and processes them.
+//!
+//! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
+//! screens the submission, and queues it for its channels. If it repeats an earlier one
+//! ([`DedupKey`](frontdesk_forms::DedupKey)), the thread only counts the repeat on the original's row.
+//! Requests do not wait for this, so neither the response nor its timing reveals whether a submission is a
+//! repeat.
+
+pub(crate) mod batch;
+mod duplicates;
+mod flood;
+mod processor;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::screening::{Evidence, Repeats, ScreeningOptions};
+use crate::store::{Accepting, Store, StoreError};
+use crate::submission::delivery::Route;
+use crate::submission::encryption::Recipient;
+use crate::submission::verdict::ScreeningVerdict;
+use frontdesk_forms::parse::Entry;
+use frontdesk_limits::{Quota, Source};
+use frontdesk_process::panics::{self, Part};
+use processor::{Counts, Processor};
+
+#[derive(Clone, Debug)]
+pub struct IntakeOptions {
+    /// How long the same content counts as a repeat.
+    pub duplicate_window: Duration,
+    /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
+    /// older than half of this time, because retention would soon remove the only record of the repeat.
+    pub retention: Option<Duration>,
+    /// The public key that submissions are encrypted to once no channel still has to deliver them.
+    pub recipient: Option<Recipient>,
+    pub screening: ScreeningOptions,
+    /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
+    /// sent many are held until the flood ends. `None` disables flood detection.
+    pub form_quota: Option<Quota>,
+    /// A flood ends when no submission has exceeded the quota for this long.
+    pub flood_ends_after: Duration,
+}
+
+impl Default for IntakeOptions {
+    fn default() -> IntakeOptions {
+        IntakeOptions {
+            duplicate_window: Duration::from_hours(24),
+            retention: None,
+            recipient: None,
+            screening: ScreeningOptions::default(),
+            form_quota: None,
+            flood_ends_after: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A submission as it arrived; see [`Accepting`].
+#[derive(Clone)]
+pub struct Arrival {
+    pub entry: Entry,
+    /// If a source reuses a key for different content, both submissions are stored and the reuse is logged.
+    pub idempotency_key: Option<String>,
+    pub source: Source,
+    pub received_at: Timestamp,
+    pub evidence: Evidence,
+    /// The host that vouches for the agent that signed the request. `None` without a verified signature.
+    pub agent: Option<String>,
+}
+
+/// Omits visitors' data: the idempotency key and the entry's values.
+impl fmt::Debug for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arrival")
+            .field("entry", &self.entry)
+            .field("received_at", &self.received_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Arrival {
+    /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
+    /// accepts the form, encrypts the submission. It is then also screened here, because the processor cannot
+    /// read it.
+    pub(crate) fn prepare_row(
+        self,
+        options: &IntakeOptions,
+        channels: &[Route],
+        messages: &Repeats,
+    ) -> Result<Accepting, StoreError> {
+        let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
+        let fields = serde_json::to_string(&entry)
+            .map_err(|_| StoreError::Damaged("an entry cannot be serialized"))?;
+        let form = entry.form().name;
+        let channels = channels.iter().filter(|channel| channel.accepts(form)).count();
+        let encrypt =
+            |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
+        let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;
+        if sealed.is_some() {
+            let judge = || {
+                let (agent, now) = (agent.as_deref(), Instant::now());
+                evidence.judge(&entry, source, agent, messages, &options.screening, now)
+            };
+            let verdict = panics::catch(Part::Submission, judge).unwrap_or_else(|panic| {
+                tracing::error!("{panic}: a submission is stored without screening");
+                ScreeningVerdict::default()
+            });
+            evidence = Evidence::Verdict(verdict.without_details());
+        }
+        let evidence = serde_json::to_string(&evidence)
+            .map_err(|_| StoreError::Damaged("evidence cannot be serialized"))?;
+        let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
+        Ok(Accepting {
+            entry,
+            idempotency_key,
+            source,
+            received_at,
+            agent,
+            fields,
+            sealed,
+            evidence,
+            channels,
+        })
+    }
+}
+
+/// Accepts submissions. All clones share one processor thread, which ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Intake {
+    store: Store,
+    options: Arc<ArcSwap<IntakeOptions>>,
+    messages: Arc<Repeats>,
+    processor: Arc<Processor>,
+}
+
+impl Intake {
+    /// Starts the processor thread, which begins with the rows that an earlier process left in the intake.
+    pub fn start(store: Store, options: IntakeOptions) -> Result<Intake, StoreError> {
+        let options = Arc::new(ArcSwap::from_pointee(options));
+        let messages = Arc::new(Repeats::new(Instant::now()));
+        let processor = Arc::new(Processor::start(options.clone(), store.clone(), messages.clone())?);
+        Ok(Intake { store, options, messages, processor })
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Stores a submission and returns the request's id, like [`Store::append`].
+    pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
+        let accepting =
+            arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
+        self.store.append(accepting).await
+    }
+
+    /// The numbers of repeated and held submissions since the process started.
+    pub fn counts(&self) -> &Counts {
+        &self.processor.counts
+    }
+
+    /// Replaces the options. They apply to submissions that arrive or are processed after this call.
+    pub fn reconfigure(&self, options: IntakeOptions) {
+        self.options.store(Arc::new(options));
+    }
+
+    /// Processes the remaining submissions, for at most ten seconds, and closes the store.
+    pub fn close(self) {
+        self.processor.stop();
+        self.store.close();
+    }
+}

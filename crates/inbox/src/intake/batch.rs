@@ -1,0 +1,343 @@
+//! Processes a batch of rows from the table `intake` in one transaction: screens each submission, detects
+//! repeats and floods, and writes submissions and deliveries.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::IntakeOptions;
+use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
+use super::flood::Rates;
+use crate::screening::{Evidence, Repeats};
+use crate::store::{
+    self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
+};
+use crate::submission::delivery::Route;
+use crate::submission::verdict::ScreeningVerdict;
+use crate::submission::visitor::{LimitCounts, VisitorMail};
+use frontdesk_forms::parse::Entry;
+use frontdesk_forms::{DedupKey, Form};
+use frontdesk_process::panics::{self, Part};
+
+/// The outcome of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Processed {
+    /// Rows that were taken from the intake.
+    pub rows: usize,
+    /// Rows that repeated an earlier submission.
+    pub repeats: usize,
+    /// New submissions that are held.
+    pub held: usize,
+    /// New or repeated submissions that are now held because of a flood.
+    pub in_flood: usize,
+    /// Mails to visitors that were not queued because of a limit per hour.
+    pub skipped_mails: LimitCounts,
+    /// Whether deliveries were queued.
+    pub has_deliveries: bool,
+    /// Whether the intake may have more rows.
+    pub has_more: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BatchConfig {
+    pub options: Arc<IntakeOptions>,
+    pub channels: Arc<Vec<Route>>,
+}
+
+/// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
+/// with its deliveries, or is counted as a repeat. Replicas take turns to keep that order: returns `None`
+/// while another one is processing a batch.
+///
+/// `config` is called after the rows have been read: a submission that was accepted after a reload must not
+/// be processed with the previous configuration, which may lack its channel.
+pub(crate) fn process(
+    tx: &Transaction<'_>,
+    config: impl FnOnce() -> BatchConfig,
+    screener: &Screener,
+    most: usize,
+    ids: &RangeInclusive<Uuid>,
+) -> Result<Option<Processed>, StoreError> {
+    if !tx.try_intake_turn()? {
+        return Ok(None);
+    }
+    let (rows, has_more) = tx.read_pending(most, ids)?;
+    if rows.is_empty() {
+        return Ok(Some(Processed::default()));
+    }
+    let BatchConfig { options, channels } = &config();
+    for row in &rows {
+        panics::inject("row", row.id);
+    }
+    let read = |row| Screened::parse_and_screen(row, options, channels, screener);
+    let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
+    let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    let lasting = options.retention.map_or(i64::MAX, |age| to_millis(age / 2));
+    let window = to_millis(options.duplicate_window).min(lasting);
+    let ages = MaxAges { window, lasting };
+    // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
+    let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
+    let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
+    let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
+    let (forms, networks) = tx.read_rates(&forms, networks)?;
+    let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, latest) };
+    let known = find_known(tx, &candidates, window, channels)?;
+    let decision = duplicates::decide(&candidates, known, ages, &mut rates);
+    let (mut new, mut repeats) = (Vec::new(), Vec::new());
+    for (screened, fate) in batch.iter().zip(&decision.fates) {
+        let id = screened.candidate.id;
+        match fate {
+            Fate::New { reuses_key, hold, rank } => {
+                if *reuses_key {
+                    tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
+                }
+                new.push(screened.to_new_submission(*hold, *rank));
+            }
+            Fate::Repeat(original) => repeats.push((id, *original)),
+        }
+    }
+    let deliveries = tx.insert_submissions(&new, channels, latest)?;
+    let mails = acknowledge(tx, &new, channels, latest)?;
+    tx.insert_repeats(&repeats)?;
+    apply_decision(tx, &decision, channels, latest)?;
+    tx.write_rates(&rates.forms, &rates.networks, &rates.changed)?;
+    let newest = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
+    let ids: Vec<[u8; 16]> = candidates.iter().map(|candidate| candidate.id.into_bytes()).collect();
+    tx.finish_pending(&ids, newest, latest)?;
+    let mut skipped_mails = LimitCounts::default();
+    for fate in &mails {
+        if let MailFate::OverLimit { limit, .. } = fate {
+            skipped_mails[*limit as usize] += 1;
+        }
+    }
+    let holds = |hold: HoldCause| new.iter().filter(|new| new.hold == hold).count();
+    Ok(Some(Processed {
+        rows: candidates.len(),
+        repeats: candidates.len() - new.len(),
+        held: holds(HoldCause::Flood) + holds(HoldCause::Screening),
+        in_flood: holds(HoldCause::Flood) + decision.eased.values().filter(|eased| eased.is_flood).count(),
+        skipped_mails,
+        has_deliveries: deliveries > 0 || !decision.eased.is_empty() || mails.contains(&MailFate::Queued),
+        has_more,
+    }))
+}
+
+/// State that screening keeps between submissions.
+pub(crate) struct Screener {
+    messages: Arc<Repeats>,
+    /// The verdicts on submissions whose transaction is not committed yet. If it is retried, the messages
+    /// must not be counted again.
+    verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
+}
+
+impl Screener {
+    pub fn new(messages: Arc<Repeats>) -> Screener {
+        Screener { messages, verdicts: Mutex::default() }
+    }
+
+    /// Call this after each commit.
+    pub fn forget_verdicts(&self) {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Calls `judge` unless a verdict has been stored since the last [`Screener::forget_verdicts`].
+    fn verdict_once(
+        &self,
+        id: Uuid,
+        judge: impl FnOnce() -> ScreeningVerdict,
+    ) -> Result<ScreeningVerdict, StoreError> {
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(verdict) = verdicts.get(&id) {
+            return Ok(verdict.clone());
+        }
+        // A panic in screening must not end the thread that processes all submissions.
+        let verdict = panics::catch(Part::Submission, || {
+            panics::inject("screening", id);
+            judge()
+        });
+        let verdict =
+            verdict.map_err(|panic| StoreError::Unprocessable(format!("screening failed: {panic}")))?;
+        verdicts.insert(id, verdict.clone());
+        Ok(verdict)
+    }
+}
+
+struct Screened {
+    row: PendingRow,
+    candidate: Candidate,
+    verdict: ScreeningVerdict,
+    /// Whether the entry is held only because its form asks for confirmations.
+    is_held_for_opt_in: bool,
+}
+
+impl Screened {
+    /// Screens a row, unless it was screened when it was accepted.
+    fn parse_and_screen(
+        row: PendingRow,
+        options: &IntakeOptions,
+        channels: &[Route],
+        screener: &Screener,
+    ) -> Result<Screened, StoreError> {
+        let evidence: Evidence = serde_json::from_str(row.evidence()?)
+            .map_err(|_| StoreError::Damaged("a submission's evidence is not valid JSON"))?;
+        let form = Form::from_name(row.form()?);
+        let verdict = match (evidence, form) {
+            (Evidence::Verdict(verdict), _) => verdict,
+            (evidence, Some(form)) => {
+                let entry = Entry::restored(form, row.fields()?);
+                screener.verdict_once(row.id, || {
+                    evidence.judge(
+                        &entry,
+                        row.source,
+                        row.agent.as_deref(),
+                        &screener.messages,
+                        &options.screening,
+                        Instant::now(),
+                    )
+                })?
+            }
+            // A newer version that shares this database has accepted a form that this version does not know.
+            (Evidence::Facts(_), None) => ScreeningVerdict::default(),
+        };
+        // An unconfirmed submission is not delivered with a mark, and a suspicious one gets no mail: hold it.
+        let needs_confirmation = !row.is_sealed && store::confirm_rule(channels, row.form()?).is_some();
+        let is_held_for_opt_in = needs_confirmation && verdict.suspicious && !verdict.hold;
+        let verdict = ScreeningVerdict { hold: verdict.hold || is_held_for_opt_in, ..verdict };
+        let candidate = Candidate {
+            needs_confirmation,
+            id: row.id,
+            received_at: row.received_at,
+            content: row.content,
+            is_lasting: form.is_none_or(|form| form.dedup_key == DedupKey::Address),
+            key: row.key,
+            form: row.form()?.to_owned(),
+            source: row.source,
+            is_deliverable: !row.is_sealed || !store::is_taken(channels, row.form()?),
+            network: row.network,
+            is_held: verdict.hold,
+            is_suspicious: verdict.suspicious,
+        };
+        Ok(Screened { row, candidate, verdict, is_held_for_opt_in })
+    }
+
+    fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
+        let mut verdict = self.verdict.clone();
+        if hold == HoldCause::Flood {
+            verdict = verdict.in_flood();
+        }
+        let mut because = verdict.because();
+        if self.is_held_for_opt_in {
+            because += "; a suspicious entry is not asked to confirm its address";
+        }
+        NewSubmission {
+            row: &self.row,
+            content: stored_content_hash(&self.candidate, store::day(self.candidate.received_at)),
+            hold,
+            rank,
+            held_because: (hold != HoldCause::None).then_some(because),
+            score: verdict.score,
+            reasons: verdict.reasons,
+            is_suspicious: verdict.suspicious,
+        }
+    }
+}
+
+/// Submissions may be processed out of order: an original may have been received up to this many milliseconds
+/// after its repeat.
+const OUT_OF_ORDER: i64 = 60_000;
+
+/// The content hash to store for a candidate that was received on `day`, in days since 1970-01-01.
+fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
+    if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
+}
+
+/// Looks up the submissions that the candidates may repeat.
+fn find_known(
+    tx: &Transaction<'_>,
+    candidates: &[Candidate],
+    window: i64,
+    channels: &[Route],
+) -> Result<Known, StoreError> {
+    let mut contents: BTreeMap<Hash, Hash> = BTreeMap::new();
+    for candidate in candidates {
+        let at = candidate.received_at;
+        let days = store::day(at.saturating_sub(window))..=store::day(at.saturating_add(OUT_OF_ORDER));
+        contents.extend(days.map(|day| (stored_content_hash(candidate, day), candidate.content)));
+    }
+    let now = candidates.iter().map(|candidate| candidate.received_at).max().unwrap_or_default();
+    let mut keys: Vec<Hash> = candidates.iter().filter_map(|candidate| candidate.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
+}
+
+/// Queues the acknowledgements of new submissions. Held and suspicious submissions get none, now or later,
+/// because their addresses may belong to third parties.
+fn acknowledge(
+    tx: &Transaction<'_>,
+    new: &[NewSubmission<'_>],
+    channels: &[Route],
+    latest: i64,
+) -> Result<Vec<MailFate>, StoreError> {
+    let mail = VisitorMail::Acknowledgement;
+    let mut fates = Vec::new();
+    for new in new.iter().filter(|new| new.hold == HoldCause::None && !new.is_suspicious) {
+        let (row, form) = (new.row, new.row.form()?);
+        if row.is_sealed || !channels.iter().any(|route| route.rule_for(mail, form).is_some()) {
+            continue;
+        }
+        let fields = row.fields()?;
+        let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") else { continue };
+        let at = row.received_at.min(latest);
+        let request = MailRequest {
+            mail,
+            submission: row.id,
+            form,
+            email,
+            network: row.network,
+            low_priority: store::is_high_volume(new.rank),
+            at,
+        };
+        fates.push(tx.queue_visitor_mail(&request, channels)?);
+    }
+    Ok(fates)
+}
+
+/// Writes the decisions about earlier submissions.
+fn apply_decision(
+    tx: &Transaction<'_>,
+    decision: &Decision,
+    channels: &[Route],
+    latest: i64,
+) -> Result<(), StoreError> {
+    for (id, times) in &decision.repeats {
+        tx.count_repeats(*id, *times)?;
+    }
+    for (id, eased) in &decision.eased {
+        if eased.is_flood {
+            tx.hold_in_flood(*id, eased.at, channels)?;
+        } else {
+            tx.release_at(*id, eased.at.min(latest), channels)?;
+        }
+        tx.set_suspicious(*id, eased.is_suspicious)?;
+        if eased.was_uncounted {
+            tx.set_rank(*id, eased.rank)?;
+        } else {
+            tx.lower_rank(*id, eased.rank)?;
+        }
+    }
+    for (id, at) in &decision.held_again {
+        tx.prolong_hold(*id, *at)?;
+    }
+    for (id, rank) in &decision.ranks {
+        tx.lower_rank(*id, *rank)?;
+    }
+    for (id, at) in &decision.renewed {
+        tx.renew_confirmation(*id, (*at).min(latest))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Detects floods: more new submissions to a form than its quota allows. All functions are pure.
+//!
+//! During a flood, submissions beyond the quota are held until the flood ends if their network has recently
+//! sent more than a few. Others are delivered, so a flood does not silence visitors from other networks. The
+//! number of submissions from a network also determines the order in which they are delivered.
+//!
+//! Quotas follow the generic cell rate algorithm, as in [`limits`](frontdesk_limits). Times are Unix time in
+//! microseconds.
+
+use std::collections::BTreeSet;
+
+use crate::store::{FormRate, FormRates, HIGH_VOLUME_RANK, Hash, NetworkRates, SUSPICIOUS_RANK};
+use frontdesk_limits::Quota;
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+/// The time that a network's count takes to decrease by one. Up to [`A_FEW`] submissions per hour therefore
+/// do not accumulate.
+const COUNTS_FOR: i64 = HOUR / A_FEW;
+/// A network's first submissions within an hour, up to this number, are never part of a flood.
+const A_FEW: i64 = 3;
+const COUNTS_AT_MOST: i64 = 24 * HOUR;
+
+/// A network that sends more than this number of submissions per day, to all forms combined, is a
+/// high-volume network.
+const DAILY_ALLOWANCE: i64 = 2;
+/// How long one submission counts against the daily allowance.
+const DAY: i64 = 24 * HOUR;
+/// The maximum of [`NetworkLoad::in_days`].
+const MAX_COUNTED: i64 = 8;
+/// Stored in place of a form's name for a network's allowance and count. No form has these names.
+const ALLOWANCE: &str = "";
+const ALL_FORMS: &str = "*";
+
+/// Counts a submission against a form's quota. If the quota is used up, records only the time, and returns
+/// false.
+fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
+    let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
+    let after = windows.map(|(restored, window, quota)| {
+        let step = window / i64::from(quota.max(1));
+        let debt = remaining_debt(*restored, now, window);
+        (restored, now + debt + step, debt + step <= window)
+    });
+    let fits = after.iter().all(|(_, _, fits)| *fits);
+    if fits {
+        for (restored, after, _) in after {
+            *restored = after;
+        }
+    } else {
+        rate.over_at = Some(now / 1000);
+    }
+    fits
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub is_flood: bool,
+    pub network: NetworkLoad,
+}
+
+/// How much a network had sent before a submission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NetworkLoad {
+    /// The number of the network's submissions to the same form that still count.
+    pub before: i64,
+    /// Whether the network has used up its daily allowance.
+    pub is_high_volume: bool,
+    /// A count of the network's submissions to all forms, which decreases by one each day.
+    pub in_days: i64,
+}
+
+/// The rates of forms and networks, and the changes that a batch makes to them.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    /// `None` disables flood detection.
+    pub quota: Option<Quota>,
+    pub forms: FormRates,
+    pub networks: NetworkRates,
+    /// The networks whose rates have changed.
+    pub changed: BTreeSet<Hash>,
+    /// The current time by the database's clock, in milliseconds; `i64::MAX` if the database has no clock of
+    /// its own. A submission with a later time counts as received at this time.
+    pub latest: i64,
+}
+
+/// How far `until` is ahead of `now`, capped at `most`. Zero if it is much further ahead: a clock was wrong
+/// when `until` was written, or has been set back since.
+fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
+    let debt = until.saturating_sub(now);
+    if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
+}
+
+/// How much the clocks of replicas may differ, in microseconds.
+const SLACK: i64 = 10_000_000;
+
+impl Rates {
+    pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
+        Rates {
+            quota,
+            forms: FormRates::new(),
+            networks: NetworkRates::new(),
+            changed: BTreeSet::new(),
+            latest,
+        }
+    }
+
+    /// Counts a request only for its network. That is enough for a repeat, which is not delivered separately.
+    pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
+        let now = self.microseconds_by_database_clock(received_at);
+        self.changed.insert(network);
+        let mut count = |form: &str, step: i64, most: i64| {
+            let rested = self.networks.entry((form.to_owned(), network)).or_default();
+            let debt = remaining_debt(*rested, now, most);
+            *rested = now + (debt + step).min(most);
+            // The number of submissions that make up the debt.
+            (debt + step - 1) / step
+        };
+        let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
+        let is_high_volume = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
+        NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
+    }
+
+    /// Counts a deliverable submission for its network and against the form's quota. `received_at` is in
+    /// milliseconds.
+    pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
+        let network = self.count_for_network(form, network, received_at);
+        let now = self.microseconds_by_database_clock(received_at);
+        let is_over = self
+            .quota
+            .is_some_and(|quota| !count_in_quota(self.forms.entry(form.to_owned()).or_default(), quota, now));
+        Load { is_flood: is_over && network.before >= A_FEW, network }
+    }
+
+    /// Converts milliseconds to microseconds, capped at [`Rates::latest`].
+    fn microseconds_by_database_clock(&self, received_at: i64) -> i64 {
+        received_at.min(self.latest).saturating_mul(1000)
+    }
+}
+
+/// The rank of a submission's deliveries. Deliveries are sent in this order: networks within their daily
+/// allowance before high-volume networks; within each group, suspicious submissions last; among the rest, the
+/// lowest rank first. A network's first submission has rank 0, and the rank grows with the logarithm of the
+/// number of its submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a
+/// visitor's third submission precedes those of networks that have sent more, even if they sent slowly.
+pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
+    let of_network = if network.is_high_volume {
+        HIGH_VOLUME_RANK + network.in_days
+    } else {
+        i64::from(i64::BITS - network.before.max(0).leading_zeros())
+    };
+    of_network + if is_suspicious { SUSPICIOUS_RANK } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: &str = "contact";
+    const SECOND: i64 = 1000;
+
+    fn rates(per_minute: u32, per_hour: u32) -> Rates {
+        Rates::new(Some(Quota { per_minute, per_hour }), i64::MAX)
+    }
+
+    #[test]
+    fn beyond_the_quota_only_networks_that_sent_many_are_in_the_flood() {
+        let mut rates = rates(10, 1000);
+        let flood: Vec<bool> = (0..20).map(|n| rates.count(FORM, [1; 16], n).is_flood).collect();
+        assert_eq!(flood.iter().position(|is_flood| *is_flood), Some(10));
+        assert!(flood[10..].iter().all(|is_flood| *is_flood));
+        for n in 0..6 {
+            let load = rates.count(FORM, [2; 16], 20);
+            assert_eq!(
+                (load.is_flood, load.network.before),
+                (n >= A_FEW, n),
+                "submission {n} of another network"
+            );
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(20));
+        assert!(!rates.count("waitlist", [1; 16], 20).is_flood, "another form");
+        // A minute later the quota is restored.
+        assert!(!rates.count(FORM, [1; 16], 61 * SECOND).is_flood);
+    }
+
+    #[test]
+    fn a_quota_of_an_hour_outlasts_the_minute() {
+        let mut rates = rates(1000, 5);
+        let mut count = |at| rates.count(FORM, [1; 16], at).is_flood;
+        assert!((0..5).all(|at| !count(at)) && count(5) && count(600 * SECOND));
+        assert!(!count(721 * SECOND), "a fifth of an hour later, one more fits");
+    }
+
+    #[test]
+    fn without_limits_there_is_no_flood() {
+        let mut rates = Rates::new(None, i64::MAX);
+        assert!((0..1000).all(|_| !rates.count(FORM, [1; 16], 0).is_flood));
+        assert!(rates.forms.is_empty());
+    }
+
+    #[test]
+    fn submissions_count_for_their_network_for_a_day_at_most() {
+        let mut rates = rates(1, 1);
+        let counted: Vec<i64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).network.before).collect();
+        assert_eq!((counted[1], counted[71], counted[199]), (1, 71, 72));
+        assert_eq!(rates.count(FORM, [1; 16], 24 * 3600 * SECOND).network.before, 0);
+    }
+
+    #[test]
+    fn a_wrong_clock_makes_no_flood() {
+        let mut rates = rates(3, 100);
+        // One replica's clock is seven minutes ahead, and another's is correct.
+        for n in 0..4 {
+            rates.count(FORM, [1; 16], 420 * SECOND + n);
+        }
+        assert_eq!(rates.forms[FORM].over_at, Some(420 * SECOND + 3));
+        assert!(!rates.count(FORM, [1; 16], 0).is_flood);
+        // The database's clock caps the times.
+        let mut rates = Rates { latest: 0, ..rates };
+        assert!(!rates.count(FORM, [1; 16], 420 * SECOND).is_flood);
+        assert_eq!(rates.forms[FORM].minute, 40_000_000);
+    }
+
+    #[test]
+    fn ranks_grow_with_the_logarithm_and_suspicion_comes_last() {
+        let load = |before, is_high_volume| NetworkLoad { before, is_high_volume, in_days: 3 };
+        assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(load(before, false), false)), [0, 1, 2, 2, 3, 7]);
+        assert!(rank(load(0, true), false) > rank(load(72, false), false));
+        assert!(rank(load(0, false), true) > rank(load(72, true), false));
+        assert!(rank(load(0, false), true) < rank(load(1, false), true));
+        let more = NetworkLoad { in_days: MAX_COUNTED, ..load(0, true) };
+        assert!(rank(load(0, true), false) < rank(more, false) && rank(more, false) < SUSPICIOUS_RANK);
+    }
+
+    #[test]
+    fn a_network_has_two_submissions_a_day_over_all_forms() {
+        let mut rates = rates(100, 1000);
+        let mut is_high_volume =
+            |form, hour: i64| rates.count_for_network(form, [1; 16], hour * 3600 * SECOND).is_high_volume;
+        assert_eq!(
+            [("contact", 0), ("waitlist", 0), ("contact", 1)].map(|(form, at)| is_high_volume(form, at)),
+            [false, false, true]
+        );
+        // The allowance recovers by one submission a day. Submissions beyond the allowance delay its
+        // recovery by at most a day.
+        assert!(is_high_volume("contact", 20) && !is_high_volume("contact", 45));
+    }
+
+    #[test]
+    fn a_network_that_sends_slowly_all_day_ranks_after_a_third_submission() {
+        let mut rates = rates(100, 1000);
+        let mut last = |network: u8, minutes: &[i64]| {
+            let loads = minutes.iter().map(|minute| rates.count(FORM, [network; 16], minute * 60 * SECOND));
+            rank(loads.last().expect("at least one load").network, false)
+        };
+        let every_20_minutes: Vec<i64> = (0..12).map(|n| n * 20).collect();
+        assert!(last(1, &[239, 239, 240]) < last(2, &every_20_minutes));
+    }
+}

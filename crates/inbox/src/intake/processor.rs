@@ -1,0 +1,326 @@
+//! The thread that processes the intake.
+//!
+//! Each batch is processed in one of the writer's transactions, possibly together with other changes. While
+//! submissions are being accepted, the thread pauses, for at most [`MAX_PAUSE`].
+
+#![expect(clippy::disallowed_methods, reason = "the processor is a thread that paces itself")]
+
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::IntakeOptions;
+use super::batch::{self, BatchConfig, Processed, Screener};
+use crate::screening::Repeats;
+use crate::store::{Outage, Store, StoreError};
+use crate::submission::visitor::{LimitCounts, MailLimit};
+use frontdesk_process::panics::{self, Part};
+
+/// The maximum number of rows in one transaction. Visitors may be waiting for it.
+const BATCH: usize = 128;
+/// The longest pause while submissions are being accepted.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The delay before a submission is processed, so that the visitor's next submission does not have to wait
+/// for the processing transaction. Shorter in unit tests, because they wait for each submission.
+const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
+/// The delay before a retry after a database failure.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often to look for submissions that other replicas have accepted but not processed.
+const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
+/// How often to check an SQLite file for submissions that the operator has retried.
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// The delay before the next try while another replica is processing a batch.
+const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
+/// The maximum number of submissions that one transaction releases. Visitors may be waiting for it.
+const MAX_RELEASED: usize = 16;
+const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
+/// The minimum time between two log entries about the limit of mails to visitors: an attacker can use it up
+/// again and again.
+const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
+
+/// Counts of submissions since the process started.
+#[derive(Default)]
+pub struct Counts {
+    pub repeats: AtomicU64,
+    pub held: AtomicU64,
+    pub in_flood: AtomicU64,
+    /// Mails to visitors that were not sent because of each [`MailLimit`].
+    pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
+}
+
+pub(super) struct Processor {
+    store: Store,
+    pub counts: Arc<Counts>,
+    is_stopping: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Processor {
+    pub fn start(
+        options: Arc<ArcSwap<IntakeOptions>>,
+        store: Store,
+        messages: Arc<Repeats>,
+    ) -> Result<Processor, StoreError> {
+        let counts = Arc::new(Counts::default());
+        store.events().accepted.notify_one();
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let work = ProcessorThread {
+            is_stopping: is_stopping.clone(),
+            options,
+            store: store.clone(),
+            is_flooded: true,
+            released: 0,
+            screener: Arc::new(Screener::new(messages)),
+            counts: counts.clone(),
+            announced_at: None,
+            limits_logged_at: [None; MailLimit::ALL.len()],
+            outage: Outage::default(),
+        };
+        let thread =
+            thread::Builder::new().name("inbox-intake".to_owned()).spawn(move || work.run_until_stopped());
+        let thread = thread.map_err(|error| StoreError::io("inbox-intake".as_ref(), error))?;
+        Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Processes submissions for at most [`MAX_PAUSE`], then ends the thread. The rest stay in the intake.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+        self.store.events().accepted.notify_one();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the intake processor panicked before it was stopped");
+        }
+    }
+}
+
+struct ProcessorThread {
+    is_stopping: Arc<AtomicBool>,
+    options: Arc<ArcSwap<IntakeOptions>>,
+    store: Store,
+    /// Whether submissions may still be held because of a flood.
+    is_flooded: bool,
+    /// The number of submissions released after a flood. Logged once all of them have been released.
+    released: usize,
+    screener: Arc<Screener>,
+    counts: Arc<Counts>,
+    /// When other replicas were last notified of new deliveries.
+    announced_at: Option<Instant>,
+    /// When it was last logged that each limit of mails to visitors is used up.
+    limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
+    outage: Outage,
+}
+
+impl ProcessorThread {
+    fn run_until_stopped(mut self) {
+        let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
+        loop {
+            let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
+            self.store.wait_for_accepted(pause);
+            if !self.is_stopping.load(Relaxed) {
+                thread::sleep(BATCH_DELAY);
+            }
+            // Read the flag first: this pass processes everything that was accepted before the stop.
+            let is_last = self.is_stopping.load(Relaxed);
+            let done = panics::catch(Part::Submission, || {
+                self.process_all()?;
+                self.release_ended_floods()?;
+                self.queue_confirmations()
+            });
+            match done.unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string()))) {
+                _ if is_last => return,
+                Ok(()) if self.outage.end() => tracing::info!("the intake is being processed again"),
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    if self.outage.begin() {
+                        tracing::warn!(%error, "could not process the intake; will retry every second");
+                    }
+                    thread::sleep(RETRY_DELAY);
+                    self.store.events().accepted.notify_one();
+                }
+            }
+        }
+    }
+
+    fn process_all(&mut self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            while self.store.is_busy() && began.elapsed() < MAX_PAUSE && !self.is_stopping.load(Relaxed) {
+                thread::sleep(BUSY_CHECK_INTERVAL);
+            }
+            let processed = self.process_batch()?;
+            if processed.is_none() {
+                thread::sleep(TURN_RETRY_DELAY);
+            }
+            let is_done = processed.is_some_and(|processed| !processed.has_more);
+            if is_done || (self.is_stopping.load(Relaxed) && began.elapsed() > MAX_PAUSE) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Queues the mails that ask visitors to confirm their addresses.
+    fn queue_confirmations(&mut self) -> Result<(), StoreError> {
+        let channels = self.store.channels.load_full();
+        // Unit tests queue them by a clock of their own.
+        if cfg!(test)
+            || !channels.iter().any(|route| route.visitor.as_ref().is_some_and(|rule| rule.confirm.is_some()))
+        {
+            return Ok(());
+        }
+        loop {
+            let channels = channels.clone();
+            let mails = self.store.change_blocking(move |tx| {
+                let mails = tx.queue_confirmations(Timestamp::now(), MAX_RELEASED, &channels)?;
+                if mails.queued > 0 {
+                    tx.announce()?;
+                }
+                Ok(mails)
+            })?;
+            if mails.queued > 0 {
+                self.store.events().queued.notify_one();
+            }
+            self.report_limits(mails.limited, "mails that ask visitors to confirm their addresses wait");
+            if !mails.has_more || self.store.is_busy() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Logs which limits have stopped mails. Notifies the team if it is the limit for all visitors.
+    fn report_limits(&mut self, stopped: LimitCounts, effect: &'static str) {
+        for limit in MailLimit::ALL.into_iter().filter(|limit| stopped[*limit as usize] > 0) {
+            if limit == MailLimit::All {
+                self.store.events().mails_limited.notify_one();
+            }
+            let logged_at = &mut self.limits_logged_at[limit as usize];
+            if logged_at.is_none_or(|at| at.elapsed() >= LIMIT_LOG_INTERVAL) {
+                *logged_at = Some(Instant::now());
+                tracing::warn!(effect, "a limit of mails to visitors is used up: `{}`", limit.key());
+            }
+        }
+    }
+
+    fn release_ended_floods(&mut self) -> Result<(), StoreError> {
+        if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
+            let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
+            let (released, is_flooded, is_limited) = self.store.change_blocking(move |tx| {
+                let now = tx.to_database_time(Timestamp::now());
+                let released = tx.release_ended_floods(now, quiet, MAX_RELEASED, &channels)?;
+                if released > 0 {
+                    tx.announce()?;
+                }
+                let is_limited = tx.unannounced_mail_limit(Timestamp::now())?.is_some();
+                Ok((released, tx.is_any_held_in_flood()?, is_limited))
+            })?;
+            if is_limited {
+                self.store.events().mails_limited.notify_one();
+            }
+            // With a shared database, another replica may hold submissions and stop before the flood ends.
+            self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
+            self.released += released;
+            if is_flooded {
+                // Every replica signals the flood, because the replica that notifies the team may not have
+                // held any of the submissions itself.
+                self.store.events().flooded.notify_one();
+            }
+            if released > 0 {
+                self.store.events().queued.notify_one();
+                // Release the rest after processing the submissions that have arrived in the meantime.
+                self.store.events().accepted.notify_one();
+            } else if self.released > 0 {
+                let released = std::mem::take(&mut self.released);
+                tracing::info!(released, "the flood has ended; released the submissions that it held");
+            }
+        }
+        Ok(())
+    }
+
+    /// Processes a batch. Returns `None` while another replica is processing one.
+    fn process_batch(&mut self) -> Result<Option<Processed>, StoreError> {
+        match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
+            Err(error) if error.is_caused_by_row() => {}
+            outcome => return outcome,
+        }
+        // One of the rows is faulty. Process only the oldest row, and set it aside if it is the faulty one.
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method has one lifetime only")]
+        let Some(id) = self.store.change_blocking(|tx| tx.oldest_pending())? else {
+            return Ok(Some(Processed::default()));
+        };
+        let processed = match self.process_up_to(1, id..=id) {
+            Err(error) if error.is_caused_by_row() => {
+                let text = error.to_string();
+                self.store.change_blocking(move |tx| tx.set_aside(id, &text))?;
+                tracing::error!(%id, %error, "a submission could not be processed and was set aside");
+                Some(Processed { rows: 1, ..Processed::default() })
+            }
+            outcome => outcome?,
+        };
+        // Continue with the remaining rows. If another process has locked this row, return `None`, so that
+        // the caller waits first.
+        Ok(processed
+            .filter(|processed| processed.rows > 0)
+            .map(|processed| Processed { has_more: true, ..processed }))
+    }
+
+    /// Like [`batch::process`]. Also updates the counts, and notifies other threads and replicas.
+    fn process_up_to(
+        &mut self,
+        most: usize,
+        ids: RangeInclusive<Uuid>,
+    ) -> Result<Option<Processed>, StoreError> {
+        let (options, screener) = (self.options.clone(), self.screener.clone());
+        let channels = self.store.channels.clone();
+        let may_announce = self.announced_at.is_none_or(|at| at.elapsed() >= ANNOUNCE_INTERVAL);
+        let processed = self.store.change_blocking(move |tx| {
+            // A faulty row must not affect the submissions that are accepted in the same transaction.
+            let unprocessable = |error: StoreError| {
+                if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
+            };
+            let config = || BatchConfig { options: options.load_full(), channels: channels.load_full() };
+            let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;
+            // Replicas that are not notified find the deliveries a little later.
+            if may_announce && processed.is_some_and(|processed| processed.has_deliveries) {
+                tx.announce()?;
+            }
+            Ok(processed)
+        })?;
+        // Let waiting callers check again: another replica may have processed their submission.
+        self.store.events().processed.send_replace(());
+        let Some(processed) = processed else { return Ok(None) };
+        self.screener.forget_verdicts();
+        if processed.has_deliveries {
+            if may_announce {
+                self.announced_at = Some(Instant::now());
+            }
+            self.store.events().queued.notify_one();
+        }
+        self.counts.repeats.fetch_add(processed.repeats as u64, Relaxed);
+        self.counts.held.fetch_add(processed.held as u64, Relaxed);
+        self.counts.in_flood.fetch_add(processed.in_flood as u64, Relaxed);
+        for (total, skipped) in self.counts.skipped_mails.iter().zip(processed.skipped_mails) {
+            total.fetch_add(skipped as u64, Relaxed);
+        }
+        self.report_limits(processed.skipped_mails, "messages are delivered without an acknowledgement");
+        if processed.in_flood > 0 {
+            self.is_flooded = true;
+            self.store.events().flooded.notify_one();
+        }
+        Ok(Some(processed))
+    }
+}

@@ -1,0 +1,108 @@
+//! Formats submissions as JSON, one object per line. The lines are safe to print on a terminal.
+//!
+//! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at` and
+//! `status`. The name of a form field never begins with `_`.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::time::format_utc;
+use crate::store::Annotation;
+use crate::submission::Submission;
+use crate::submission::delivery::{Attempt, Delivery, Obstacle};
+use frontdesk_forms::text::escape_unsafe_in_json;
+
+/// Writes each submission as a JSON object on one line. Returns the number of submissions.
+pub fn write<E: From<std::io::Error>>(
+    submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
+    out: &mut dyn Write,
+) -> Result<usize, E> {
+    let mut count = 0;
+    for submission in submissions {
+        writeln!(out, "{}", to_line(&submission_object(&submission?)))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Formats a value on one line, with escapes for characters that could control a terminal.
+pub fn to_line(value: &Value) -> String {
+    escape_unsafe_in_json(&value.to_string())
+}
+
+/// A submission as it appears in a listing. `_held`, `_released_at`, `_asked_at`, `_confirmed_at`,
+/// `_confirm_by` and `_sealed` exist only if they apply; `_score` is null if the submission was not screened.
+pub fn submission_object(submission: &Submission) -> Value {
+    let mut object = json!({
+        "id": submission.id.to_string(),
+        "form": submission.form,
+        "received_at": submission.received_at_text(),
+        "status": submission.status.name(),
+    });
+    for (name, value) in &submission.fields {
+        object[name] = value.as_str().into();
+    }
+    let screening = submission.screening.as_ref();
+    object["_repeats"] = submission.repeats.into();
+    object["_source"] = submission.source.as_str().into();
+    object["_score"] = screening.map(|screening| screening.score).into();
+    object["_reasons"] = screening.map_or_else(|| json!([]), |screening| json!(screening.reasons));
+    object["_suspicious"] = screening.is_some_and(|screening| screening.suspicious).into();
+    object["_agent"] = submission.agent.as_deref().into();
+    if let Some(released_at) = submission.released_at {
+        object["_released_at"] = format_utc(released_at).into();
+    }
+    if let Some(held) = &submission.held {
+        object["_held"] = json!({ "since": format_utc(held.since), "because": held.because });
+    }
+    if let Some(confirmation) = &submission.confirmation {
+        object["_asked_at"] = confirmation.asked_at.map(format_utc).into();
+        object["_confirmed_at"] = confirmation.confirmed_at.map(format_utc).into();
+        object["_confirm_by"] = format_utc(confirmation.expires_at).into();
+    }
+    if submission.sealed.is_some() {
+        object["_sealed"] = true.into();
+    }
+    object
+}
+
+pub fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
+    let mut object = submission_object(submission);
+    object["_deliveries"] = deliveries.iter().map(delivery_object).collect();
+    object
+}
+
+/// Adds `_done_at` and `_note`, if they apply.
+pub fn add_annotation(object: &mut Value, annotation: &Annotation) {
+    if let Some(done_at) = annotation.done_at {
+        object["_done_at"] = format_utc(done_at).into();
+    }
+    if let Some(note) = &annotation.note {
+        object["_note"] = note.as_str().into();
+    }
+}
+
+fn delivery_object(delivery: &Delivery) -> Value {
+    json!({
+        "channel": delivery.channel,
+        "state": delivery.state.name(),
+        "due_at": delivery.due_at.map(format_utc),
+        "obstacle": delivery.obstacle.as_ref().map(obstacle_object),
+        "attempts": delivery.attempts.iter().map(attempt_object).collect::<Vec<_>>(),
+    })
+}
+
+pub fn obstacle_object(obstacle: &Obstacle) -> Value {
+    json!({ "off": obstacle.off, "since": format_utc(obstacle.since), "answer": obstacle.answer })
+}
+
+fn attempt_object(attempt: &Attempt) -> Value {
+    json!({
+        "number": attempt.number,
+        "began_at": format_utc(attempt.began_at),
+        "ended_at": attempt.end.as_ref().map(|end| format_utc(end.at)),
+        "delivered": attempt.end.as_ref().and_then(|end| end.delivered),
+        "answer": attempt.end.as_ref().map(|end| end.answer.as_str()),
+    })
+}

@@ -1,0 +1,123 @@
+//! A view of the list as a URL query: filters, a search text and a position. Unknown parameters and invalid
+//! values are ignored, so that an old bookmark still shows a list.
+
+use uuid::Uuid;
+
+use crate::store::{Filter, SearchText};
+use crate::submission::Status;
+use frontdesk_forms::FORMS;
+
+/// Maximum length of the search text, in bytes.
+const MAX_TEXT: usize = 200;
+
+/// Which submissions a list shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    pub form: Option<&'static str>,
+    pub status: Option<Status>,
+    pub is_done: Option<bool>,
+    /// The search text, without surrounding white space; empty for none.
+    pub text: String,
+    /// The list begins after this submission.
+    pub before: Option<Uuid>,
+}
+
+impl ListQuery {
+    /// Reads the decoded parameters of a URL.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
+        let mut query = ListQuery::default();
+        for (name, value) in pairs {
+            match name {
+                "form" => query.form = FORMS.iter().map(|form| form.name).find(|form| *form == value),
+                "status" => query.status = Status::from_name(value),
+                "state" => {
+                    query.is_done = match value {
+                        "open" => Some(false),
+                        "done" => Some(true),
+                        _ => None,
+                    }
+                }
+                "q" => shortened(value.trim()).clone_into(&mut query.text),
+                "before" => query.before = Uuid::try_parse(value).ok(),
+                _ => {}
+            }
+        }
+        query
+    }
+
+    /// The parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] reads them again.
+    pub fn to_pairs(&self) -> Vec<(&'static str, String)> {
+        let state = self.is_done.map(|is_done| if is_done { "done" } else { "open" }.to_owned());
+        let text = Some(self.text.clone()).filter(|text| !text.is_empty());
+        [
+            ("form", self.form.map(str::to_owned)),
+            ("status", self.status.map(|status| status.name().to_owned())),
+            ("state", state),
+            ("q", text),
+            ("before", self.before.map(|id| id.to_string())),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+    }
+
+    /// The same list from its beginning.
+    #[must_use]
+    pub fn from_start(&self) -> ListQuery {
+        ListQuery { before: None, ..self.clone() }
+    }
+
+    /// Whether it leaves out any submissions.
+    pub fn is_filtered(&self) -> bool {
+        *self != ListQuery { before: self.before, ..ListQuery::default() }
+    }
+
+    pub fn filter(&self) -> Filter {
+        Filter {
+            form: self.form.map(str::to_owned),
+            status: self.status,
+            is_done: self.is_done,
+            // Held submissions wait for a review, and are not yet work to be done.
+            is_held: (self.is_done == Some(false) && self.status.is_none()).then_some(false),
+            before: self.before,
+            ..Filter::default()
+        }
+    }
+
+    pub fn words(&self) -> Option<SearchText> {
+        SearchText::parse(&self.text)
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_TEXT)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_written_as_it_was_read() {
+        let id = "019a0000-0000-7000-8000-000000000001";
+        let pairs =
+            [("form", "contact"), ("status", "held"), ("state", "open"), ("q", "Ada & Co"), ("before", id)];
+        let query = ListQuery::from_pairs(pairs);
+        let written = query.to_pairs();
+        assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
+        assert!(query.is_filtered() && query.from_start().before.is_none());
+        assert_eq!((query.filter().is_done, query.filter().is_held), (Some(false), None));
+        let open = ListQuery::from_pairs([("state", "open")]);
+        assert_eq!(open.filter().is_held, Some(false));
+    }
+
+    #[test]
+    fn invalid_values_are_ignored() {
+        let pairs =
+            [("form", "nosuch"), ("status", "odd"), ("state", ""), ("q", " \t"), ("before", "1"), ("x", "y")];
+        assert_eq!(ListQuery::from_pairs(pairs), ListQuery::default());
+        assert!(!ListQuery { before: Some(Uuid::nil()), ..ListQuery::default() }.is_filtered());
+        let long = "ä".repeat(MAX_TEXT);
+        assert_eq!(ListQuery::from_pairs([("q", long.as_str())]).text, "ä".repeat(MAX_TEXT / 2));
+    }
+}

@@ -1,0 +1,271 @@
+//! Scores submissions and gives the reasons.
+//!
+//! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
+//! Each [`Signal`] adds points, up to its configured maximum. A submission with
+//! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
+//! with [`ScreeningOptions::threshold`] or more is held until the operator releases or discards it.
+//!
+//! No single signal proves that a submission is spam, and most hold a submission only in combination with
+//! others. Programs may use the forms too, so what only browsers send (`Origin`, the time taken to fill in
+//! the form) counts only if it is present. The `User-Agent` is never read.
+
+mod content;
+mod domains;
+mod lexicon;
+mod origin;
+mod repeats;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::hash::Hash;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use content::{Findings, SignalFinding, full_strength_if};
+pub use domains::{Domains, NotADomain};
+pub use origin::Origin;
+pub use repeats::Repeats;
+pub use text::TokenizedText;
+
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+use frontdesk_forms::WAITLIST;
+use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::parse::{Entry, Extras};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScreeningOptions {
+    pub enabled: bool,
+    /// A submission with at least this many points is held; 0 counts as 1. Points for [`Signal::Rate`] do not
+    /// count.
+    pub threshold: u32,
+    /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
+    pub suspicious_threshold: u32,
+    pub points: Points,
+    /// Additions to the built-in list of disposable domains, and exceptions to it.
+    pub disposable: Domains,
+    /// A submission is always held if its e-mail address is at one of these domains, or if it links to one.
+    pub blocked: Domains,
+}
+
+impl Default for ScreeningOptions {
+    fn default() -> ScreeningOptions {
+        ScreeningOptions {
+            enabled: true,
+            threshold: 100,
+            suspicious_threshold: 50,
+            points: Points::default(),
+            disposable: Domains::default(),
+            blocked: Domains::default(),
+        }
+    }
+}
+
+/// Maximum number of points that each signal can add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Points([u32; Signal::ALL.len()]);
+
+impl Default for Points {
+    fn default() -> Points {
+        Points(Signal::ALL.map(|signal| signal.default_points().unwrap_or_default()))
+    }
+}
+
+impl Points {
+    /// 0 for signals that always reach the threshold on their own.
+    pub fn get(&self, signal: Signal) -> u32 {
+        self.0[signal as usize]
+    }
+
+    /// 0 disables the signal.
+    pub fn set(&mut self, signal: Signal, points: u32) {
+        self.0[signal as usize] = points;
+    }
+}
+
+impl Signal {
+    /// The default maximum. `None` for a signal that always reaches the threshold on its own.
+    pub fn default_points(self) -> Option<u32> {
+        match self {
+            Signal::FormRate | Signal::Listed => None,
+            Signal::Shouting => Some(10),
+            Signal::Rate | Signal::Name => Some(20),
+            Signal::Disposable | Signal::Shortener => Some(25),
+            Signal::TimeToFill => Some(30),
+            Signal::Origin | Signal::Lure => Some(35),
+            Signal::Repeated | Signal::Disguise => Some(40),
+            Signal::Markup => Some(50),
+            Signal::Links => Some(60),
+            Signal::Offer => Some(80),
+            Signal::Honeypot => Some(100),
+        }
+    }
+}
+
+/// The facts about a request that screening uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestSignals<'a> {
+    pub rate: Rate,
+    /// Number of other sources that sent the same content within a day; see [`Repeats::observe`].
+    pub repeats: u32,
+    pub origin: Origin,
+    /// The agent whose signature was verified (Web Bot Auth), if any. Signals based on data that only
+    /// browsers send do not apply to agents.
+    pub agent: Option<&'a str>,
+}
+
+/// How much of its quota a source has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rate {
+    used: u32,
+    quota: u32,
+}
+
+impl Rate {
+    /// The rate for the window with the highest percentage of its quota used. Each window is given as its
+    /// remaining requests and its quota. Without windows, the rate is zero.
+    pub fn most_used(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
+        let rates = windows
+            .into_iter()
+            .map(|(remaining, quota)| Rate { used: quota.saturating_sub(remaining), quota });
+        rates.max_by_key(|rate| rate.percent()).unwrap_or_default()
+    }
+
+    fn percent(self) -> u32 {
+        let percent = u64::from(self.used) * 100 / u64::from(self.quota.max(1));
+        u32::try_from(percent).unwrap_or(100).min(100)
+    }
+}
+
+/// Facts about a request, stored with the submission until it is processed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestFacts {
+    pub rate: Rate,
+    pub origin: Origin,
+    pub extras: Extras,
+}
+
+/// The input to screening: the facts about a request, or an earlier verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    Facts(RequestFacts),
+    Verdict(ScreeningVerdict),
+}
+
+impl Evidence {
+    /// Returns the earlier verdict, if any. Otherwise screens the submission, and records that `source` (an
+    /// address or a keyed hash of it) sent the message.
+    pub fn judge(
+        &self,
+        entry: &Entry,
+        source: impl Hash,
+        agent: Option<&str>,
+        repeats: &Repeats,
+        options: &ScreeningOptions,
+        now: Instant,
+    ) -> ScreeningVerdict {
+        let facts = match self {
+            Evidence::Facts(facts) => facts,
+            Evidence::Verdict(verdict) => return verdict.clone(),
+        };
+        let text = TokenizedText::new(entry);
+        let signals = RequestSignals {
+            rate: facts.rate,
+            repeats: repeats.observe(&text, source, now),
+            origin: facts.origin,
+            agent,
+        };
+        screen(&text, &facts.extras, &signals, options)
+    }
+}
+
+pub fn screen(
+    text: &TokenizedText<'_>,
+    extras: &Extras,
+    signals: &RequestSignals<'_>,
+    options: &ScreeningOptions,
+) -> ScreeningVerdict {
+    let mut findings = Findings::default();
+    if options.enabled {
+        find_request_signals(text.entry, extras, signals, &mut findings);
+        find_sender_signals(text.entry, options, &mut findings);
+        content::find_text_signals(text, &options.blocked, &mut findings);
+    }
+    score_findings(findings, options)
+}
+
+/// Converts findings to points, and compares their sum with the thresholds.
+fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
+    let threshold = options.threshold.max(1);
+    let reason = |SignalFinding { signal, percent, detail }| {
+        let points = match signal.default_points() {
+            None => threshold,
+            // The result fits: `percent` is at most 100.
+            Some(_) => u32::try_from(u64::from(options.points.get(signal)) * u64::from(percent) / 100)
+                .unwrap_or(u32::MAX),
+        };
+        (points > 0).then_some(ScreeningReason { signal, points, detail })
+    };
+    let mut reasons: Vec<ScreeningReason> = findings.0.into_iter().filter_map(reason).collect();
+    // The sort is stable, so reasons with equal points stay in the order used in the documentation.
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.points));
+    let score = reasons.iter().fold(0u32, |score, reason| score.saturating_add(reason.points));
+    let of_rate = reasons.iter().find(|reason| reason.signal == Signal::Rate);
+    let hold = score - of_rate.map_or(0, |reason| reason.points) >= threshold;
+    let suspicious = !hold && score >= options.suspicious_threshold.max(1);
+    ScreeningVerdict { score, reasons, hold, suspicious, threshold }
+}
+
+fn find_request_signals(
+    entry: &Entry,
+    extras: &Extras,
+    signals: &RequestSignals<'_>,
+    findings: &mut Findings,
+) {
+    // The points grow from zero at half of the quota to the maximum at the full quota.
+    let rate = signals.rate;
+    findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
+        format!("{} of the {} requests that the source may send", rate.used, rate.quota)
+    });
+    // Two people may have copied the same text from somewhere, but more senders suggest a campaign.
+    let repeats = signals.repeats;
+    let percent = if repeats < 2 { 0 } else { repeats.min(4) * 25 };
+    findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
+    findings.add(Signal::Honeypot, full_strength_if(extras.honeypot), || "hidden field filled in");
+    if signals.agent.is_some() {
+        return;
+    }
+    if let Some(taken) = extras.time_to_fill {
+        // A person with a password manager needs a second to fill in an address, and longer to paste a
+        // message.
+        let (no_person, hardly_a_person) = if entry.form() == &WAITLIST { (500, 1000) } else { (1500, 3000) };
+        let percent = match taken.as_millis() {
+            milliseconds if milliseconds < no_person => 100,
+            milliseconds if milliseconds < hardly_a_person => 50,
+            _ => 0,
+        };
+        findings.add(Signal::TimeToFill, percent, || format!("filled in within {} ms", taken.as_millis()));
+    }
+    match signals.origin {
+        Origin::NotABrowser | Origin::Same => {}
+        Origin::Missing => findings.add(Signal::Origin, 50, || "browser request without an origin"),
+        Origin::Foreign => findings.add(Signal::Origin, 100, || "browser request from another site"),
+    }
+}
+
+fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
+    let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
+    let domain = mailbox.domain();
+    let name = || domain.to_ascii_lowercase();
+    findings.add(Signal::Listed, full_strength_if(options.blocked.lists(domain)), || {
+        format!("address at {}, which is blocked", name())
+    });
+    findings.add(
+        Signal::Disposable,
+        full_strength_if(domains::is_disposable(domain, &options.disposable)),
+        || format!("disposable address at {}", name()),
+    );
+}

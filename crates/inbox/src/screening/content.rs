@@ -1,0 +1,300 @@
+//! The signals in a submission's own text: links, words, spelling and names.
+
+use std::sync::LazyLock;
+
+use super::domains::{Domains, sorted_lines_contain};
+use super::lexicon::{Weights, Words, split_words};
+use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
+use crate::submission::verdict::Signal;
+use frontdesk_forms::parse::Entry;
+
+/// Text with at least this score counts as a bulk sales message. Genuine enquiries may also contain a few
+/// words from the lexicon.
+const LEAST_OFFER: u32 = 3;
+/// Each link beyond this number is suspicious, regardless of the length of the text.
+const FEW_LINKS: usize = 3;
+/// Text with fewer capital letters than this never counts as shouting.
+const LOUD: u32 = 30;
+
+/// Minimum length, in letters, of a word that is checked for gibberish. Shorter words of real languages can
+/// look random.
+const LONG: usize = 9;
+
+/// The domains of URL shorteners, sorted, one per line.
+const SHORTENERS: &str = include_str!("shorteners.txt");
+
+/// Domains whose links open a chat in a messenger.
+const MESSENGERS: [&str; 7] =
+    ["api.whatsapp.com", "chat.whatsapp.com", "m.me", "t.me", "telegram.me", "viber.click", "wa.me"];
+
+static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
+    let hash = |name| split_words(name).first().map(|word| word.hash).unwrap_or_default();
+    ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
+});
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SignalFinding {
+    pub(super) signal: Signal,
+    /// The strength, in percent of the signal's maximum points.
+    pub(super) percent: u32,
+    pub(super) detail: String,
+}
+
+#[derive(Default)]
+pub(super) struct Findings(pub(super) Vec<SignalFinding>);
+
+impl Findings {
+    /// Adds a signal, unless `percent` is 0. A strength above 100 percent counts as 100.
+    pub(super) fn add<D: Into<String>>(&mut self, signal: Signal, percent: u32, detail: impl FnOnce() -> D) {
+        if percent > 0 {
+            self.0.push(SignalFinding { signal, percent: percent.min(100), detail: detail().into() });
+        }
+    }
+}
+
+/// The strength of a signal that is either present (100 percent) or absent (0).
+pub(super) fn full_strength_if(is_present: bool) -> u32 {
+    100 * u32::from(is_present)
+}
+
+pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
+    let entry = text.entry;
+    let scan = TextScan::run(text, blocked);
+    let TextScan { links, words, .. } = scan;
+    findings.add(Signal::Links, link_strength(links, words), || {
+        format!("{links} link{} among {words} words", if links == 1 { "" } else { "s" })
+    });
+    if let Some(domain) = &scan.shortener {
+        findings.add(Signal::Shortener, 100, || format!("link through {domain}"));
+    }
+    let markup = [0, 50, 100][scan.markup.min(2)];
+    findings.add(Signal::Markup, markup, || "links in forum or HTML markup");
+    if let Some(domain) = &scan.blocked {
+        findings.add(Signal::Listed, 100, || format!("link to {domain}, which is blocked"));
+    }
+    let offer = scan.offer.score();
+    let is_offer = offer >= LEAST_OFFER;
+    findings.add(Signal::Offer, if is_offer { offer * 13 } else { 0 }, || {
+        format!("words typical of bulk sales messages: {}", scan.offer.describe_topics())
+    });
+    let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
+    let lure = lure * u32::from(scan.messenger);
+    findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
+    if entry.get("message").is_some_and(is_random_letters) {
+        findings.add(Signal::Disguise, 100, || "only random letters");
+    } else {
+        // One word can be disguised in several ways, so take the maximum of the counts and not their sum.
+        let disguises = scan.disguised.max(scan.hidden).max(scan.mixed).max(scan.decorative);
+        findings.add(Signal::Disguise, [0, 40, 80, 100][disguises.min(3)], || {
+            format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" })
+        });
+    }
+    let is_loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
+    findings.add(Signal::Shouting, full_strength_if(is_loud), || "written in capitals");
+    let (percent, detail) = find_name_signal(entry);
+    findings.add(Signal::Name, percent, || detail);
+}
+
+/// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
+/// around them.
+fn link_strength(links: usize, words: usize) -> u32 {
+    if links == 0 {
+        return 0;
+    }
+    let many = links.saturating_sub(FEW_LINKS) * 5;
+    // Links per hundred words, with four words added to the text. One link in an enquiry of twelve words
+    // gives 6, which adds nothing to the strength; one link next to a single word gives 20.
+    let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
+    u32::try_from(many.min(50) + dense).unwrap_or(100)
+}
+
+#[derive(Default)]
+struct TextScan {
+    links: usize,
+    words: usize,
+    markup: usize,
+    shortener: Option<String>,
+    blocked: Option<String>,
+    messenger: bool,
+    upper: u32,
+    lower: u32,
+    hidden: usize,
+    mixed: usize,
+    decorative: usize,
+    disguised: usize,
+    offer: Weights,
+}
+
+impl TextScan {
+    fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
+        let mut scan = TextScan::default();
+        let messengers = &*MESSENGER_NAMES;
+        let mut words = Words::with_capacity(text.tokens.len());
+        for token in &text.tokens {
+            match token {
+                Token::Word(word) => {
+                    scan.words += 1;
+                    scan.upper += word.upper;
+                    scan.lower += word.lower;
+                    scan.hidden += usize::from(word.hidden > 0);
+                    scan.mixed += usize::from(word.is_mixed());
+                    scan.decorative += usize::from(word.decorative > 2);
+                    scan.messenger |= messengers.contains(&word.hash);
+                    words.push(*word);
+                }
+                Token::Link(link) => scan.count_link(*link, blocked),
+                Token::Break => words.end_sentence(),
+            }
+        }
+        // A single word with digits may be a model number, so only three such words count as one disguise.
+        scan.disguised = words.disguised + words.doubtful / 3;
+        scan.offer = words.weigh_phrases();
+        scan
+    }
+
+    fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
+        self.links += 1;
+        self.markup += match markup {
+            None => 0,
+            Some(Markup::Html) => 1,
+            Some(Markup::Forum) => 2,
+        };
+        if self.shortener.is_none() && sorted_lines_contain(SHORTENERS, domain) {
+            self.shortener = Some(domain.to_ascii_lowercase());
+        }
+        self.messenger |= MESSENGERS.iter().any(|known| known.eq_ignore_ascii_case(domain));
+        if self.blocked.is_none() && blocked.lists(domain) {
+            self.blocked = Some(domain.to_ascii_lowercase());
+        }
+    }
+}
+
+/// The strength in percent and the description of [`Signal::Name`].
+fn find_name_signal(entry: &Entry) -> (u32, &'static str) {
+    let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
+    let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
+    let same = |a: Option<&str>, b: Option<&str>| a.is_some() && a.map(str::trim) == b.map(str::trim);
+    let is_one_word = same(names[1], names[2]);
+    if any_name(has_link) {
+        (100, "web address as a name")
+    } else if is_one_word && same(names[1], entry.get("company")) {
+        (100, "same word as first name, last name and company")
+    } else if any_name(|name| name.split_whitespace().any(is_gibberish)) {
+        (100, "random letters as a name")
+    } else {
+        (if is_one_word { 50 } else { 0 }, "same word as first name and last name")
+    }
+}
+
+fn has_link(text: &str) -> bool {
+    Tokenizer::new(text).any(|token| matches!(token, Token::Link(_)))
+}
+
+/// Whether every word of the text, apart from links, consists of random letters.
+fn is_random_letters(text: &str) -> bool {
+    let mut words = text.split_whitespace().filter(|word| !has_link(word)).peekable();
+    words.peek().is_some() && words.all(is_gibberish)
+}
+
+/// Whether a word looks like random letters: at least [`LONG`] ASCII letters, with either fewer than one
+/// vowel in seven letters, or at least three capitals that each follow a lower-case letter. Slavic and
+/// Germanic names have long runs of consonants, but more vowels than that.
+fn is_gibberish(word: &str) -> bool {
+    if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return false;
+    }
+    let vowels = word.bytes().filter(|b| b"aeiouyAEIOUY".contains(b)).count();
+    let rises =
+        word.as_bytes().windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
+    vowels * 7 < word.len() || rises >= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use frontdesk_forms::CONTACT;
+    use frontdesk_forms::parse::parse;
+
+    #[test]
+    fn a_text_is_random_if_all_words_are() {
+        for (text, expected) in [
+            ("", false),
+            ("https://example.com/", false),
+            ("QwXrTbNmLkPzVd", true),
+            ("QwXrTbNmLkPzVd\nzxcvbnmqw https://example.com/", true),
+            ("QwXrTbNmLkPzVd is my key", false),
+            ("Hello", false),
+            ("Rechtsschutzversicherung", false),
+        ] {
+            assert_eq!(is_random_letters(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_names_in_many_languages() {
+        for name in [
+            "Ada",
+            "Krzysztof Brzęczyszczykiewicz",
+            "Hirschsprung",
+            "Schwartzkopf",
+            "Nguyễn Thị Minh",
+            "Ng",
+            "山田太郎",
+            "Wojciechowski",
+            "MacGregor-McDonald",
+            "JEAN-PIERRE",
+            "van der Bruggen",
+            "O'Shaughnessy",
+            "Bhattacharyya",
+            "Vlk Strch",
+            "Dr. med. Ph.D.",
+            "مريم",
+            "Platform Team",
+            "MacDonaldFitzgerald",
+            "Szczepański",
+        ] {
+            check(&json!({"name": name}), 0);
+        }
+    }
+
+    #[test]
+    fn web_addresses_and_random_letters_are_no_names() {
+        for name in [
+            "https://offers.example.com/x",
+            "www.example.org",
+            "Win at casino.example.com",
+            "qwrtzplkjh",
+            "aKdPeXoLqR",
+            "xzbcdfghjklmno",
+        ] {
+            check(&json!({"name": name}), 100);
+        }
+        check(&json!({"name": "qwrtzplk"}), 0);
+        check(&json!({"name": "bcdfghajkl"}), 100);
+        check(&json!({"name": "bcdfgae"}), 0);
+        check(&json!({"name": "qwrtzplkj"}), 100);
+        // Two vowels in 14 letters are enough, but two in 15 are not.
+        check(&json!({"name": "bcdfghajklmnop"}), 0);
+        check(&json!({"name": "bcdfghajklmnopq"}), 100);
+        check(&json!({"name": "abCdeFghIjk"}), 100);
+    }
+
+    #[test]
+    fn one_word_in_every_field_is_no_name() {
+        check(&json!({"firstname": "Lenovix", "lastname": "Lenovix", "company": "Lenovix"}), 100);
+        check(&json!({"firstname": "Thomas", "lastname": "Thomas", "company": "Example"}), 50);
+        check(&json!({"firstname": "Ada", "lastname": "Example", "company": "Example"}), 0);
+    }
+
+    fn check(names: &serde_json::Value, percent: u32) {
+        let mut body = names.clone();
+        body["email"] = json!("a@example.com");
+        if body.get("name").is_some() {
+            body["message"] = json!("Hello");
+        }
+        let entry = parse(&CONTACT, body.to_string().as_bytes()).unwrap();
+        assert_eq!(find_name_signal(&entry).0, percent, "{names}");
+    }
+}

@@ -1,0 +1,915 @@
+//! Splits text into folded words, links and sentence breaks, in one pass.
+//!
+//! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural
+//! `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces between
+//! words, each character is a word. A link is a single token, and its parts do not count as words.
+
+use frontdesk_forms::parse::Entry;
+use frontdesk_forms::text::is_invisible;
+
+/// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
+pub struct TokenizedText<'a> {
+    pub(super) entry: &'a Entry,
+    /// The tokens of all fields except the address, with a break after each field. The message is last.
+    pub(super) tokens: Vec<Token<'a>>,
+    /// The index of the message's first token.
+    message: usize,
+}
+
+impl<'a> TokenizedText<'a> {
+    pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
+        let length: usize = entry.fields().map(|(_, text)| text.len()).sum();
+        let mut tokens = Vec::with_capacity(length / 5);
+        let mut add = |text| {
+            tokens.extend(Tokenizer::new(text));
+            tokens.push(Token::Break);
+            tokens.len()
+        };
+        let short = entry.fields().filter(|(name, _)| !["email", "message"].contains(name));
+        let message = short.map(|(_, text)| add(text)).last().unwrap_or(0);
+        entry.get("message").map(add);
+        TokenizedText { entry, tokens, message }
+    }
+
+    /// The tokens of the message; empty if there is no message.
+    pub(super) fn message(&self) -> &[Token<'a>] {
+        &self.tokens[self.message..]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    Word(Word),
+    Link(TextLink<'a>),
+    /// The end of a sentence.
+    Break,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    /// The hash of the folded letters.
+    pub hash: u64,
+    /// The hash with Latin letters in place of the digits and foreign letters that resemble them.
+    pub looks: u64,
+    pub letters: u32,
+    pub digits: u32,
+    pub upper: u32,
+    pub lower: u32,
+    /// Number of invisible characters between letters of scripts that do not need them.
+    pub hidden: u32,
+    /// Number of mathematical or enclosed letters, which look like plain ones.
+    pub decorative: u32,
+    /// The scripts of the letters, as a bit set of [`Script`]s.
+    scripts: u8,
+}
+
+impl Word {
+    pub fn is_number(self) -> bool {
+        self.letters == 0
+    }
+
+    /// Whether the word mixes letters from several alphabets, which no language does.
+    pub fn is_mixed(self) -> bool {
+        self.letters > 3 && self.scripts.count_ones() > 1
+    }
+
+    /// Whether the word may be another word in disguise.
+    pub fn is_disguised(self) -> bool {
+        self.is_mixed() || self.hidden > 0 || self.decorative > 0 || (self.digits > 0 && self.letters > 1)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TextLink<'a> {
+    /// The host name as written, without `www.`.
+    pub domain: &'a str,
+    /// The markup around the link; `None` for plain text.
+    pub markup: Option<Markup>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Markup {
+    /// `<a href="…">`, which people may quote when they write about web pages.
+    Html,
+    /// `[url=…]`, which only forums use.
+    Forum,
+}
+
+pub(super) struct Tokenizer<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Tokenizer<'a> {
+    pub fn new(text: &'a str) -> Tokenizer<'a> {
+        Tokenizer { text, at: 0 }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteClass {
+    Letter,
+    Digit,
+    /// A character that ends a sentence unless an ASCII letter or digit follows.
+    Stop,
+    /// An apostrophe (`'`), which is ignored inside words.
+    Nothing,
+    Other,
+    NotAscii,
+}
+
+const BYTE_CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Other; 256];
+    let mut at = 0;
+    while at < 256 {
+        classes[at] = match at {
+            0x41..=0x5a | 0x61..=0x7a => ByteClass::Letter,
+            0x30..=0x39 => ByteClass::Digit,
+            0x21 | 0x2e | 0x3b | 0x3f => ByteClass::Stop,
+            0x27 => ByteClass::Nothing,
+            0x80.. => ByteClass::NotAscii,
+            _ => ByteClass::Other,
+        };
+        at += 1;
+    }
+    classes
+};
+
+impl<'a> Iterator for Tokenizer<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let byte = *bytes.get(self.at)?;
+            match BYTE_CLASSES[usize::from(byte)] {
+                ByteClass::Letter | ByteClass::Digit => {
+                    let start = self.at;
+                    let word = self.read_word();
+                    // In a link, the first word is followed by one of these characters.
+                    if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
+                        && let Some((link, end)) = parse_link(self.text, start)
+                    {
+                        self.at = end;
+                        return Some(Token::Link(link));
+                    }
+                    return Some(Token::Word(word));
+                }
+                ByteClass::Stop => {
+                    self.at += 1;
+                    // A dot within `example.com` or `v.i.a` does not end the sentence.
+                    if bytes.get(self.at).is_none_or(|next| !next.is_ascii_alphanumeric()) {
+                        return Some(Token::Break);
+                    }
+                }
+                ByteClass::Nothing | ByteClass::Other => self.at += 1,
+                ByteClass::NotAscii => {
+                    let c = self.text[self.at..].chars().next()?;
+                    match fold_char(c) {
+                        // Between words, these characters are ignored.
+                        Folded::Other | Folded::Mark | Folded::Unseen => self.at += c.len_utf8(),
+                        Folded::Stop => {
+                            self.at += c.len_utf8();
+                            return Some(Token::Break);
+                        }
+                        Folded::Sign(sign) => {
+                            self.at += c.len_utf8();
+                            let hash = extend_hash(0, sign);
+                            let word = Word { hash, looks: hash, letters: 1, ..Word::default() };
+                            return Some(Token::Word(word));
+                        }
+                        _ => return Some(Token::Word(self.read_word())),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Tokenizer<'_> {
+    /// A fast path of [`Tokenizer::read_word`] for words of ASCII letters. `None` for other words.
+    fn read_ascii_word(&mut self) -> Option<Word> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let (mut before, mut hash) = (0, 0);
+        let (mut letters, mut upper) = (0, 0);
+        for byte in rest {
+            let small = byte | 0x20;
+            if !small.is_ascii_lowercase() {
+                break;
+            }
+            (before, hash) = (hash, extend_hash(hash, char::from(small)));
+            letters += 1;
+            upper += u32::from(*byte != small);
+        }
+        if letters == 0
+            || rest.get(letters).is_some_and(|next| {
+                !matches!(BYTE_CLASSES[usize::from(*next)], ByteClass::Other | ByteClass::Stop)
+            })
+        {
+            return None;
+        }
+        self.at += letters;
+        let is_plural = letters > 3 && rest[letters - 1] | 0x20 == b's' && rest[letters - 2] | 0x20 != b's';
+        let hash = if is_plural { before } else { hash };
+        let letters = u32::try_from(letters).unwrap_or(u32::MAX);
+        Some(Word {
+            hash,
+            looks: hash,
+            letters,
+            upper,
+            lower: letters - upper,
+            scripts: Script::Latin as u8,
+            ..Word::default()
+        })
+    }
+
+    fn read_word(&mut self) -> Word {
+        let bytes = self.text.as_bytes();
+        if let Some(word) = self.read_ascii_word() {
+            return word;
+        }
+        let mut word = Word::default();
+        // Each pair holds a hash without and with the last letter, which may be a plural `s`.
+        let (mut hash, mut looks) = ((0, 0), (0, 0));
+        let mut last = ['\0'; 2];
+        let mut unseen = 0;
+        // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
+        let mut after_other_script = false;
+        while let Some(&byte) = bytes.get(self.at) {
+            let (folded, length) = match BYTE_CLASSES[usize::from(byte)] {
+                ByteClass::Letter => {
+                    let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
+                    (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
+                }
+                ByteClass::Digit => (Folded::Digit(char::from(byte)), 1),
+                ByteClass::Nothing => (Folded::Mark, 1),
+                ByteClass::NotAscii => {
+                    let Some(c) = self.text[self.at..].chars().next() else { break };
+                    (fold_char(c), c.len_utf8())
+                }
+                ByteClass::Stop | ByteClass::Other => break,
+            };
+            if matches!(folded, Folded::Sign(_) | Folded::Stop | Folded::Other) {
+                break;
+            }
+            self.at += length;
+            let c = match folded {
+                Folded::Letter(c, script, case) => {
+                    word.letters += 1;
+                    word.scripts |= script as u8;
+                    word.upper += u32::from(case == Case::Upper);
+                    word.lower += u32::from(case == Case::Lower);
+                    after_other_script = script == Script::Other;
+                    if after_other_script {
+                        unseen = 0;
+                    }
+                    c
+                }
+                Folded::Decorative(c) => {
+                    word.letters += 1;
+                    word.scripts |= Script::Latin as u8;
+                    word.decorative += 1;
+                    c
+                }
+                Folded::Digit(c) => {
+                    word.digits += 1;
+                    c
+                }
+                Folded::Unseen => {
+                    // Ignore invisible characters after letters of other scripts: Persian uses them as
+                    // joiners, and Hebrew uses them to mark the direction of a Latin word.
+                    unseen += u32::from(!after_other_script);
+                    continue;
+                }
+                _ => continue,
+            };
+            // Count invisible characters only between letters: those at the end of a word may be left over
+            // from pasting.
+            if word.scripts != 0 {
+                word.hidden += unseen;
+            }
+            unseen = 0;
+            hash = (hash.1, extend_hash(hash.1, c));
+            looks = (looks.1, extend_hash(looks.1, latin_lookalike(c)));
+            last = [last[1], c];
+        }
+        let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;
+        (word.hash, word.looks) = if is_plural { (hash.0, looks.0) } else { (hash.1, looks.1) };
+        word
+    }
+}
+
+/// Extends the hash of a word by its next character. The hash need not resist attackers: a collision with a
+/// word in the lexicon has the same effect as that word itself.
+pub(super) fn extend_hash(hash: u64, c: char) -> u64 {
+    (hash.rotate_left(5) ^ u64::from(u32::from(c))).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+/// The alphabet of a letter, as a bit of [`Word::scripts`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// Another script, or a letter that is often combined with the alphabets below. Never counts as mixed.
+    Other = 0,
+    Latin = 1,
+    Cyrillic = 2,
+    Greek = 4,
+}
+
+#[derive(PartialEq, Eq)]
+enum Case {
+    Upper,
+    Lower,
+    None,
+}
+
+/// The role of a character in a word, and the letter that it is folded to.
+enum Folded {
+    Letter(char, Script, Case),
+    /// A mathematical or enclosed letter.
+    Decorative(char),
+    /// An ASCII digit.
+    Digit(char),
+    /// A character that is a word on its own.
+    Sign(char),
+    /// A character that belongs to the previous letter, such as an accent or an apostrophe.
+    Mark,
+    Unseen,
+    /// A character that ends a sentence.
+    Stop,
+    Other,
+}
+
+/// The letters from U+00C0 to U+017F without their accents; `*` marks characters that are not letters.
+const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnooooo*ouuuuyty\
+aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
+lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
+
+/// Folds a non-ASCII character. Letters are folded to lower case without accents.
+fn fold_char(c: char) -> Folded {
+    let code = u32::from(c);
+    let case = || match c {
+        c if c.is_lowercase() => Case::Lower,
+        c if c.is_uppercase() => Case::Upper,
+        _ => Case::None,
+    };
+    let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
+    match code {
+        0xc0..=0x17f => {
+            let at = usize::try_from(code - 0xc0).unwrap_or_default();
+            match LATIN[at] {
+                b'*' => Folded::Other,
+                base => Folded::Letter(char::from(base), Script::Latin, case()),
+            }
+        }
+        // Combining accents, apostrophes, variation selectors, and the soft hyphens in text copied from the
+        // web.
+        0xad | 0x2bc | 0x300..=0x34e | 0x350..=0x36f | 0x483..=0x489 | 0x2019 | 0xfe00..=0xfe0f => {
+            Folded::Mark
+        }
+        0x180..=0x24f | 0x1e00..=0x1eff => Folded::Letter(lower(c), Script::Latin, case()),
+        0x370..=0x3ff | 0x1f00..=0x1fff if c.is_alphabetic() => {
+            // Units and constants combine these letters with Latin ones, so they do not count as Greek.
+            let script =
+                if matches!(c, 'μ' | 'Ω' | 'Δ' | 'π' | 'β') { Script::Other } else { Script::Greek };
+            Folded::Letter(lower(c), script, case())
+        }
+        // A fast path for the basic Cyrillic letters.
+        0x410..=0x42f => {
+            Folded::Letter(char::from_u32(code + 0x20).unwrap_or(c), Script::Cyrillic, Case::Upper)
+        }
+        0x430..=0x44f => Folded::Letter(c, Script::Cyrillic, Case::Lower),
+        0x400..=0x52f => Folded::Letter(lower(c), Script::Cyrillic, case()),
+        0x3002 | 0xff01 | 0xff0e | 0xff1f | 0x61f | 0x6d4 | 0x964 | 0x2026 => Folded::Stop,
+        0xff21..=0xff3a | 0xff41..=0xff5a => {
+            let c = char::from_u32(code - 0xfee0).unwrap_or(c).to_ascii_lowercase();
+            Folded::Letter(c, Script::Latin, Case::None)
+        }
+        0x1d400..=0x1d6a3 => Folded::Decorative(latin_letter((code - 0x1d400) % 26)),
+        0x24b6..=0x24e9 => Folded::Decorative(latin_letter((code - 0x24b6) % 26)),
+        0x1f130..=0x1f189 => Folded::Decorative(latin_letter((code - 0x1f130) % 32 % 26)),
+        // Checked after the most common scripts, but before other letters, because Unicode classifies the
+        // Hangul fillers as letters.
+        _ if is_invisible(c) => Folded::Unseen,
+        // Kana, ideographs and the scripts of South-East Asia, which do not separate words.
+        0xe00..=0xeff
+        | 0x1000..=0x109f
+        | 0x1780..=0x17ff
+        | 0x3041..=0x30ff
+        | 0x3400..=0x4dbf
+        | 0x4e00..=0x9fff
+        | 0xf900..=0xfaff
+        | 0x20000..=0x323af => Folded::Sign(c),
+        _ if c.is_alphanumeric() => Folded::Letter(lower(c), Script::Other, case()),
+        _ => Folded::Other,
+    }
+}
+
+/// The letter at this position in the alphabet, counted from 0.
+fn latin_letter(at: u32) -> char {
+    char::from_u32(u32::from('a') + at).unwrap_or('a')
+}
+
+/// The Latin letter that a digit or a Cyrillic or Greek letter resembles. Returns other characters unchanged.
+fn latin_lookalike(c: char) -> char {
+    match c {
+        '0' | 'о' | 'ο' | 'σ' => 'o',
+        '1' | 'і' | 'ι' => 'i',
+        '3' | 'е' | 'ё' | 'ε' | 'є' => 'e',
+        '4' | 'а' | 'α' => 'a',
+        '5' | 'ѕ' => 's',
+        '7' | 'т' | 'τ' => 't',
+        'р' | 'ρ' => 'p',
+        'с' | 'ϲ' => 'c',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        'к' | 'κ' => 'k',
+        'м' => 'm',
+        'н' | 'η' => 'n',
+        'в' => 'b',
+        'ј' => 'j',
+        'ν' => 'v',
+        'υ' => 'u',
+        c => c,
+    }
+}
+
+/// Detects the markup of a link from the text before it.
+fn detect_markup(before: &[u8]) -> Option<Markup> {
+    let unquoted = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'"));
+    let before = unquoted.unwrap_or(before);
+    let ends = |with: &str| {
+        before.len() >= with.len()
+            && before[before.len() - with.len()..].eq_ignore_ascii_case(with.as_bytes())
+    };
+    if ends("href=") {
+        Some(Markup::Html)
+    } else if ["[url=", "[url]", "[link=", "[img]"].into_iter().any(ends) {
+        Some(Markup::Forum)
+    } else {
+        None
+    }
+}
+
+/// A name with one of these top-level domains is a link even without a scheme. Other names also need `www.`
+/// or a path.
+const COMMON_ENDINGS: [&str; 24] = [
+    "com", "net", "org", "info", "biz", "xyz", "top", "site", "online", "shop", "store", "club", "live",
+    "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
+];
+
+/// The link that begins at byte `at` with a scheme, `www.` or a domain, and the position of its end. `None`
+/// if no link begins there, as in an e-mail address or in the middle of a word.
+fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
+    let bytes = text.as_bytes();
+    let rest = &bytes[at..];
+    let is_host = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
+    let begins =
+        |with: &str| rest.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
+    let scheme = ["https://", "http://"].into_iter().find(|scheme| begins(scheme));
+    let mut host = at + scheme.map_or(0, str::len);
+    if scheme.is_none() {
+        // A link must begin at the start of a name. Otherwise, parsing `a-a-a-…` would take quadratic time.
+        if at > 0 && matches!(bytes[at - 1], b'@' | b'/' | b'.' | b'-' | b'_') {
+            return None;
+        }
+        // Return early for most words, which have no dot after them.
+        let word = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'-').unwrap_or(rest.len());
+        if rest.get(word) != Some(&b'.') || rest.get(word + 1).is_none_or(|b| !b.is_ascii_alphanumeric()) {
+            return None;
+        }
+    }
+    let host_end =
+        |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
+    let mut end = host_end(host);
+    // Skip a user name, which may look like a domain: `https://example.com@example.net/`.
+    if scheme.is_some() && bytes.get(end) == Some(&b'@') {
+        host = end + 1;
+        end = host_end(host);
+    }
+    let name = text[host..end].trim_end_matches(['.', '-']);
+    let has_path = bytes.get(end) == Some(&b'/');
+    let www = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("www."));
+    let domain = if www { &name[4..] } else { name };
+    if scheme.is_none() {
+        let ending = domain.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_ending = ending.len() >= 2 && ending.bytes().all(|b| b.is_ascii_alphabetic());
+        let common = || COMMON_ENDINGS.iter().any(|common| common.eq_ignore_ascii_case(ending));
+        let address = bytes.get(end) == Some(&b'@');
+        if address || !is_ending || !(www || has_path || common()) {
+            return None;
+        }
+    }
+    let after = &text[host + name.len()..];
+    let stop = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || "<>\"'`)]}|".contains(c)
+            || ('\u{3000}'..='\u{9fff}').contains(&c)
+    };
+    let tail =
+        after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
+    let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
+    Some((TextLink { domain, markup: detect_markup(&bytes[..at]) }, host + name.len() + tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_forms::FORMS;
+
+    #[test]
+    fn all_fields_but_the_address_are_tokenized_with_the_message_last() {
+        for form in FORMS {
+            for shape in [Some(form.fields), form.alternative].into_iter().flatten() {
+                let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.to_owned()));
+                let entry = Entry::restored(form, fields.collect());
+                let text = TokenizedText::new(&entry);
+                let words: Vec<_> = text.tokens.iter().filter(|token| **token != Token::Break).collect();
+                assert_eq!(words.len(), shape.len() - 1, "{}", form.name);
+                let has_message = shape.iter().any(|field| field.name == "message");
+                assert_eq!(text.message().len(), if has_message { 2 } else { 0 }, "{}", form.name);
+            }
+        }
+    }
+
+    #[test]
+    fn letters_are_folded_to_what_they_stand_for() {
+        for (a, b) in [
+            ("Straße", "STRASE"),
+            ("Grüße", "gruse"),
+            ("naïve", "NAIVE"),
+            ("cafe\u{301}", "café"),
+            ("don't", "dont"),
+            ("don’t", "dont"),
+            ("backlinks", "Backlink"),
+            ("ＡＢＣ", "abc"),
+            ("𝐂𝐚𝐬𝐢𝐧𝐨", "casino"),
+            ("Ⓒⓐsino", "casino"),
+            ("ca\u{ad}sino", "casino"),
+            ("Привет", "привет"),
+            ("ca\u{200b}sino", "casino"),
+        ] {
+            assert_eq!(one_word(a).hash, one_word(b).hash, "{a} {b}");
+        }
+        for (a, b) in [("bus", "bu"), ("business", "busines"), ("link", "lynk"), ("casіno", "casino")] {
+            assert_ne!(one_word(a).hash, one_word(b).hash, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn disguised_words_are_recognised() {
+        for (disguised, plain) in
+            [("cas1n0", "casino"), ("саsіnо", "casino"), ("v1agra", "viagra"), ("βitcοin", "βitcoin")]
+        {
+            assert!(one_word(disguised).is_disguised(), "{disguised}");
+            assert_eq!(one_word(disguised).looks, one_word(plain).looks, "{disguised}");
+        }
+        for plain in ["casino", "Привет", "IT", "Ωmega", "4711", "x", "日", "नमस्ते", "Übergrößenträger"]
+        {
+            assert!(!one_word(plain).is_disguised(), "{plain}");
+        }
+    }
+
+    #[test]
+    fn invisible_characters_count_only_where_no_script_needs_them() {
+        for (text, hidden) in [
+            ("ca\u{200b}si\u{200b}no", 2),
+            ("ca\u{200b}\u{200b}sino", 2),
+            ("casino\u{200b}", 0),
+            ("\u{feff}casino", 0),
+            ("می\u{200c}خواهم", 0),
+            ("क्\u{200d}ष", 0),
+            ("ка\u{2060}зино", 1),
+            ("ca\u{3164}sino", 1),
+            ("ca\u{34f}si\u{115f}n\u{1160}o", 3),
+            ("ca\u{ffa0}sino", 1),
+            ("\u{1100}\u{1160}\u{11a8}", 0),
+            ("한\u{3164}국", 0),
+            ("שלום \u{200e}abc\u{200f} שלום", 0),
+            ("של\u{200e}abc", 0),
+            ("של\u{200e}ab\u{200e}c", 1),
+        ] {
+            let hidden_in: u32 = Tokenizer::new(text)
+                .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
+                .sum();
+            assert_eq!(hidden_in, hidden, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_between_c0_and_17f_has_its_base() {
+        for (c, base) in [
+            ('À', b'a'),
+            ('ß', b's'),
+            ('ÿ', b'y'),
+            ('Ç', b'c'),
+            ('×', b'*'),
+            ('÷', b'*'),
+            ('ñ', b'n'),
+            ('Ø', b'o'),
+            ('ă', b'a'),
+            ('ń', b'n'),
+            ('ŏ', b'o'),
+            ('ś', b's'),
+            ('ţ', b't'),
+            ('ů', b'u'),
+            ('ŵ', b'w'),
+            ('ż', b'z'),
+            ('ĝ', b'g'),
+            ('ı', b'i'),
+            ('ł', b'l'),
+            ('ř', b'r'),
+            ('ſ', b's'),
+        ] {
+            assert_eq!(char::from(LATIN[c as usize - 0xc0]), char::from(base), "{c}");
+        }
+    }
+
+    #[test]
+    fn links_are_found_with_and_without_a_scheme() {
+        for (text, expected) in [
+            ("see https://www.Example.com/a?b#c.", &["Example.com"][..]),
+            ("(http://example.com)", &["example.com"]),
+            ("HTTPS://example.com:8443/x,y", &["example.com"]),
+            ("www.example.de and example.com", &["example.de", "example.com"]),
+            ("bit.ly/x, t.me/y; example.io/z", &["bit.ly", "t.me", "example.io"]),
+            ("https://example.com@example.net/", &["example.net"]),
+            ("ada@example.com, ada.b@mail.example.com", &[]),
+            ("ada.b.com@example.org", &[]),
+            ("main.rs, README.md, e.g. this, 3.14, a.b, v1.2/3", &[]),
+            ("example.com.", &["example.com"]),
+            ("https://", &[""]),
+            ("[url=https://a.example/]x[/url]", &["a.example"]),
+            ("https://a.example/https://b.example/", &["a.example"]),
+            ("詳細はhttps://example.com/をご覧", &["example.com"]),
+        ] {
+            let found: Vec<&str> = Tokenizer::new(text)
+                .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None })
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_that_reading_takes_grows_with_the_text_and_no_faster() {
+        // If parsing took quadratic time, the first piece would take more than an hour.
+        for piece in [
+            "a-",
+            "a.",
+            "a:",
+            "a@",
+            "a/",
+            "a_",
+            "a.b-",
+            "a.b:",
+            "http:",
+            "http://",
+            "http://a@",
+            "[url=",
+            "a\u{ad}",
+        ] {
+            assert!(Tokenizer::new(&piece.repeat(500_000)).count() > 0, "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_links_markup_stands_right_before_it() {
+        for (text, expected) in [
+            ("[URL=https://a.example]x[/url]", Some(Markup::Forum)),
+            ("[url]www.a.example[/url]", Some(Markup::Forum)),
+            ("[link=https://a.example]x[/link]", Some(Markup::Forum)),
+            ("[img]https://a.example/x.png[/img]", Some(Markup::Forum)),
+            ("<a href=\"https://a.example\">x</A>", Some(Markup::Html)),
+            ("<a class=x HREF='https://a.example'>x</A>", Some(Markup::Html)),
+            ("<a href=https://a.example>x</A>", Some(Markup::Html)),
+            ("[text](https://a.example)", None),
+            ("<https://a.example>", None),
+            ("\"https://a.example\"", None),
+        ] {
+            let found = Tokenizer::new(text)
+                .find_map(|token| if let Token::Link(link) = token { Some(link.markup) } else { None });
+            assert_eq!(found, Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_end_where_a_reader_would_end_them() {
+        for (text, breaks) in
+            [("One. Two! Three?", 3), ("a.b 3.14 e.g.x", 0), ("はい。いいえ。", 2), ("v.i.a", 0)]
+        {
+            assert_eq!(Tokenizer::new(text).filter(|token| *token == Token::Break).count(), breaks, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plural_of_four_letters_and_more_is_its_singular() {
+        for (plural, singular) in [("cars", "car"), ("CARS", "car"), ("cár's", "car"), ("ürls", "ürl")] {
+            assert_eq!(one_word(plural).hash, one_word(singular).hash, "{plural}");
+            assert_eq!(one_word(plural).looks, one_word(singular).looks, "{plural}");
+        }
+        for (word, other) in [("gas", "ga"), ("gás", "ga"), ("boss", "bos"), ("bóss", "bos"), ("sale", "ale")]
+        {
+            assert_ne!(one_word(word).hash, one_word(other).hash, "{word}");
+        }
+    }
+
+    #[test]
+    fn letters_digits_and_capitals_are_counted() {
+        for (text, letters, digits, upper, lower) in [
+            ("HeLLo", 5, 0, 3, 2),
+            ("Äb1cÖ2", 4, 2, 2, 2),
+            ("AЖΩbжω", 6, 0, 3, 3),
+            ("日", 1, 0, 0, 0),
+            ("עברית", 5, 0, 0, 0),
+            ("2026", 0, 4, 0, 0),
+        ] {
+            let word = one_word(text);
+            let counted = (word.letters, word.digits, word.upper, word.lower);
+            assert_eq!(counted, (letters, digits, upper, lower), "{text}");
+            assert_eq!(word.is_number(), letters == 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn alphabets_mix_in_longer_words_only_and_a_digit_disguises_letters_only() {
+        for (text, is_mixed) in [
+            ("caзи", true),
+            ("caз", false),
+            ("αλφd", true),
+            ("жиλα", true),
+            ("μΩΔπβabc", false),
+            ("caע", false),
+        ] {
+            assert_eq!(one_word(text).is_mixed(), is_mixed, "{text}");
+            assert_eq!(one_word(text).is_disguised(), is_mixed, "{text}");
+        }
+        for (text, is_disguised) in [("ab1", true), ("a1", false), ("11", false), ("𝐚b", true)] {
+            assert_eq!(one_word(text).is_disguised(), is_disguised, "{text}");
+        }
+    }
+
+    #[test]
+    fn decorative_alphabets_begin_and_end_where_unicode_has_them() {
+        for (decorative, plain) in [("𝐀𝐙𝑎𝚣", "azaz"), ("ⒶⓏⓐⓩ", "azaz"), ("🄰🅉🅐🅩🅰🆉", "azazaz")]
+        {
+            let word = one_word(decorative);
+            assert_eq!(
+                (word.hash, word.decorative),
+                (one_word(plain).hash, u32::try_from(plain.len()).unwrap()),
+                "{decorative}"
+            );
+        }
+        let full_width = one_word("ＡＺａｚ");
+        assert_eq!((full_width.hash, full_width.decorative), (one_word("azaz").hash, 0));
+    }
+
+    #[test]
+    fn marks_and_invisible_characters_are_not_letters() {
+        for mark in ['\u{ad}', '\u{2bc}', '\u{300}', '\u{36f}', '\u{483}', '\u{489}', '\u{2019}', '\u{fe0f}']
+        {
+            let word = one_word(&format!("ca{mark}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 0), "{mark:?}");
+            assert_eq!(Tokenizer::new(&format!("a {mark} b")).count(), 2, "{mark:?}");
+        }
+        for unseen in
+            ['\u{200b}', '\u{200d}', '\u{2060}', '\u{2064}', '\u{feff}', '\u{180e}', '\u{202a}', '\u{202e}']
+                .into_iter()
+                .chain(['\u{34f}', '\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}', '\u{2066}', '\u{e0041}'])
+        {
+            let word = one_word(&format!("ca{unseen}sino"));
+            assert_eq!((word.hash, word.letters, word.hidden), (one_word("casino").hash, 6, 1), "{unseen:?}");
+            assert_eq!(Tokenizer::new(&format!("a {unseen} b")).count(), 2, "{unseen:?}");
+        }
+        for other in ['×', '÷', '→', '€', '\u{a0}', '«'] {
+            assert_eq!(tokens(&format!("ab{other}cd {other}")), "w w", "{other:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_a_word_a_character() {
+        for c in ['ก', 'က', 'ក', 'ぁ', 'ー', '㐀', '一', '龥', '豈', '𠀀'] {
+            assert_eq!(tokens(&format!("{c}{c}ab{c}")), "w w w w", "{c}");
+            let word = one_word(&c.to_string());
+            assert_eq!((word.letters, word.hash != 0, word.looks), (1, true, word.hash), "{c}");
+        }
+        assert_ne!(one_word("一").hash, one_word("二").hash);
+        for word in ["नमस्त", "مريم", "ხელი", "한국어", "ƀƁɏ", "ẞỳ", "ѐЀ", "ԱԲ"]
+        {
+            assert_eq!(tokens(word).split(' ').next(), Some("w"), "{word}");
+        }
+        for (upper, lower) in
+            [("Ѐ", "ѐ"), ("Ԁ", "ԁ"), ("Ƀ", "ƀ"), ("Ỳ", "ỳ"), ("Ἀ", "ἀ"), ("Λ", "λ"), ("Ա", "ա")]
+        {
+            assert_eq!(one_word(upper).hash, one_word(lower).hash, "{upper}");
+            assert_eq!((one_word(upper).upper, one_word(lower).lower), (1, 1), "{upper}");
+        }
+    }
+
+    #[test]
+    fn letters_are_taken_for_those_that_they_resemble() {
+        for (resembling, letter) in [
+            ("0оοσ", 'o'),
+            ("1іι", 'i'),
+            ("3еёεє", 'e'),
+            ("4аα", 'a'),
+            ("5ѕ", 's'),
+            ("7тτ", 't'),
+            ("рρ", 'p'),
+            ("сϲ", 'c'),
+            ("хχ", 'x'),
+            ("уγ", 'y'),
+            ("кκ", 'k'),
+            ("м", 'm'),
+            ("нη", 'n'),
+            ("в", 'b'),
+            ("ј", 'j'),
+            ("ν", 'v'),
+            ("υ", 'u'),
+        ] {
+            for c in resembling.chars() {
+                let (disguised, plain) = (one_word(&format!("q{c}q")), one_word(&format!("q{letter}q")));
+                assert_eq!(disguised.looks, plain.looks, "{c} {letter}");
+                assert_ne!(disguised.hash, plain.hash, "{c} {letter}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_ends_where_a_reader_would_end_it() {
+        for (text, expected) in [
+            ("https://example.com/a/b?c=d#e next", "[example.com] w"),
+            ("https://example.com, next", "[example.com] w"),
+            ("https://example.com:8443/x next", "[example.com] w"),
+            ("https://example.com?x=y next", "[example.com] w"),
+            ("https://example.com#top next", "[example.com] w"),
+            ("https://example.com/a. Next", "[example.com] . w"),
+            ("https://example.com/a,b;c:d! Next", "[example.com] . w"),
+            ("https://example.com/a?. Next", "[example.com] . . w"),
+            ("(https://example.com/a) b", "[example.com] w"),
+            ("<https://example.com/a>b", "[example.com] w"),
+            ("https://example.com/a|b `https://example.com/a`b", "[example.com] w [example.com] w"),
+            ("https://example.com/a]b https://example.com/a}b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\"b https://example.com/a'b", "[example.com] w [example.com] w"),
+            ("https://example.com/a\u{1}b", "[example.com] w"),
+            ("https://example.com/é/x y", "[example.com] w"),
+            ("https://example.com/をx", "[example.com] w w"),
+            ("https://example.com/龥x", "[example.com] w w"),
+            ("https://user@example.net/x b", "[example.net] w"),
+            ("https://user@example.net b", "[example.net] w"),
+            ("https://example.com@", "[]"),
+            ("https://example.com-. b", "[example.com] . w"),
+            ("example.com/x/y z", "[example.com] w"),
+            ("example.com b", "[example.com] w"),
+            ("example.COM. B", "[example.COM] . w"),
+            ("www.example.museum b", "[example.museum] w"),
+            ("WWW.Example.de b", "[Example.de] w"),
+            ("https://www.example.de b", "[example.de] w"),
+            ("wwwexample.com b", "[wwwexample.com] w"),
+            ("x-example.com b", "[x-example.com] w"),
+            ("example.museum b", "w w w"),
+            ("example.museum/ b", "[example.museum] w"),
+            ("example.c/x b", "w w w w"),
+            ("example.c0m/x b", "w w w w"),
+            ("ada@example.com b", "w w w w"),
+            ("ada.b.com@example.org c", "w w w w w w"),
+            ("a/example.com b", "w w w w"),
+            ("_example.com b", "w w w"),
+            ("-example.com b", "w w w"),
+            ("..example.com b", ". w w w"),
+            ("https:/example.com b", "w w w w"),
+            ("https: b", "w w"),
+            ("one.", "w ."),
+            ("one-two b", "w w w"),
+        ] {
+            assert_eq!(tokens(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_stop_ends_a_sentence() {
+        for stop in ['.', '!', '?', ';', '。', '！', '．', '？', '؟', '۔', '।', '…'] {
+            assert_eq!(tokens(&format!("one{stop} two{stop}")), "w . w .", "{stop}");
+        }
+        for other in [',', ':', '-', '"', '、', '(', '\n'] {
+            assert_eq!(tokens(&format!("one{other} two{other}")), "w w", "{other:?}");
+        }
+        assert_eq!(tokens("don't 'one' two '"), "w w w");
+    }
+
+    /// Shows tokens: `w` for a word, `.` for the end of a sentence, and a link's domain in brackets.
+    fn tokens(text: &str) -> String {
+        let shown = Tokenizer::new(text).map(|token| match token {
+            Token::Word(_) => "w".to_owned(),
+            Token::Break => ".".to_owned(),
+            Token::Link(link) => format!("[{}]", link.domain),
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    fn one_word(text: &str) -> Word {
+        let words: Vec<Word> = Tokenizer::new(text)
+            .filter_map(|token| if let Token::Word(word) = token { Some(word) } else { None })
+            .collect();
+        words.first().copied().unwrap_or_else(|| panic!("{text} has a word"))
+    }
+}

@@ -1,0 +1,287 @@
+//! Stores submissions and the state of their deliveries in a SQLite file or a PostgreSQL database.
+//!
+//! [`Store::append`] returns once the submission is committed and synced to stable storage. One thread
+//! commits the submissions of all waiting callers in one transaction with one sync, so throughput grows with
+//! load. Other processes read an inbox with [`InboxReader`] and change it with [`Editor`].
+//!
+//! The store recovers from errors: it reopens its file, or creates a new one if the old one was removed.
+
+pub mod disk;
+mod error;
+pub(crate) mod fingerprint;
+mod ids;
+mod link;
+pub mod lock;
+pub mod notifier;
+mod outage;
+pub(crate) mod postgres;
+pub(crate) mod sql;
+mod sqlite;
+#[cfg(test)]
+mod test_recorder;
+mod url;
+mod write_queue;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use uuid::Uuid;
+
+use crate::submission::delivery::{ClaimRequest, Claims, Lease, Route};
+pub use error::StoreError;
+pub use fingerprint::{Hash, with_day_prefix};
+use frontdesk_limits::source::RefusedRequests;
+pub use link::LinkToken;
+pub use outage::Outage;
+pub use postgres::server::Server;
+pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
+pub use sql::annotation::{Annotated, Annotation, MAX_NOTE};
+pub use sql::confirm::{ConfirmationMails, LinkState};
+pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
+pub use sql::deliver::{HIGH_VOLUME_RANK, SUSPICIOUS_RANK, is_high_volume};
+pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
+pub use sql::edit::Erased;
+pub use sql::editor::{Editor, Retry};
+pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
+pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
+pub use sql::operator_log::{LogEntry, OperatorAction};
+pub use sql::opt_in::confirm_rule;
+pub use sql::page::{SearchPage, SearchText};
+pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
+pub use sql::rows::{Filter, day, day_number};
+pub use sql::session::{LOGIN_LIFETIME, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL, Session, TokenHash};
+pub use sql::stats::{ChannelQueue, DailyCount, Queue};
+pub use sql::transaction::Transaction;
+pub use sql::views::{
+    MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
+};
+pub use sql::visitor::{MailFate, MailRequest};
+pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
+pub use url::DatabaseUrl;
+pub use writer::Events;
+use writer::Writer;
+
+/// The database to use, and the channels to queue submissions for.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    pub url: DatabaseUrl,
+    pub channels: Vec<Route>,
+}
+
+impl StoreOptions {
+    /// Options for an inbox without channels.
+    pub fn new(url: impl Into<DatabaseUrl>) -> StoreOptions {
+        StoreOptions { url: url.into(), channels: Vec::new() }
+    }
+}
+
+/// Fails if this program can never use the database that is there, for example because of its encoding. A
+/// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
+/// [`InboxReader::collation_warning`].
+pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
+    let checked = match url {
+        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path).map(|()| None),
+        DatabaseUrl::Postgres(server) => postgres::check_environment(server),
+    };
+    checked.or_else(|error| if error.is_temporary() { Ok(None) } else { Err(error) })
+}
+
+/// An inbox that is open for writing. All clones share one writer, which ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Store {
+    writer: Arc<Writer>,
+    /// The configured channels. Submissions are queued for them. A closure passed to [`Store::change`] may
+    /// capture a clone of this handle, but not the store itself, which would keep the writer alive.
+    pub channels: Arc<ArcSwap<Vec<Route>>>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the database and starts the writer. Creates the database if it is missing, or migrates it.
+    ///
+    /// A temporary problem (a full disk, a lock, a folder without write permission) is not an error: the
+    /// writer retries. Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
+    pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
+        let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
+        Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
+    }
+
+    /// Appends a submission to the intake and returns its id. [`Store::settle`] waits for its processing.
+    ///
+    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
+    /// is dropped before it completes, the submission may have been stored.
+    pub async fn append(&self, accepting: Accepting) -> Result<Uuid, StoreError> {
+        self.writer.submissions.accept(accepting).await
+    }
+
+    /// Applies a change in the writer's next transaction, and returns its result after the commit. The change
+    /// may be applied more than once; only the last application is committed.
+    pub async fn change<T: Send + 'static>(
+        &self,
+        apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.changes.change(apply)?.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Like [`Store::change`], for threads without an async runtime.
+    pub fn change_blocking<T: Send + 'static>(
+        &self,
+        apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.changes.change(apply)?.blocking_recv().unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Notifications about commits by this process.
+    pub fn events(&self) -> &Events {
+        &self.writer.events
+    }
+
+    /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
+    /// the last call.
+    pub fn wait_for_accepted(&self, timeout: Duration) {
+        let _ = postgres::connection::block_on_with_timeout(self.events().accepted.notified(), timeout);
+    }
+
+    /// Whether submissions are waiting to be written, or a burst of them has just arrived.
+    pub fn is_busy(&self) -> bool {
+        self.writer.submissions.is_busy()
+    }
+
+    /// Whether other replicas may use the same database.
+    pub fn is_shared(&self) -> bool {
+        !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
+    }
+
+    /// Waits until an accepted submission has been processed, and returns the outcome. There is no timeout:
+    /// if processing fails, the caller waits until the operator retries the submission.
+    pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
+        let mut processed = self.events().processed.subscribe();
+        loop {
+            if let Some(accepted) = self.change(move |tx| tx.find_outcome(id)).await? {
+                return Ok(accepted);
+            }
+            // The processor wakes this loop each time it has checked the intake, because another replica may
+            // have processed the submission.
+            processed.changed().await.map_err(|_| StoreError::Closed)?;
+        }
+    }
+
+    /// Returns the outcome of the last write, or an error if a write is taking longer than five seconds.
+    /// After a failure, the writer retries every second, so the result is current even without submissions.
+    pub fn health(&self) -> Result<(), StoreError> {
+        self.writer.submissions.health().and_then(|()| self.writer.changes.health())
+    }
+
+    /// Fails if the database does not accept a write now.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself does not have the lifetimes that `change_blocking` requires"
+    )]
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        self.change_blocking(|tx| tx.check_writable())
+    }
+
+    /// Claims due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If the outcome
+    /// of an attempt is not recorded before its lease expires, the delivery is attempted again.
+    pub async fn claim(
+        &self,
+        wants: Vec<ClaimRequest>,
+        under_way: Vec<Lease>,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Vec<Claims>, StoreError> {
+        // The lease starts when the claim is executed, not when it is requested.
+        let asked = Instant::now();
+        let waited = move || Duration::from_secs(asked.elapsed().as_secs());
+        let channels = self.channels.load_full();
+        self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
+    }
+
+    /// Records that a channel works again. After an outage, makes all delayed deliveries due, and returns
+    /// their number; this takes several transactions, so that submissions can be accepted in between.
+    /// Otherwise makes only the next deferred deliveries due, and returns zero.
+    pub async fn resume(
+        &self,
+        channel: String,
+        after_outage: bool,
+        now: Timestamp,
+    ) -> Result<usize, StoreError> {
+        let name = channel.clone();
+        self.change(move |tx| tx.resume(&name)).await?;
+        if !after_outage {
+            self.change(move |tx| tx.bring_deferred_forward(&channel, now)).await?;
+            return Ok(0);
+        }
+        let (mut count, mut from) = (0, Some(Timestamp::MIN));
+        while let Some(later) = from {
+            let name = channel.clone();
+            let (more, next) = self.change(move |tx| tx.bring_forward(&name, later, now)).await?;
+            (count, from) = (count + more, next);
+        }
+        Ok(count)
+    }
+
+    /// Truncates SQLite's write-ahead log, so that no file still contains removed data. Returns false if a
+    /// reader prevents that; try again later.
+    pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
+        self.writer.changes.truncate_wal().await
+    }
+
+    /// Adds to the counts of refused requests of a day. Failures need no retry, because the counts only
+    /// inform the operator.
+    pub async fn record_refusals(&self, refused: Vec<RefusedRequests>, day: Date) -> Result<(), StoreError> {
+        for part in refused.chunks(REFUSED_AT_A_TIME) {
+            let part = part.to_vec();
+            self.change(move |tx| tx.record_refusals(&part, day)).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds page views to the counts of a day, in several transactions. After an error, `counts` holds those
+    /// that have not been stored. Needs a runtime with timers.
+    pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
+        let mut rows = None;
+        while let Some(part) = last_part(&counts.pages) {
+            let (began, length) = (Instant::now(), part.len());
+            rows = Some(self.change(move |tx| tx.record_page_views(&part, day, rows)).await?);
+            counts.pages.truncate(counts.pages.len() - length);
+            tokio::time::sleep(began.elapsed() * 2).await;
+        }
+        let mut rows = None;
+        while let Some(part) = last_part(&counts.referrers) {
+            let (began, length) = (Instant::now(), part.len());
+            rows = Some(self.change(move |tx| tx.record_referrers(&part, day, rows)).await?);
+            counts.referrers.truncate(counts.referrers.len() - length);
+            tokio::time::sleep(began.elapsed() * 2).await;
+        }
+        Ok(())
+    }
+
+    /// Commits everything in the queue, refuses further calls, and closes the database.
+    pub fn close(self) {
+        self.writer.close();
+    }
+}
+
+/// The maximum number of counts that one transaction updates: a longer transaction could delay submissions.
+const REFUSED_AT_A_TIME: usize = 200;
+
+/// The last counts, as many as one transaction updates. Between transactions, the caller waits for twice as
+/// long as one takes.
+fn last_part<T: Clone>(counts: &[T]) -> Option<Vec<T>> {
+    let part = &counts[counts.len().saturating_sub(REFUSED_AT_A_TIME)..];
+    (!part.is_empty()).then(|| part.to_vec())
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

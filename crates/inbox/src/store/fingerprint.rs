@@ -1,0 +1,112 @@
+//! Keyed hashes of contents, senders, sources and networks.
+//!
+//! The key is a secret in the database. Without it, a hash reveals nothing. With it, trying all IPv4
+//! addresses reveals the one behind a hash.
+
+use std::fs::File;
+use std::io::Read as _;
+
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::sql::Sql;
+use crate::submission::visitor::MailLimit;
+use frontdesk_forms::DedupKey;
+use frontdesk_forms::parse::Entry;
+use frontdesk_limits::source::Source;
+
+/// A hash of 128 bits, which is enough to rule out accidental collisions and, without the secret, forgery.
+pub type Hash = [u8; 16];
+
+/// Replaces the first two bytes of a hash with the lowest 16 bits of `day`, a number of days since 1970. The
+/// hashes of one day are then adjacent in the index, and index pages of earlier days are no longer touched.
+pub fn with_day_prefix(mut hash: Hash, day: i64) -> Hash {
+    hash[..2].copy_from_slice(&day.to_be_bytes()[6..]);
+    hash
+}
+
+/// The key for all hashes in one database.
+#[derive(Clone)]
+pub struct Secret(pub(crate) [u8; 32]);
+
+impl Secret {
+    /// Generates a secret with the operating system's random number generator.
+    pub(super) fn generate() -> Result<Secret, StoreError> {
+        let mut secret = [0; 32];
+        let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut secret));
+        random.map_err(|error| StoreError::io("/dev/urandom".as_ref(), error))?;
+        Ok(Secret(secret))
+    }
+
+    pub(super) fn read(sql: &dyn Sql) -> Result<Secret, StoreError> {
+        let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
+        let secret = row.and_then(|row| row.get(0).ok());
+        secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
+    }
+
+    pub(super) fn source(&self, source: Source) -> Hash {
+        self.hash("source", [source.as_bytes()])
+    }
+
+    /// Hashes the source's network: an IPv4 /24 or an IPv6 /48.
+    pub(super) fn network(&self, source: Source) -> Hash {
+        self.hash("network", [source.network_as_bytes()])
+    }
+
+    /// Hashes the sender's e-mail address, ignoring case.
+    pub(super) fn sender(&self, email: &str) -> Hash {
+        self.hash("sender", [email.to_lowercase().as_bytes()])
+    }
+
+    /// Hashes the result of [`mailbox_key`](crate::submission::visitor::mailbox::mailbox_key).
+    pub(super) fn mailbox(&self, key: &str) -> Hash {
+        self.hash("mailbox", [key.as_bytes()])
+    }
+
+    /// Hashes the network, the domain or the kind of mail that a limit of mails to visitors counts.
+    pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
+        self.hash("mail rate", [limit.name().as_bytes(), subject])
+    }
+
+    /// Signs a link that confirms the address of a submission. `expires_at` is in seconds.
+    pub(super) fn link(&self, submission: Uuid, expires_at: u32) -> Hash {
+        self.hash("link", [submission.as_bytes().as_slice(), &expires_at.to_be_bytes()])
+    }
+
+    /// Hashes the destination of a channel.
+    pub(super) fn target(&self, destination: &str) -> Hash {
+        self.hash("target", [destination.as_bytes()])
+    }
+
+    /// Hashes the parts of a submission's content that its form compares to detect repeats.
+    pub(super) fn content(&self, entry: &Entry) -> Hash {
+        let form = entry.form().name.as_bytes();
+        match entry.form().dedup_key {
+            DedupKey::Address => {
+                let address = entry.get("email").unwrap_or_default().to_ascii_lowercase();
+                self.hash("content", [form, address.as_bytes()])
+            }
+            DedupKey::Content => {
+                let fields = entry.fields().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+                self.hash("content", [form].into_iter().chain(fields))
+            }
+        }
+    }
+
+    /// Also hashes the form and the source, so that equal keys from different senders never match.
+    pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
+        self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])
+    }
+
+    /// Hashes each part after its length, so that different lists of parts never have the same hash input.
+    fn hash<'a>(&self, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        for part in [purpose.as_bytes()].into_iter().chain(parts) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut hash = Hash::default();
+        hasher.finalize_xof().fill(&mut hash);
+        hash
+    }
+}

@@ -1,0 +1,114 @@
+//! The lock that allows only one process to deliver from an inbox (SQLite) or to maintain it (PostgreSQL).
+//!
+//! With SQLite, this is an advisory lock (`flock`) on `inbox.sqlite-lock`, a file beside the database. The
+//! database file itself cannot serve as the lock file: SQLite constantly takes and releases its own locks on
+//! it, and a lock on a replaced file would have no effect. The lock file is never removed; the lock ends with
+//! the process.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::error::StoreError;
+use super::postgres::BRIEF;
+use super::postgres::connection::PgConnection;
+use super::sql::Sql;
+use super::sqlite::files::with_suffix;
+use super::url::DatabaseUrl;
+
+/// An inbox's lock. Dropping it releases the lock.
+pub enum Lock {
+    /// Closing the file releases the lock.
+    File { _file: File },
+    /// A session-level advisory lock.
+    Server(Box<PgConnection>),
+}
+
+impl Lock {
+    /// Tries to take an inbox's lock; `None` if another process holds it.
+    pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
+        match place {
+            DatabaseUrl::Sqlite(path) => {
+                Lock::try_lock_file(path).map_err(|error| StoreError::io(path, error))
+            }
+            DatabaseUrl::Postgres(server) => {
+                let link = PgConnection::open(server, BRIEF)?;
+                let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
+                let sql: &dyn Sql = &link;
+                let is_acquired: bool = sql.one(taken, &[])?.get(0)?;
+                Ok(is_acquired.then(|| Lock::Server(Box::new(link))))
+            }
+        }
+    }
+
+    /// Whether another process holds an inbox's lock, which a running server does. `false` if that cannot be
+    /// determined.
+    pub fn is_held_elsewhere(place: &DatabaseUrl) -> bool {
+        match place {
+            DatabaseUrl::Sqlite(path) => {
+                let file = File::open(with_suffix(path, "-lock"));
+                file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+            }
+            DatabaseUrl::Postgres(_) => matches!(Lock::try_acquire(place), Ok(None)),
+        }
+    }
+
+    /// Whether the lock is still held. The server releases it when the connection is lost.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Lock::File { .. } => true,
+            Lock::Server(link) => !link.is_lost(),
+        }
+    }
+
+    /// Like [`Lock::try_acquire`], for a SQLite file. Its folder must exist, but the file need not.
+    pub fn try_lock_file(database: &Path) -> io::Result<Option<Lock>> {
+        let file = open_locked(&with_suffix(&std::path::absolute(database)?, "-lock"))?;
+        Ok(file.map(|file| Lock::File { _file: file }))
+    }
+}
+
+/// Opens and locks a file without waiting; `None` if another process has it locked. Creates the file with
+/// access for this user only.
+pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("inbox.sqlite");
+        let place = DatabaseUrl::Sqlite(database.clone());
+        assert!(!Lock::is_held_elsewhere(&place));
+        let lock = Lock::try_lock_file(&database).unwrap().unwrap();
+        assert!(Lock::is_held_elsewhere(&place));
+        assert!(Lock::try_lock_file(&database).unwrap().is_none());
+        assert!(Lock::try_lock_file(&folder.path().join("other.sqlite")).unwrap().is_some());
+        drop(lock);
+        assert!(!Lock::is_held_elsewhere(&place));
+        assert!(Lock::try_lock_file(&database).unwrap().is_some());
+        let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error_and_is_not_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Lock::try_lock_file(&folder.path().join("data/inbox.sqlite")).map(drop).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!folder.path().join("data").exists());
+    }
+}

@@ -1,0 +1,225 @@
+//! The inbox in a PostgreSQL database, which any number of replicas can share.
+//!
+//! The tables are in the first schema of the search path, by default `public`.
+
+#![expect(clippy::disallowed_methods, reason = "a command waits for the server")]
+
+pub(super) mod commit;
+pub(crate) mod connection;
+pub(super) mod server;
+
+use std::time::{Duration, Instant};
+
+use connection::{ConnectionOptions, PgConnection};
+use server::Server;
+
+use super::error::StoreError;
+use super::fingerprint::Secret;
+use super::sql::{Sql, collation, values};
+use super::url::DatabaseUrl;
+
+/// The tables of a new inbox.
+const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
+/// The number of the layout. Databases with another one are refused.
+const LAYOUT: i64 = 10;
+
+/// Options for the writer. Visitors wait for its statements.
+const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
+/// Options for the operator's changes, which may affect all rows.
+const EDITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_mins(5) };
+/// Options for connections that listen or hold a lock.
+pub(super) const BRIEF: ConnectionOptions =
+    ConnectionOptions { writes: true, statement: Duration::from_secs(5) };
+const READING: ConnectionOptions = ConnectionOptions { writes: false, statement: Duration::from_mins(5) };
+
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if it has no inbox.
+pub(super) fn open_to_read(server: &Server) -> Result<PgConnection, StoreError> {
+    let connection = PgConnection::open(server, READING)?;
+    expect_layout(&connection, server)?;
+    Ok(connection)
+}
+
+/// Opens an existing inbox for changes.
+pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
+    let connection = PgConnection::open(server, EDITING)?;
+    expect_layout(&connection, server)?;
+    make_durable(&connection)?;
+    mark_in_use(&connection)?;
+    let secret = Secret::read(&connection)?;
+    Ok((connection, secret))
+}
+
+/// Opens the database for changes. Creates the inbox if it is missing.
+pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError> {
+    open_to_write(server)?;
+    open_to_edit(server).map(|(connection, _)| connection)
+}
+
+/// How long the server may take to notice that a connection is gone.
+const ABANDONED_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The key of the lock that is shared by all processes that use the inbox.
+const IN_USE: &str = "hashtextextended('frontdesk in use ' || current_schema(), 0)";
+
+/// Marks the inbox as in use. Fails with [`StoreError::Locked`] while it is being copied to another database.
+fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
+    let is_taken = lock_with_retries(sql, &format!("SELECT pg_try_advisory_lock_shared({IN_USE})"))?;
+    if is_taken { Ok(()) } else { Err(StoreError::Locked) }
+}
+
+/// Tries to lock the inbox exclusively for as long as the connection lasts, even while it is idle.
+pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
+    connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
+    lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
+}
+
+/// Tries to take a lock for up to [`ABANDONED_SESSION_TIMEOUT`]. Returns whether the query `lock` took it.
+fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
+    let began = Instant::now();
+    loop {
+        let is_taken = sql.one(lock, &[])?.get(0)?;
+        if is_taken || began.elapsed() > ABANDONED_SESSION_TIMEOUT {
+            return Ok(is_taken);
+        }
+        std::thread::sleep(ABANDONED_SESSION_TIMEOUT / 40);
+    }
+}
+
+/// See [`super::check_environment`].
+pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
+    let connection = PgConnection::open(server, BRIEF)?;
+    expect_own_session(&connection, server)?;
+    expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
+    collation::warning(&connection)
+}
+
+/// Fails if there is no schema for the tables.
+fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    if sql.one("SELECT current_schema() IS NOT NULL", &[])?.get(0)? {
+        return Ok(());
+    }
+    Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
+}
+
+/// Opens the database for the writer. Creates the inbox if it is missing.
+fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
+    let connection = PgConnection::open(server, WRITING)?;
+    // Before anything is locked: another session would keep the lock.
+    expect_own_session(&connection, server)?;
+    expect_utf8(&connection, server)?;
+    expect_schema(&connection, server)?;
+    make_durable(&connection)?;
+    mark_in_use(&connection)?;
+    if !has_tables(&connection, server)? {
+        create_tables(&connection, server)?;
+    }
+    let secret = Secret::read(&connection)?;
+    Ok((connection, secret))
+}
+
+/// Whether the database has the tables of an inbox. Fails if another version created them.
+fn has_tables(sql: &dyn Sql, server: &Server) -> Result<bool, StoreError> {
+    // Query the catalog: a cached lookup of the name could miss a table that another replica created.
+    let table =
+        "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'frontdesk_layout'";
+    if !sql.exists(table, &[])? {
+        return Ok(false);
+    }
+    let Some(row) = sql.row("SELECT layout FROM frontdesk_layout", &[])? else {
+        return Err(StoreError::Damaged("its layout number is missing"));
+    };
+    let url = DatabaseUrl::Postgres(server.clone());
+    match row.get(0)? {
+        LAYOUT => Ok(true),
+        found if found < LAYOUT => Err(StoreError::TooOld { url, found, known: LAYOUT }),
+        found => Err(StoreError::TooNew { url, found, known: LAYOUT }),
+    }
+}
+
+/// Fails if there is no inbox, or if another version created it.
+fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    let missing = || StoreError::Missing(DatabaseUrl::Postgres(server.clone()));
+    if has_tables(sql, server)? { Ok(()) } else { Err(missing()) }
+}
+
+/// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that later changes to the
+/// server's configuration have no effect on the session.
+fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
+    for setting in ["fsync", "synchronous_commit"] {
+        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        if found == "off" {
+            return Err(StoreError::NotDurable { setting, found });
+        }
+    }
+    sql.query("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)", &[])?;
+    Ok(())
+}
+
+/// Fails unless the database stores, and this session exchanges, every character.
+fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
+    for setting in ["server_encoding", "client_encoding"] {
+        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        if found != "UTF8" {
+            let url = DatabaseUrl::Postgres(server.clone());
+            return Err(StoreError::WrongEncoding { url, found, needed: "UTF8" });
+        }
+    }
+    Ok(())
+}
+
+/// How often [`expect_own_session`] looks for a pooler. Each time, other clients of the pooler may take the
+/// session for which it looks.
+const POOLER_PROBES: usize = 4;
+
+/// Fails if a pooler in transaction mode passes the transactions of this connection to several sessions, or
+/// those of several connections to one.
+///
+/// A second connection holds a transaction. If it has the first connection's session, or if the first
+/// connection now has another session than before, there is a pooler. Without the second connection, a pooler
+/// with few clients would always choose the same session.
+fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
+    const SESSION: &str = "SELECT pg_backend_pid()";
+    let shared = || StoreError::SharedSessions(DatabaseUrl::Postgres(server.clone()));
+    // The server may have no connection to spare, which is no reason to refuse submissions.
+    let Ok(other) = PgConnection::open(server, BRIEF) else { return Ok(()) };
+    for _ in 0..POOLER_PROBES {
+        let before = connection.query_text(SESSION)?;
+        other.run_statements("BEGIN")?;
+        if other.query_text(SESSION)? == before || connection.query_text(SESSION)? != before {
+            return Err(shared());
+        }
+        other.run_statements("COMMIT")?;
+    }
+    Ok(())
+}
+
+/// Creates the tables, unless another replica has created them.
+fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
+    let sql: &dyn Sql = connection;
+    let made = sql.transaction(|| {
+        // If several replicas start at once, only one of them creates the tables.
+        sql.query(
+            "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk layout ' || current_schema(), 0))",
+            &[],
+        )?;
+        if !has_tables(sql, server)? {
+            connection.run_statements(TABLES)?;
+            let secret = Secret::generate()?;
+            sql.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", values![secret.0])?;
+            connection.run_statements("CREATE TABLE frontdesk_layout (layout bigint NOT NULL)")?;
+            sql.execute("INSERT INTO frontdesk_layout VALUES (?1)", values![LAYOUT])?;
+        }
+        Ok(())
+    });
+    match made {
+        // A table of another program has one of our names.
+        Err(StoreError::Postgres(code)) if code == "42P07" => {
+            Err(StoreError::NotAnInbox(DatabaseUrl::Postgres(server.clone())))
+        }
+        made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! SQL statements that both databases share, and the interface through which they are executed.
+//!
+//! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, the code next to the statement
+//! checks [`Sql::dialect`].
+
+pub(super) mod abuse;
+pub(super) mod annotation;
+pub(super) mod collation;
+pub(super) mod confirm;
+pub(super) mod copy;
+pub(super) mod deliver;
+pub(super) mod discard;
+pub(super) mod edit;
+pub(super) mod editor;
+pub(super) mod flood;
+pub(super) mod intake;
+pub(super) mod operator_log;
+pub(super) mod opt_in;
+pub(super) mod page;
+pub(super) mod read;
+pub(super) mod rows;
+pub(super) mod session;
+pub(super) mod stats;
+pub(crate) mod transaction;
+pub(super) mod views;
+pub(super) mod visitor;
+
+use std::fmt::Write as _;
+
+use uuid::Uuid;
+
+use super::error::StoreError;
+
+/// An update that changes nothing, used to test whether the database accepts writes.
+pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secret'";
+
+/// A connection to a database, or a transaction on it.
+pub(crate) trait Sql: Send {
+    fn dialect(&self) -> Dialect;
+    /// Executes a statement, and returns the number of affected rows.
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
+    fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
+    /// Inserts rows. `into` names the table and its columns, `columns` is the number of columns, and `values`
+    /// holds the values of all rows, row by row.
+    fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// The clause that locks the rows that a query returns. Empty for SQLite, which allows only one writer.
+    pub(super) fn row_lock_clause(self) -> &'static str {
+        if self == Dialect::Postgres { "FOR UPDATE" } else { "" }
+    }
+
+    /// Like [`Dialect::row_lock_clause`], but skips rows that another replica has locked.
+    pub(super) fn skip_locked_clause(self) -> &'static str {
+        if self == Dialect::Postgres { "FOR UPDATE SKIP LOCKED" } else { "" }
+    }
+
+    /// A table for a `FROM` clause, with the index that SQLite must use. PostgreSQL chooses its own.
+    pub(super) fn table_with_index(self, table: &str, index: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("{table} INDEXED BY {index}"),
+            Dialect::Postgres => table.to_owned(),
+        }
+    }
+
+    /// A table expression that yields one row for each screening reason in the column `reasons` of `table`.
+    pub(super) fn reasons_table(self, table: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("json_each({table}.reasons)"),
+            Dialect::Postgres => format!("json_array_elements({table}.reasons)"),
+        }
+    }
+}
+
+impl dyn Sql + '_ {
+    /// Executes a query that returns at most one row.
+    pub(super) fn row(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
+        Ok(self.query(sql, values)?.pop())
+    }
+
+    /// Executes a query that always returns one row.
+    pub(super) fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, StoreError> {
+        self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
+    }
+
+    /// Whether a query returns any rows.
+    pub(super) fn exists(&self, sql: &str, values: &[Value<'_>]) -> Result<bool, StoreError> {
+        Ok(!self.query(sql, values)?.is_empty())
+    }
+
+    /// Reads the rows where a column equals one of `keys`. `select` must end with the column's name, and
+    /// `keys` must be sorted. Rows are returned in the order of the keys, and the clause `lock` locks them in
+    /// that order.
+    pub(super) fn query_in(
+        &self,
+        select: &str,
+        keys: &[[u8; 16]],
+        lock: &str,
+    ) -> Result<Vec<Row>, StoreError> {
+        let column = select.rsplit(' ').next().unwrap_or_default();
+        let mut found = Vec::new();
+        for (list, values) in parameter_lists(keys, &[]) {
+            found.extend(self.query(&format!("{select} IN {list} ORDER BY {column} {lock}"), &values)?);
+        }
+        Ok(found)
+    }
+
+    /// Executes a statement on the rows where a column equals one of `keys`, and returns the number of
+    /// affected rows. `statement` must end with the column's name. `values` are its other parameters,
+    /// numbered from 1.
+    pub(super) fn execute_in(
+        &self,
+        statement: &str,
+        values: &[Value<'_>],
+        keys: &[[u8; 16]],
+    ) -> Result<usize, StoreError> {
+        let mut count = 0;
+        for (list, values) in parameter_lists(keys, values) {
+            count += self.execute(&format!("{statement} IN {list}"), &values)?;
+        }
+        Ok(count)
+    }
+
+    /// Runs `change` in a transaction. Commits it on success and rolls it back on error.
+    pub(super) fn transaction<T>(
+        &self,
+        change: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let begin = match self.dialect() {
+            // Take the write lock at once: a later upgrade from a read lock may fail.
+            Dialect::Sqlite => "BEGIN IMMEDIATE",
+            Dialect::Postgres => "BEGIN",
+        };
+        self.execute(begin, &[])?;
+        let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
+        // A server that did not reply in time would not reply to a rollback either.
+        if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
+            // If this fails, the database rolls back on its own, because the connection is unusable.
+            let _ = self.execute("ROLLBACK", &[]);
+        }
+        done
+    }
+
+    /// Runs queries that all see the same snapshot of the database.
+    pub(super) fn snapshot<T>(&self, ask: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let begin = match self.dialect() {
+            Dialect::Sqlite => "BEGIN",
+            Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        self.execute(begin, &[])?;
+        let found = ask();
+        let end = self.execute("ROLLBACK", &[]);
+        found.and_then(|found| end.map(|_| found))
+    }
+}
+
+/// The numbers of rows or keys for which statements are prepared: only a few, so that statements are reused.
+pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
+
+/// Splits keys into `IN` lists, each with all parameters of its statement: `values`, then the padded keys.
+fn parameter_lists<'a>(
+    keys: &'a [[u8; 16]],
+    values: &'a [Value<'a>],
+) -> impl Iterator<Item = (String, Vec<Value<'a>>)> {
+    keys.chunks(ROWS_AT_A_TIME[0]).map(move |keys| {
+        let keys = pad_keys(keys);
+        let numbers = values.len() + 1..=values.len() + keys.len();
+        let list: Vec<String> = numbers.map(|number| format!("?{number}")).collect();
+        (
+            format!("({})", list.join(", ")),
+            values.iter().copied().chain(keys.into_iter().map(Bind::bind)).collect(),
+        )
+    })
+}
+
+/// Pads up to 64 keys to one of the sizes in [`ROWS_AT_A_TIME`] by repeating the last key.
+fn pad_keys(keys: &[[u8; 16]]) -> Vec<&[u8; 16]> {
+    let size = ROWS_AT_A_TIME.into_iter().rfind(|size| *size >= keys.len()).unwrap_or(keys.len());
+    let missing = keys.last().into_iter().cycle().take(size - keys.len());
+    keys.iter().chain(missing).collect()
+}
+
+/// The placeholders for several rows of values. For two rows of two columns: `(?1, ?2), (?3, ?4)`.
+pub(super) fn placeholders(rows: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(rows * columns * 6);
+    for number in 1..=rows * columns {
+        let before = match number {
+            1 => "(",
+            number if number % columns == 1 % columns => "), (",
+            _ => ", ",
+        };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{before}?{number}");
+    }
+    text + ")"
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    Null,
+    Integer(i64),
+    Text(&'a str),
+    Blob(&'a [u8]),
+}
+
+/// A type that can be a parameter of a statement.
+pub(super) trait Bind {
+    fn bind(&self) -> Value<'_>;
+}
+
+/// The parameters of a statement: `?1`, `?2` and so on.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::store::sql::Bind::bind(&$value)),*]
+    };
+}
+pub(super) use values;
+
+pub(super) fn bind_all(values: &[Cell]) -> Vec<Value<'_>> {
+    values.iter().map(Bind::bind).collect()
+}
+
+impl Bind for Cell {
+    fn bind(&self) -> Value<'_> {
+        match self {
+            Cell::Null => Value::Null,
+            Cell::Integer(number) => Value::Integer(*number),
+            Cell::Text(text) => Value::Text(text),
+            Cell::Blob(bytes) => Value::Blob(bytes),
+        }
+    }
+}
+
+macro_rules! bind {
+    ($($kind:ty: $self:ident => $value:expr),* $(,)?) => { $(impl Bind for $kind {
+        fn bind(&$self) -> Value<'_> {
+            $value
+        }
+    })* };
+}
+bind! {
+    i64: self => Value::Integer(*self),
+    u32: self => Value::Integer(i64::from(*self)),
+    usize: self => Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
+    bool: self => Value::Integer(i64::from(*self)),
+    str: self => Value::Text(self),
+    String: self => Value::Text(self),
+    [u8]: self => Value::Blob(self),
+    Vec<u8>: self => Value::Blob(self),
+    Uuid: self => Value::Blob(self.as_bytes()),
+}
+
+impl<const N: usize> Bind for [u8; N] {
+    fn bind(&self) -> Value<'_> {
+        Value::Blob(self)
+    }
+}
+
+impl<T: Bind> Bind for Option<T> {
+    fn bind(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, Bind::bind)
+    }
+}
+
+impl<T: Bind + ?Sized> Bind for &T {
+    fn bind(&self) -> Value<'_> {
+        (**self).bind()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row(pub(super) Vec<Cell>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Null,
+    Integer(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Row {
+    /// The value in a column, counted from 0. Fails if the column is missing or has a different type.
+    pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
+        self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    }
+
+    pub(super) fn text(&self, column: usize) -> Result<&str, StoreError> {
+        match self.0.get(column) {
+            Some(Cell::Text(text)) => Ok(text),
+            _ => Err(StoreError::Damaged("a row has the wrong shape")),
+        }
+    }
+
+    /// Reads a count; a negative number is read as zero.
+    pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
+        Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
+    }
+}
+
+pub(super) trait Read: Sized {
+    fn read(cell: &Cell) -> Option<Self>;
+}
+
+macro_rules! read {
+    ($($kind:ty: $cell:pat => $value:expr),* $(,)?) => { $(impl Read for $kind {
+        fn read(cell: &Cell) -> Option<$kind> {
+            if let $cell = cell { $value } else { None }
+        }
+    })* };
+}
+read! {
+    i64: Cell::Integer(number) => Some(*number),
+    u32: Cell::Integer(number) => (*number).try_into().ok(),
+    bool: Cell::Integer(number) => Some(*number != 0),
+    String: Cell::Text(text) => Some(text.clone()),
+    Vec<u8>: Cell::Blob(bytes) => Some(bytes.clone()),
+    Uuid: Cell::Blob(bytes) => Uuid::from_slice(bytes).ok(),
+}
+
+impl<const N: usize> Read for [u8; N] {
+    fn read(cell: &Cell) -> Option<[u8; N]> {
+        if let Cell::Blob(bytes) = cell { bytes.as_slice().try_into().ok() } else { None }
+    }
+}
+
+impl<T: Read> Read for Option<T> {
+    fn read(cell: &Cell) -> Option<Option<T>> {
+        if *cell == Cell::Null { Some(None) } else { T::read(cell).map(Some) }
+    }
+}

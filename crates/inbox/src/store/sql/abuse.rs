@@ -1,0 +1,181 @@
+//! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::read::InboxReader;
+use super::rows::{day_number, first_id_at};
+use super::transaction::Transaction;
+use super::values;
+use crate::store::error::StoreError;
+use frontdesk_limits::source::RefusedRequests;
+
+/// The maximum number of rows per day, one per source and form. Beyond that, all new sources share one row
+/// per form.
+const MOST_A_DAY: i64 = 10_000;
+
+impl Transaction<'_> {
+    pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
+        let (tx, day) = (self.sql, day_number(day));
+        let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
+        for RefusedRequests { source, form, count } in refused {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            let mut source = source.map(|source| self.secret.source(source).to_vec()).unwrap_or_default();
+            let known = tx.execute(
+                "UPDATE pressure SET refused = refused + ?4 WHERE day = ?1 AND source = ?2 AND form = ?3",
+                values![day, source, form, count],
+            )?;
+            if known == 1 {
+                continue;
+            }
+            if rows >= MOST_A_DAY {
+                source.clear();
+            }
+            tx.execute(
+                "INSERT INTO pressure (day, source, form, refused) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (day, source, form) DO UPDATE SET refused = pressure.refused + ?4",
+                values![day, source, form, count],
+            )?;
+            rows += 1;
+        }
+        Ok(())
+    }
+
+    /// Removes up to `most` counts of refused requests that are from an earlier day than `before`.
+    pub fn forget_refusals(&self, before: Date, most: usize) -> Result<usize, StoreError> {
+        self.sql.execute(
+            "DELETE FROM pressure WHERE (day, source, form) IN
+             (SELECT day, source, form FROM pressure WHERE day < ?1 LIMIT ?2)",
+            values![day_number(before), most],
+        )
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Abuse {
+    pub submissions: usize,
+    pub held: usize,
+    /// The number of false positives: held submissions that were released.
+    pub released: usize,
+    pub refused: usize,
+    /// Refused requests from sources that are not counted individually.
+    pub refused_others: usize,
+    pub source_count: usize,
+    /// The sources with the most requests, in descending order.
+    pub sources: Vec<RefusedSource>,
+    /// The signals that caused screening to hold submissions, most frequent first.
+    pub signals: Vec<SignalCount>,
+    pub agent_count: usize,
+    /// The agents with the most submissions, in descending order.
+    pub agents: Vec<AgentCount>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedSource {
+    /// See [`Submission::source`](crate::submission::Submission::source).
+    pub source: String,
+    pub submissions: usize,
+    pub held: usize,
+    pub refused: usize,
+}
+
+/// How many submissions screening held because of a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignalCount {
+    pub signal: String,
+    pub held: usize,
+    pub released: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentCount {
+    /// The host that vouches for the agent.
+    pub agent: String,
+    pub submissions: usize,
+    pub held: usize,
+}
+
+impl InboxReader {
+    /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all
+    /// signals. Reads only the submissions of that period.
+    pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
+        let day = day_number(from);
+        let start = from.to_zoned(zone.clone()).map_err(|_| StoreError::Damaged("a day is out of range"))?;
+        let since = start.timestamp().as_millisecond();
+        self.sql.snapshot(|| {
+            let first = first_id_at(since);
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let kept = self.sql.one(
+                "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
+             FROM accepted WHERE id >= ?1 AND received_at >= ?2",
+                values![first, since],
+            )?;
+            let refused = self.sql.one(
+                "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
+                    CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
+             FROM pressure WHERE day >= ?1",
+                values![day],
+            )?;
+            let mut abuse = Abuse {
+                submissions: kept.count(0)?,
+                held: kept.count(1)?,
+                released: kept.count(2)?,
+                refused: refused.count(0)?,
+                refused_others: refused.count(1)?,
+                ..Abuse::default()
+            };
+            let sources = self.sql.query(
+                "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
+                    CAST(sum(refused) AS bigint), count(*) OVER () FROM (
+                 SELECT source, count(*) AS submissions, sum(withheld) AS held, 0 AS refused
+                 FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
+                 UNION ALL
+                 SELECT source, 0, 0, sum(refused) FROM pressure
+                 WHERE day >= ?3 AND length(source) > 0 GROUP BY source) AS source_counts
+             GROUP BY source ORDER BY sum(submissions) + sum(refused) DESC, source LIMIT ?4",
+                values![first, since, day, most],
+            )?;
+            for row in sources {
+                abuse.source_count = row.count(4)?;
+                abuse.sources.push(RefusedSource {
+                    source: row.get::<Uuid>(0)?.simple().to_string(),
+                    submissions: row.count(1)?,
+                    held: row.count(2)?,
+                    refused: row.count(3)?,
+                });
+            }
+            let reasons = self.sql.dialect().reasons_table("submission");
+            let signals = format!(
+                "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
+                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
+             FROM accepted AS submission, {reasons} AS reason
+             WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
+             GROUP BY 1 ORDER BY 2 DESC, 1"
+            );
+            for row in self.sql.query(&signals, values![first, since])? {
+                abuse.signals.push(SignalCount {
+                    signal: row.get(0)?,
+                    held: row.count(1)?,
+                    released: row.count(2)?,
+                });
+            }
+            let agents = self.sql.query(
+                "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
+             WHERE id >= ?1 AND received_at >= ?2 AND agent IS NOT NULL
+             GROUP BY agent ORDER BY 2 DESC, 1 LIMIT ?3",
+                values![first, since, most],
+            )?;
+            for row in agents {
+                abuse.agent_count = row.count(3)?;
+                abuse.agents.push(AgentCount {
+                    agent: row.get(0)?,
+                    submissions: row.count(1)?,
+                    held: row.count(2)?,
+                });
+            }
+            Ok(abuse)
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! Copies an inbox to another database, and verifies the copy.
+//!
+//! Both databases are locked until the copy ends. Rows are read from one snapshot and written in one
+//! transaction. Before its commit, all rows are read back and their checksums are compared.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::{Bind, Cell, Row, Sql, Value, placeholders};
+use crate::store::error::StoreError;
+use crate::store::lock::Lock;
+use crate::store::sqlite::files::create_folder;
+use crate::store::url::DatabaseUrl;
+use crate::store::{postgres, sqlite};
+
+const AT_A_TIME: usize = 200;
+/// How long a statement waits for locks on a SQLite file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub submissions: usize,
+    pub rows: usize,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the inbox at {0} is in use")]
+    InUse(DatabaseUrl),
+    #[error("the inbox at {0} is not empty")]
+    Occupied(DatabaseUrl),
+    #[error("source and target are the same inbox: {0}")]
+    Same(DatabaseUrl),
+    #[error("the copy of the table `{0}` differs from the source; nothing was changed")]
+    Differs(&'static str),
+}
+
+/// A table, its key columns and its other columns.
+pub(crate) struct Table {
+    pub name: &'static str,
+    pub key: &'static str,
+    pub rest: &'static str,
+}
+
+/// Tables that others refer to come first.
+pub(crate) const TABLES: [Table; 19] = [
+    Table { name: "meta", key: "name", rest: "value" },
+    Table {
+        name: "submission",
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
+               held_at, held_because, released_at, suspicious, flood",
+    },
+    Table {
+        name: "intake",
+        key: "id",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network",
+    },
+    Table { name: "repeat", key: "id", rest: "submission" },
+    Table {
+        name: "delivery",
+        key: "submission, channel",
+        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank, recipients",
+    },
+    Table {
+        name: "attempt",
+        key: "submission, channel, number",
+        rest: "began_at, ended_at, delivered, answer",
+    },
+    Table { name: "channel", key: "name", rest: "target, off_at, paused_at, answer" },
+    Table { name: "pressure", key: "day, source, form", rest: "refused" },
+    Table { name: "form_rate", key: "form", rest: "minute, hour, over_at" },
+    Table { name: "network_rate", key: "network, form", rest: "rested" },
+    Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
+    Table { name: "referrer", key: "day, host", rest: "views" },
+    Table { name: "annotation", key: "submission", rest: "done_at, note" },
+    Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
+    Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
+    Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
+    Table { name: "visitor_mail", key: "address, mail", rest: "until" },
+    Table { name: "visitor_rate", key: "key", rest: "rested" },
+    Table {
+        name: "confirmation",
+        key: "submission",
+        rest: "state, expires_at, mail_at, reminds, mailed_at, confirmed_at, low_priority, limited_since",
+    },
+];
+
+/// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.
+pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {
+    if from == to {
+        return Err(CopyError::Same(from.clone()));
+    }
+    let (source, _source_lock) = open_and_lock(from, false)?;
+    let (target, _target_lock) = open_and_lock(to, true)?;
+    let (source, target) = (&*source, &*target);
+    if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
+        return Err(CopyError::Occupied(to.clone()));
+    }
+    let mut copied = Copied::default();
+    let mut different = None;
+    let outcome = source.snapshot(|| {
+        target.transaction(|| {
+            // Without submissions, the target's other rows are not needed.
+            for table in TABLES.iter().rev() {
+                target.execute(&format!("DELETE FROM {}", table.name), &[])?;
+            }
+            for table in &TABLES {
+                let mut written = Sum::default();
+                table.for_each_page(source, |rows| {
+                    written.add(rows);
+                    table.insert_rows(target, rows)
+                })?;
+                let mut found = Sum::default();
+                table.for_each_page(target, |rows| {
+                    found.add(rows);
+                    Ok(())
+                })?;
+                if found != written {
+                    different = Some(table.name);
+                    return Err(StoreError::Damaged("the copy differs from the source"));
+                }
+                copied.rows += written.rows;
+                if matches!(table.name, "submission" | "intake") {
+                    copied.submissions += written.rows;
+                }
+            }
+            Ok(())
+        })
+    });
+    match (outcome, different) {
+        (Ok(()), _) => Ok(copied),
+        (Err(_), Some(table)) => Err(CopyError::Differs(table)),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// Opens and locks a database. Fails if another process is using it.
+pub(crate) fn open_and_lock(
+    place: &DatabaseUrl,
+    make: bool,
+) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
+    match place {
+        DatabaseUrl::Sqlite(path) => {
+            if make {
+                create_folder(path)?;
+            } else if !path.exists() {
+                return Err(StoreError::Missing(place.clone()).into());
+            }
+            let lock = Lock::try_acquire(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
+            if make {
+                sqlite::SqliteWriter::open(path)?;
+            }
+            let (connection, _) = sqlite::open_to_edit(path, PATIENCE)?;
+            Ok((Box::new(connection), Some(lock)))
+        }
+        DatabaseUrl::Postgres(server) => {
+            let link =
+                if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
+            if !postgres::lock_exclusively(&link)? {
+                return Err(CopyError::InUse(place.clone()));
+            }
+            Ok((Box::new(link), None))
+        }
+    }
+}
+
+impl Table {
+    fn columns(&self) -> String {
+        format!("{}, {}", self.key, self.rest)
+    }
+
+    /// Reads all rows in key order, and calls `take` for each page.
+    pub(crate) fn for_each_page(
+        &self,
+        sql: &dyn Sql,
+        mut take: impl FnMut(&[Row]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let key = self.key;
+        let keys = key.split(", ").count();
+        // Skip the digest of a backup: it does not apply to a copy.
+        let which = if self.name == "meta" { "name <> 'backup-digest'" } else { "TRUE" };
+        let select = |after: &str| {
+            format!(
+                "SELECT {} FROM {} WHERE {which} AND {after} ORDER BY {key} LIMIT {AT_A_TIME}",
+                self.columns(),
+                self.name
+            )
+        };
+        let mut rows = sql.query(&select("TRUE"), &[])?;
+        let next = select(&format!("({key}) > {}", placeholders(1, keys)));
+        while let Some(last) = rows.last() {
+            take(&rows)?;
+            if rows.len() < AT_A_TIME {
+                break;
+            }
+            let after: Vec<Value<'_>> = last.0[..keys].iter().map(Bind::bind).collect();
+            rows = sql.query(&next, &after)?;
+        }
+        Ok(())
+    }
+
+    fn insert_rows(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
+        let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
+        let columns = self.columns();
+        sql.insert(&format!("{} ({columns})", self.name), columns.split(", ").count(), &values)
+    }
+}
+
+/// A checksum of rows that does not depend on their order, because the two databases sort text differently.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub rows: usize,
+    parts: [u64; 4],
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, rows: &[Row]) {
+        for row in rows {
+            let mut hasher = blake3::Hasher::new();
+            for cell in &row.0 {
+                let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
+                    Cell::Null => (0, Cow::default()),
+                    Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
+                    // PostgreSQL cannot store NUL in text, so a copy there contains U+FFFD instead.
+                    Cell::Text(text) if text.contains('\0') => {
+                        (2, text.replace('\0', "\u{fffd}").into_bytes().into())
+                    }
+                    Cell::Text(text) => (2, text.as_bytes().into()),
+                    Cell::Blob(bytes) => (3, bytes.into()),
+                };
+                hasher.update(&[kind]).update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+            }
+            let hash = *hasher.finalize().as_bytes();
+            for (part, bytes) in self.parts.iter_mut().zip(hash.as_chunks::<8>().0) {
+                *part = part.wrapping_add(u64::from_le_bytes(*bytes));
+            }
+        }
+        self.rows += rows.len();
+    }
+}
+
+/// Creates an empty inbox if there is none, and checks the layout of an existing one.
+pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
+    match place {
+        DatabaseUrl::Sqlite(path) => {
+            create_folder(path)?;
+            sqlite::SqliteWriter::open(path).map(drop)
+        }
+        DatabaseUrl::Postgres(server) => postgres::open_or_create(server).map(drop),
+    }
+}

@@ -1,0 +1,581 @@
+//! The table `intake`. Accepting a submission appends a row, and processing turns rows into submissions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::deliver::to_millis;
+use super::rows::Removable;
+use super::transaction::Transaction;
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, opt_in, pad_keys, rows, values};
+use crate::store::error::StoreError;
+use crate::store::fingerprint::{Hash, Secret};
+use crate::submission::delivery::Route;
+use crate::submission::parse_fields;
+use crate::submission::verdict::ScreeningReason;
+use crate::submission::visitor::is_visitor_channel;
+use frontdesk_forms::parse::Entry;
+use frontdesk_limits::source::Source;
+
+/// How long the rows of the table `repeat` are kept, in milliseconds.
+const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
+
+/// The table `intake` with the columns that are written when a submission is accepted.
+pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
+     channels, content, idempotency_key, network)";
+
+pub struct Accepting {
+    pub entry: Entry,
+    pub idempotency_key: Option<String>,
+    /// The sender's IP address or network. Stored as a keyed hash.
+    pub source: Source,
+    /// When the complete request had been read. Stored with millisecond precision.
+    pub received_at: Timestamp,
+    /// The verified agent that signed the request.
+    pub agent: Option<String>,
+    /// The entry's fields as a JSON object; empty if they are encrypted.
+    pub fields: String,
+    /// The fields as JSON, encrypted to the operator's key.
+    pub sealed: Option<Vec<u8>>,
+    /// The evidence for screening, as JSON.
+    pub evidence: String,
+    /// The number of channels that accept the form.
+    pub channels: usize,
+}
+
+/// A submission whose commit was reported as failed but may have succeeded.
+#[derive(Clone, Debug)]
+pub(crate) struct UnresolvedCommit {
+    pub id: Uuid,
+    /// The PostgreSQL server process that executed the commit; `None` for SQLite. While that process is
+    /// alive, the commit may still succeed.
+    pub backend: Option<String>,
+}
+
+/// Appends submissions with these ids; with PostgreSQL, in one statement.
+pub(crate) fn append(
+    tx: &dyn Sql,
+    secret: &Secret,
+    accepting: &[Accepting],
+    ids: &[Uuid],
+) -> Result<(), StoreError> {
+    let hashes = |new: &Accepting| {
+        let (entry, source) = (&new.entry, new.source);
+        let key = new.idempotency_key.as_ref();
+        [
+            Some(secret.source(source)),
+            entry.get("email").map(|email| secret.sender(email)),
+            Some(secret.content(entry)),
+            key.map(|key| secret.idempotency_key(entry.form().name, source, key)),
+            Some(secret.network(source)),
+        ]
+    };
+    let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
+    let mut all = Vec::with_capacity(accepting.len() * 13);
+    for ((new, [source, sender, content, key, network]), id) in accepting.iter().zip(&hashes).zip(ids) {
+        all.extend([
+            id.bind(),
+            Value::Text(new.entry.form().name),
+            Value::Integer(new.received_at.as_millisecond()),
+            new.fields.bind(),
+            new.sealed.bind(),
+            source.bind(),
+            sender.bind(),
+            new.evidence.bind(),
+            new.agent.bind(),
+            new.channels.bind(),
+            content.bind(),
+            key.bind(),
+            network.bind(),
+        ]);
+    }
+    tx.insert(INTAKE, 13, &all)
+}
+
+/// The columns that are copied unchanged from the intake to a submission.
+const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
+/// The number of these columns. In a [`PendingRow`], `content`, `evidence` and `network` follow.
+const TAKEN: usize = 9;
+
+/// A row of the intake.
+pub struct PendingRow {
+    row: Row,
+    pub id: Uuid,
+    /// Unix time in milliseconds.
+    pub received_at: i64,
+    pub is_sealed: bool,
+    pub source: Hash,
+    pub network: Hash,
+    /// Hash of the idempotency key.
+    pub key: Option<Hash>,
+    pub content: Hash,
+    pub agent: Option<String>,
+}
+
+impl PendingRow {
+    fn from_row(row: Row) -> Result<PendingRow, StoreError> {
+        let source: Hash = row.get(5)?;
+        Ok(PendingRow {
+            id: row.get(0)?,
+            received_at: row.get(2)?,
+            is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
+            source,
+            // Older versions that share this database leave this column empty.
+            network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
+            key: row.get(8)?,
+            content: row.get(TAKEN)?,
+            agent: row.get(7)?,
+            row,
+        })
+    }
+
+    pub fn form(&self) -> Result<&str, StoreError> {
+        self.row.text(1)
+    }
+
+    pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
+        parse_fields(self.row.text(3)?.as_bytes()).map_err(StoreError::Damaged)
+    }
+
+    /// The evidence for screening, as JSON.
+    pub fn evidence(&self) -> Result<&str, StoreError> {
+        self.row.text(TAKEN + 1)
+    }
+}
+
+/// Why a submission is held back from delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldCause {
+    None,
+    /// The submission arrived during a flood, and is released when the flood ends.
+    Flood,
+    Screening,
+    Operator,
+    /// The visitor has not confirmed the address.
+    Unconfirmed,
+}
+
+/// A processed row of the intake that becomes a submission.
+pub struct NewSubmission<'a> {
+    pub row: &'a PendingRow,
+    /// The hash that [`Transaction::find_originals`] looks up.
+    pub content: Hash,
+    /// Never [`HoldCause::Operator`].
+    pub hold: HoldCause,
+    pub rank: i64,
+    pub score: u32,
+    pub reasons: Vec<ScreeningReason>,
+    pub held_because: Option<String>,
+    pub is_suspicious: bool,
+}
+
+/// A stored submission that a new one may repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original {
+    pub id: Uuid,
+    /// Unix time in milliseconds.
+    pub received_at: i64,
+    pub hold: HoldCause,
+    pub is_suspicious: bool,
+    pub source: Hash,
+    /// Whether the submission has been delivered, or will be delivered soon or after its release. Also true
+    /// if no configured channel accepts its form.
+    pub is_deliverable: bool,
+}
+
+/// The outcome of an accepted request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    New(Uuid),
+    /// Contains the id of the original.
+    Duplicate(Uuid),
+}
+
+impl Accepted {
+    /// The id of the new submission or of the original.
+    pub fn id(self) -> Uuid {
+        match self {
+            Accepted::New(id) | Accepted::Duplicate(id) => id,
+        }
+    }
+}
+
+/// Whether any of these channels accepts submissions to a form.
+pub fn is_taken(channels: &[Route], form: &str) -> bool {
+    channels.iter().any(|channel| channel.accepts(form))
+}
+
+impl Transaction<'_> {
+    /// Tries to acquire the lock that lets this transaction process the intake. If this replica hangs or is
+    /// cut off, the server releases the lock after five seconds. With SQLite, this always succeeds, because
+    /// only one server processes the intake in a file.
+    pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
+        let lock =
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
+             set_config('idle_in_transaction_session_timeout', '5s', true)";
+        if self.sql.dialect() == Dialect::Sqlite { Ok(true) } else { self.sql.one(lock, &[])?.get(0) }
+    }
+
+    /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
+    /// may be more. Skips rows that are set aside or locked.
+    pub fn read_pending(
+        &self,
+        most: usize,
+        ids: &RangeInclusive<Uuid>,
+    ) -> Result<(Vec<PendingRow>, bool), StoreError> {
+        let most = size_of_batch(self.sql, most, ids)?;
+        // [`PendingRow::from_row`] expects the columns in this order.
+        let oldest = format!(
+            "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+             ORDER BY id LIMIT ?1 {}",
+            self.sql.dialect().skip_locked_clause()
+        );
+        let rows = self.sql.query(&oldest, values![most, ids.start(), ids.end()])?;
+        let has_more = rows.len() == most;
+        Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
+    }
+
+    /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries.
+    /// Deliveries are due at once unless their submission is held. `latest` is the current time by the
+    /// database's clock, in milliseconds; no due time is later.
+    pub fn insert_submissions(
+        &self,
+        new: &[NewSubmission<'_>],
+        channels: &[Route],
+        latest: i64,
+    ) -> Result<usize, StoreError> {
+        let tx = self.sql;
+        let reasons: Vec<Option<String>> =
+            new.iter().map(|new| (!new.reasons.is_empty()).then(|| json!(new.reasons).to_string())).collect();
+        let mut values = Vec::with_capacity(new.len() * 18);
+        let mut deliveries = Vec::new();
+        for (new, reasons) in new.iter().zip(&reasons) {
+            let is_held = new.hold != HoldCause::None;
+            values.extend(new.row.row.0[..TAKEN].iter().map(Bind::bind));
+            values.extend([
+                new.content.bind(),
+                if is_held { Value::Integer(new.row.received_at) } else { Value::Null },
+                match new.hold {
+                    HoldCause::Unconfirmed => Value::Text(opt_in::UNCONFIRMED),
+                    _ => new.held_because.bind(),
+                },
+                new.score.bind(),
+                reasons.bind(),
+                Value::Integer(matches!(new.hold, HoldCause::Flood | HoldCause::Screening).into()),
+                Value::Integer(new.is_suspicious.into()),
+                Value::Integer((new.hold == HoldCause::Flood).into()),
+                new.row.network.bind(),
+            ]);
+            let (state, due_at) = if is_held {
+                ("held", Value::Null)
+            } else {
+                ("waiting", Value::Integer(new.row.received_at.min(latest)))
+            };
+            let form = new.row.form()?;
+            for channel in channels.iter().filter(|channel| channel.accepts(form)) {
+                deliveries.extend([
+                    Value::Blob(new.row.id.as_bytes()),
+                    channel.name.bind(),
+                    Value::Text(state),
+                    due_at,
+                    Value::Text(form),
+                    Value::Integer(new.rank),
+                ]);
+            }
+        }
+        tx.insert(
+            &format!(
+                "submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld, suspicious, flood, \
+                 network)"
+            ),
+            18,
+            &values,
+        )?;
+        tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
+        for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
+            if let Some(rule) = opt_in::confirm_rule(channels, new.row.form()?) {
+                opt_in::open(tx, new.row.id, new.row.received_at.min(latest), new.rank, rule)?;
+            }
+        }
+        Ok(deliveries.len() / 6)
+    }
+
+    /// Records repeats, as pairs of the request's id and the original's id.
+    pub fn insert_repeats(&self, repeats: &[(Uuid, Uuid)]) -> Result<(), StoreError> {
+        let values: Vec<Value<'_>> =
+            repeats.iter().flat_map(|(id, original)| [id.bind(), original.bind()]).collect();
+        self.sql.insert("repeat (id, submission)", 2, &values)
+    }
+
+    /// Removes processed rows from the intake, and at most about twice as many expired rows from each of the
+    /// tables `repeat` and `network_rate`. `newest` is when the newest row was received, and `latest` is the
+    /// current time by the database's clock, both in milliseconds.
+    pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
+        let tx = self.sql;
+        tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
+        let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
+        // Do not wait for rows that another replica is removing.
+        let lock = tx.dialect().skip_locked_clause();
+        let old = format!(
+            "DELETE FROM repeat WHERE id IN (SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock})"
+        );
+        tx.execute(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        let rested = format!(
+            "DELETE FROM network_rate WHERE (network, form) IN
+             (SELECT network, form FROM network_rate WHERE rested < ?1 ORDER BY rested LIMIT ?2 {lock})"
+        );
+        tx.execute(&rested, values![newest.min(latest).saturating_mul(1000), most]).map(drop)
+    }
+
+    /// Finds the newest submission for each content hash. `contents` maps stored hashes, which may have a day
+    /// prefix, to content hashes; `now` is in milliseconds. With PostgreSQL, locks the rows in the order of
+    /// their hashes, so that replicas cannot deadlock.
+    pub fn find_originals(
+        &self,
+        contents: &BTreeMap<Hash, Hash>,
+        channels: &[Route],
+        now: i64,
+    ) -> Result<HashMap<Hash, Original>, StoreError> {
+        let stored: Vec<Hash> = contents.keys().copied().collect();
+        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL, \
+             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open')";
+        let rows =
+            newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
+        let reach = Reach::read(self.sql, &rows, channels, now)?;
+        let mut originals = HashMap::new();
+        for row in rows {
+            let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
+            let hold = match held_at {
+                None => HoldCause::None,
+                Some(_) if row.get(10)? => HoldCause::Unconfirmed,
+                Some(_) if row.get(6)? => HoldCause::Flood,
+                Some(_) if row.get(3)? && released_at.is_none() => HoldCause::Screening,
+                Some(_) => HoldCause::Operator,
+            };
+            let id: [u8; 16] = row.get(0)?;
+            let original = Original {
+                id: Uuid::from_bytes(id),
+                received_at: row.get(1)?,
+                hold,
+                is_suspicious: row.get(5)?,
+                source: row.get(7)?,
+                is_deliverable: !is_taken(channels, row.text(8)?)
+                    || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
+                    // Releasing a held submission inserts its missing deliveries.
+                    || !row.get::<bool>(9)?
+                        && (hold != HoldCause::None
+                            || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
+            };
+            let content = contents.get(&row.get::<Hash>(11)?).copied().unwrap_or_default();
+            let newest = originals.entry(content).or_insert(original);
+            if original.id > newest.id {
+                *newest = original;
+            }
+        }
+        Ok(originals)
+    }
+
+    /// When the newest submission with each idempotency key was received, in milliseconds. `keys` are hashes,
+    /// and must be sorted.
+    pub fn key_uses(&self, keys: &[Hash]) -> Result<HashMap<Hash, i64>, StoreError> {
+        let rows = newest_with_hashes(self.sql, "received_at", "idempotency_key", keys, "")?;
+        rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
+    }
+
+    pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
+        self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
+    }
+
+    /// Makes a flood the cause of a submission's hold. The hold then begins at `at`, in milliseconds.
+    pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
+        self.sql.execute(
+            "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
+            values![id, "the form has had more than its quota", at],
+        )?;
+        edit::add_deliveries(self.sql, id, None, channels).map(drop)
+    }
+
+    /// Releases a held submission. Its deliveries become due at `at`, in milliseconds.
+    pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
+        edit::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
+    }
+
+    pub fn set_suspicious(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
+        self.execute_for(id, "UPDATE submission SET suspicious = ?2 WHERE id = ?1", is_suspicious)
+    }
+
+    /// Moves the start of a submission's hold to `at`, in milliseconds, if that is later.
+    pub fn prolong_hold(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
+        self.execute_for(id, "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2", at)
+    }
+
+    /// Lowers the ranks of a submission's unfinished deliveries to at most `rank`.
+    pub fn lower_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
+        self.execute_for(
+            id,
+            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND rank > ?2 AND state <> 'delivered'",
+            rank,
+        )
+    }
+
+    /// Sets the rank of a submission's unfinished deliveries.
+    pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
+        self.execute_for(
+            id,
+            "UPDATE delivery SET rank = ?2 WHERE submission = ?1 AND state <> 'delivered'",
+            rank,
+        )
+    }
+
+    /// Sets aside a row that cannot be processed, unless it has been removed.
+    pub fn set_aside(&self, id: Uuid, error: &str) -> Result<(), StoreError> {
+        self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
+    }
+
+    /// Executes a statement with the parameters `id` and `value`.
+    fn execute_for(&self, id: Uuid, statement: &str, value: impl Bind) -> Result<(), StoreError> {
+        self.sql.execute(statement, values![id, value]).map(drop)
+    }
+
+    /// The id of the oldest row that is not set aside.
+    pub fn oldest_pending(&self) -> Result<Option<Uuid>, StoreError> {
+        let row = self.sql.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])?;
+        row.map(|row| row.get(0)).transpose()
+    }
+
+    /// The outcome of an accepted request; `None` until it is processed.
+    pub(crate) fn find_outcome(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
+        // Query the intake first: otherwise, a row that another replica processes between the two queries
+        // would be found in neither table, and a repeat would be mistaken for a new submission.
+        if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
+            return Ok(None);
+        }
+        let original = self.sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id])?;
+        Ok(Some(match original {
+            Some(row) => Accepted::Duplicate(row.get(0)?),
+            None => Accepted::New(id),
+        }))
+    }
+}
+
+/// The maximum total size, in bytes, of the fields that one transaction processes, unless a single row is
+/// larger. The limit is low, because visitors wait for the transaction.
+const BATCH_BYTES: i64 = 512 * 1024;
+
+/// How many rows to process. With PostgreSQL, always `most`, because visitors do not wait for that.
+fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
+    if tx.dialect() == Dialect::Postgres {
+        return Ok(most);
+    }
+    let sizes = format!(
+        "SELECT i.id, {} FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
+        rows::size_expression(tx.dialect(), "i")
+    );
+    let rows = tx.query(&sizes, values![most, ids.start(), ids.end()])?;
+    let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
+    let fitting = rows::count_fitting(&sizes, BATCH_BYTES);
+    Ok(if fitting == sizes.len() { most } else { fitting })
+}
+
+/// The submissions that have been delivered, and those that a configured channel will deliver soon.
+#[derive(Default)]
+struct Reach {
+    delivered: BTreeSet<[u8; 16]>,
+    pending: BTreeSet<[u8; 16]>,
+    /// Submissions with a delivery that a configured channel has parked or will not attempt soon. A repeat
+    /// does not rely on the other channels of such a submission, because the stuck channel may be the only
+    /// one that the operator reads.
+    stuck: BTreeSet<[u8; 16]>,
+}
+
+/// A repeat cannot rely on a delivery that is not due within this time, because the repeat would be sent at
+/// once if it were stored as a new submission.
+const SOON: Duration = Duration::from_mins(5);
+/// A repeat cannot rely on a delivery that has failed more often than this, because the delivery would wait
+/// for longer than [`SOON`] after one more failure.
+const MAX_RELIABLE_FAILURES: u32 = 1;
+
+impl Reach {
+    /// The first column of `submissions` is the id.
+    fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
+        let mut reach = Reach::default();
+        // Without channels, no submission needs a delivery.
+        if channels.is_empty() {
+            return Ok(reach);
+        }
+        let mut ids = submissions.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        ids.sort_unstable();
+        let select = "SELECT state, channel, due_at, submission, failures, recipients IS NOT NULL FROM delivery WHERE submission";
+        for row in tx.query_in(select, &ids, "")? {
+            let (state, name) = (row.text(0)?, row.text(1)?);
+            if is_visitor_channel(name) {
+                continue;
+            }
+            let is_far = row.get::<u32>(4)? > MAX_RELIABLE_FAILURES
+                || state == "waiting"
+                    && row
+                        .get::<Option<i64>>(2)?
+                        .is_some_and(|due_at| due_at.saturating_sub(to_millis(SOON)) > now);
+            // If a channel refuses only some recipients, the others have the submission.
+            if state == "delivered" || state == "parked" && row.get(5)? {
+                reach.delivered.insert(row.get(3)?);
+            } else if channels.iter().any(|channel| channel.name == name) {
+                let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };
+                found.insert(row.get(3)?);
+            }
+        }
+        Ok(reach)
+    }
+}
+
+/// For each hash, reads `columns`, followed by the hash, from the newest submission that has it in `column`.
+/// Does not read older submissions, because there may be many. The hashes must be sorted. With PostgreSQL,
+/// the clause `lock` locks the rows in the order of their hashes.
+fn newest_with_hashes(
+    tx: &dyn Sql,
+    columns: &str,
+    column: &str,
+    hashes: &[Hash],
+    lock: &str,
+) -> Result<Vec<Row>, StoreError> {
+    let (bytes, order) = match tx.dialect() {
+        Dialect::Sqlite => ("blob", String::new()),
+        Dialect::Postgres => ("bytea", format!("ORDER BY {column} {lock}")),
+    };
+    let mut found = Vec::new();
+    for hashes in hashes.chunks(ROWS_AT_A_TIME[0]) {
+        let hashes = pad_keys(hashes);
+        let wanted: Vec<String> =
+            (1..=hashes.len()).map(|number| format!("(CAST(?{number} AS {bytes}))")).collect();
+        let newest = format!(
+            "SELECT {columns}, {column} FROM submission WHERE id IN (
+                 SELECT (SELECT s.id FROM submission s WHERE s.{column} = wanted.column1 \
+                 ORDER BY s.id DESC LIMIT 1)
+                 FROM (VALUES {}) AS wanted) {order}",
+            wanted.join(", ")
+        );
+        let hashes: Vec<Value<'_>> = hashes.into_iter().map(Bind::bind).collect();
+        found.extend(tx.query(&newest, &hashes)?);
+    }
+    Ok(found)
+}
+
+/// Whether a request with this id was stored, processed or not.
+pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
+    tx.exists(
+        "SELECT 1 FROM accepted WHERE id = ?1 UNION ALL SELECT 1 FROM repeat WHERE id = ?1",
+        values![id],
+    )
+}
+
+/// Removes submissions whose commit was reported as failed but succeeded. Keeps those that have been repeated
+/// since, because a visitor has received a 200 for the repeat.
+pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
+    let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
+    tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;
+    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &[], &ids).map(drop)
+}

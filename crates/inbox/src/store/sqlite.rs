@@ -1,0 +1,415 @@
+//! The inbox in a SQLite file.
+//!
+//! Uses write-ahead logging with `synchronous=FULL`: with a weaker setting, a power failure could lose
+//! confirmed commits.
+
+#![expect(clippy::disallowed_methods, reason = "the writer thread waits before it opens the database again")]
+
+pub(super) mod backup;
+pub(super) mod copier;
+pub(super) mod files;
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::SignedDuration;
+use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi, params_from_iter};
+use uuid::Uuid;
+
+use self::files::DatabaseFiles;
+use super::error::StoreError;
+use super::fingerprint::Secret;
+use super::ids::Ids;
+use super::notifier;
+use super::sql::intake;
+use super::sql::intake::{Accepting, UnresolvedCommit};
+use super::sql::transaction::{self, Change, Transaction};
+use super::sql::{Cell, Dialect, ROWS_AT_A_TIME, Row, Sql, TOUCH, Value, placeholders};
+#[cfg(test)]
+use super::test_recorder as recorder;
+use super::url::DatabaseUrl;
+
+/// The tables of a new inbox.
+pub(super) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
+/// The number of the layout, stored in `user_version`. Databases with another one are refused.
+pub(super) const LAYOUT: i64 = 12;
+/// "FDSK", stored in `application_id`, identifies our files.
+const APPLICATION_ID: i64 = 0x4644_534b;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
+pub(super) const STATEMENTS: usize = 64;
+/// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
+const STATEMENT_BYTES: usize = 256 * 1024;
+/// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
+/// Usually, `copier.rs` copies it earlier.
+const CHECKPOINT_PAGES: i64 = 16_384;
+/// The size to which SQLite truncates the log file after a checkpoint, in bytes.
+const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
+
+/// A database that is open for writing.
+pub(super) struct SqliteWriter {
+    connection: Connection,
+    pub(super) files: DatabaseFiles,
+    secret: Secret,
+    path: PathBuf,
+    /// The number of rows that the last commit changed.
+    pub(super) changed: u64,
+}
+
+impl SqliteWriter {
+    /// Opens the database. Creates it if it is missing.
+    pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
+        files::create_database(path)?;
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let has_tables = has_tables(&connection, path)?;
+        expect_plain_text(&connection, path)?;
+        make_durable(&connection)?;
+        // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.
+        connection.pragma_update(None, "temp_store", "memory")?;
+        if !has_tables {
+            create_tables(&mut connection)?;
+        }
+        let secret = Secret::read(&connection)?;
+        let files = DatabaseFiles::identify(path)?;
+        Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
+    }
+
+    /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
+    /// database is reopened. The next successful transaction removes its submissions.
+    pub(super) fn commit(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+        ids: &mut Ids,
+        unresolved: &mut Vec<UnresolvedCommit>,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        self.files.check_in_place()?;
+        let changes_before = self.connection.total_changes();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        intake::remove_unresolved(&*transaction, unresolved)?;
+        if jobs.is_empty() && changes.is_empty() {
+            Sql::execute(&*transaction, TOUCH, &[])?;
+        }
+        let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
+        intake::append(&*transaction, &self.secret, jobs, &accepted)?;
+        let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
+        transaction::apply_changes(&changing, changes)?;
+        let sure = unresolved.len();
+        unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
+        if let Err(error) = transaction.commit().map_err(StoreError::from) {
+            // If the disk was full or the database was locked, the commit has not taken effect.
+            if matches!(error, StoreError::Full | StoreError::Locked) {
+                unresolved.truncate(sure);
+            }
+            return Err(error);
+        }
+        // Do not confirm submissions in a removed file: they are lost.
+        self.files.check_in_place()?;
+        unresolved.clear();
+        self.changed = self.connection.total_changes() - changes_before;
+        // Do not notify if nothing changed: otherwise the worker would wake itself forever.
+        if self.changed > 0 {
+            notifier::notify(&self.path);
+        }
+        Ok(accepted)
+    }
+
+    /// Copies the rest of the log into the database. The next commit returns the error if that fails.
+    pub(super) fn checkpoint_rest(&self) {
+        let _ = checkpoint_passively(&self.connection);
+    }
+
+    pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
+        let emptied = truncate_wal(&self.connection);
+        set_lock_timeout(&self.connection, BUSY_TIMEOUT)?;
+        emptied
+    }
+}
+
+/// Copies the log into the database and truncates it; returns false if a reader prevents that. Sets the lock
+/// timeout to zero, because SQLite would otherwise wait for readers while it blocks all other writers.
+pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
+    set_lock_timeout(sql, Duration::ZERO)?;
+    let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
+    Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
+}
+
+pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
+    sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
+}
+
+impl Sql for Connection {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError> {
+        let mut statement = self.prepare_cached(sql)?;
+        #[cfg(test)]
+        let began = Instant::now();
+        let count = statement.execute(params_from_iter(values))?;
+        #[cfg(test)]
+        recorder::record(self.path(), sql, values, began, || {
+            statement.reset_status(rusqlite::StatementStatus::VmStep)
+        });
+        Ok(count)
+    }
+
+    fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let mut rest = values;
+        while !rest.is_empty() {
+            let fits = |rows: &usize| {
+                rest.get(..rows * columns).is_some_and(|chunk| {
+                    *rows == 1 || chunk.iter().map(size_in_bytes).sum::<usize>() <= STATEMENT_BYTES
+                })
+            };
+            let rows = ROWS_AT_A_TIME.into_iter().find(fits).unwrap_or(1);
+            let (chunk, after) = rest.split_at(rest.len().min(rows * columns));
+            let sql = format!("INSERT INTO {into} VALUES {}", placeholders(rows, columns));
+            Sql::execute(self, &sql, chunk)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        #[cfg(test)]
+        let began = Instant::now();
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let cell = |column| Ok(Cell::from(row.get_ref(column)?));
+            found.push(Row((0..columns).map(cell).collect::<rusqlite::Result<_>>()?));
+        }
+        drop(rows);
+        #[cfg(test)]
+        recorder::record(self.path(), sql, values, began, || {
+            statement.reset_status(rusqlite::StatementStatus::VmStep)
+        });
+        Ok(found)
+    }
+}
+
+fn size_in_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Null | Value::Integer(_) => 0,
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for Cell {
+    /// Turns invalid UTF-8 and floating-point numbers, which frontdesk never writes, into blobs.
+    fn from(value: ValueRef<'_>) -> Cell {
+        match value {
+            ValueRef::Null => Cell::Null,
+            ValueRef::Integer(number) => Cell::Integer(number),
+            ValueRef::Real(number) => Cell::Blob(number.to_be_bytes().to_vec()),
+            ValueRef::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => Cell::Text(text.to_owned()),
+                Err(_) => Cell::Blob(bytes.to_vec()),
+            },
+            ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none. Without a running
+/// server, this works only if the database's log can be created beside it.
+pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
+        StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {
+            StoreError::io(path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
+        }
+        error => error,
+    })
+}
+
+/// Opens an existing database for changes. `patience` is the lock timeout.
+pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connection, Secret), StoreError> {
+    let connection = open_existing(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+    make_durable(&connection)?;
+    let secret = Secret::read(&connection)?;
+    Ok((connection, secret))
+}
+
+/// Opens an existing database. `patience` is the lock timeout.
+fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<Connection, StoreError> {
+    let missing = || StoreError::Missing(DatabaseUrl::from(path));
+    // Distinguish a folder that this user may not access from a missing file.
+    if !path.try_exists().map_err(|error| StoreError::io(path, error))? {
+        return Err(missing());
+    }
+    let connection = connect(path, mode)?;
+    connection.busy_timeout(patience)?;
+    if has_tables(&connection, path)? { Ok(connection) } else { Err(missing()) }
+}
+
+/// Connects to an existing file, with the settings that every connection needs.
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
+    // SQLite must not interpret the path as a `file:` URI or `:memory:`.
+    let path = files::absolute(path)?;
+    let connection = Connection::open_with_flags(&path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    enable_stable_plans(&connection)?;
+    connection.pragma_update(None, "trusted_schema", "off")?;
+    // Overwrite removed data with zeros.
+    connection.pragma_update(None, "secure_delete", "on")?;
+    Ok(connection)
+}
+
+/// Makes query plans independent of bound values. Otherwise SQLite recompiles a statement at each execution
+/// if a parameter is compared with a column of a partial index, and claims spend most of their time on that.
+pub(crate) fn enable_stable_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
+/// Whether the database has the tables of an inbox; false if it is empty. Fails if another program or another
+/// version created the database.
+fn has_tables(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    // Use a single statement, because another process may be creating the tables.
+    let state = connection.query_row(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+         FROM pragma_application_id, pragma_user_version",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    match state {
+        Ok((0, 0, 0)) => Ok(false),
+        Ok((APPLICATION_ID, LAYOUT, _)) => Ok(true),
+        Ok((APPLICATION_ID, found, _)) => {
+            let url = DatabaseUrl::from(path);
+            Err(if found < LAYOUT {
+                StoreError::TooOld { url, found, known: LAYOUT }
+            } else {
+                StoreError::TooNew { url, found, known: LAYOUT }
+            })
+        }
+        Ok((_, _, _)) => Err(StoreError::NotAnInbox(DatabaseUrl::from(path))),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(StoreError::NotAnInbox(DatabaseUrl::from(path)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// See [`super::check_environment`].
+pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
+    if path.exists() { expect_plain_text(&open_to_read(path)?, path) } else { Ok(()) }
+}
+
+/// Fails if the file is not in UTF-8, or if a column has a collation. A new file always passes.
+fn expect_plain_text(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let url = || DatabaseUrl::from(path);
+    let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
+    if found != "UTF-8" {
+        return Err(StoreError::WrongEncoding { url: url(), found, needed: "UTF-8" });
+    }
+    let columns = "SELECT DISTINCT c.coll FROM sqlite_schema s, pragma_index_xinfo(s.name) c
+                   WHERE s.type = 'index' AND c.coll <> 'BINARY'";
+    match connection.query_row(columns, [], |row| row.get(0)) {
+        Ok(collation) => Err(StoreError::WrongCollation { url: url(), collation }),
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "full")?;
+    // On macOS, `fsync` does not flush the drive's cache.
+    connection.pragma_update(None, "fullfsync", "on")?;
+    connection.pragma_update(None, "checkpoint_fullfsync", "on")
+}
+
+/// Turns on write-ahead logging with a sync at each commit. Fails if that is not supported.
+fn make_durable(connection: &Connection) -> Result<(), StoreError> {
+    enable_full_sync(connection)?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    let journal = enable_wal(connection)?;
+    if journal != "wal" {
+        return Err(StoreError::NotDurable { setting: "journal_mode", found: journal });
+    }
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    if synchronous != 2 {
+        return Err(StoreError::NotDurable { setting: "synchronous", found: synchronous.to_string() });
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
+    Ok(connection.pragma_update(None, "cache_size", -16_384)?)
+}
+
+/// Switches to write-ahead logging and returns the resulting mode. Retries while the database is locked,
+/// because SQLite does not wait here, and two processes may create the same database at once.
+fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
+    let started = Instant::now();
+    loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        match &mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY_TIMEOUT =>
+            {
+                thread::sleep(Duration::from_millis(10));
+            }
+            _ => return mode,
+        }
+    }
+}
+
+/// Copies as much of the log as possible without waiting, syncs the database, and returns the number of
+/// copied pages.
+fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
+}
+
+/// Creates the tables, unless another process has created them since the database was opened.
+fn create_tables(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if layout == 0 {
+        transaction.execute_batch(TABLES)?;
+        let secret = Secret::generate()?;
+        transaction.execute("INSERT INTO meta (name, value) VALUES ('secret', ?1)", [secret.0])?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", LAYOUT)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+impl From<rusqlite::Error> for StoreError {
+    /// Keeps only the result code, because the message could quote data.
+    fn from(error: rusqlite::Error) -> StoreError {
+        let Some(error) = error.sqlite_error() else {
+            return StoreError::Damaged("a row has the wrong shape");
+        };
+        match error.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,
+            ErrorCode::DiskFull => StoreError::Full,
+            ErrorCode::ReadOnly => StoreError::ReadOnly,
+            _ => StoreError::Database {
+                code: error.extended_code,
+                reason: ffi::code_to_str(error.extended_code),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

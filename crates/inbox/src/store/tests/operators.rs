@@ -1,0 +1,365 @@
+//! Annotations, the operator log, login links, sessions, and pages of the list.
+
+use super::*;
+use crate::session::{SecretToken, resume};
+use crate::store::test_recorder as recorder;
+use crate::submission::verdict::Signal;
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+const NOTE: &str = "Call Ada back";
+
+fn now() -> Timestamp {
+    "2026-11-20T15:00:00Z".parse().unwrap()
+}
+
+fn actions(fixture: &Fixture) -> Vec<String> {
+    let log = fixture.reader().operator_log(None, 100).unwrap();
+    log.iter().map(|entry| format!("{} {} {}", entry.user, entry.action, entry.count)).collect()
+}
+
+#[test]
+fn a_submission_is_done_until_it_is_reopened_and_keeps_its_note() {
+    let fixture = Fixture::new();
+    let id = fixture.keep_new(&contact("one"));
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let find = || fixture.reader().annotations(&[id]).unwrap().remove(&id);
+    assert_eq!(find(), None);
+    assert_eq!(editor.set_done(id, false, now()).unwrap(), Annotated::Unchanged);
+    assert_eq!(editor.set_done(id, true, now()).unwrap(), Annotated::Changed);
+    assert_eq!(editor.set_done(id, true, now() + DAY).unwrap(), Annotated::Unchanged);
+    assert_eq!(find(), Some(Annotation { done_at: Some(now()), note: None }));
+    assert_eq!(editor.set_note(id, "").unwrap(), Annotated::Unchanged);
+    assert_eq!(editor.set_note(id, &format!(" {NOTE}\n")).unwrap(), Annotated::Changed);
+    assert_eq!(editor.set_note(id, NOTE).unwrap(), Annotated::Unchanged);
+    assert_eq!(editor.set_done(id, false, now()).unwrap(), Annotated::Changed);
+    assert_eq!(find(), Some(Annotation { done_at: None, note: Some(NOTE.to_owned()) }));
+    assert_eq!(editor.set_done(id, true, now()).unwrap(), Annotated::Changed);
+    assert_eq!(editor.set_note(id, " ").unwrap(), Annotated::Changed);
+    assert_eq!(find(), Some(Annotation { done_at: Some(now()), note: None }));
+    assert_eq!(editor.set_done(id, false, now()).unwrap(), Annotated::Changed);
+    assert_eq!(find(), None);
+    assert!(editor.set_note(id, &"ä".repeat(MAX_NOTE)).is_ok());
+    assert!(editor.set_note(id, &"ä".repeat(MAX_NOTE + 1)).is_err());
+    assert_eq!(editor.set_note(Uuid::max(), NOTE).unwrap(), Annotated::Missing);
+    assert_eq!(editor.set_done(Uuid::max(), true, now()).unwrap(), Annotated::Missing);
+    assert!(!actions(&fixture).concat().contains(NOTE));
+}
+
+#[test]
+fn a_removed_submission_takes_its_note_with_it() {
+    let fixture = Fixture::new();
+    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    let mut editor = fixture.editor();
+    for id in [one, two] {
+        editor.set_note(id, NOTE).unwrap();
+    }
+    assert!(editor.hold(one, "odd", now()).unwrap());
+    assert_eq!(editor.discard(&[one]).unwrap().submissions, 1);
+    assert_eq!(fixture.count("annotation"), 1);
+    assert_eq!(editor.erase("ada@example.com").unwrap().submissions, 1);
+    assert_eq!(fixture.count("annotation"), 0);
+    assert!(!fixture.files_hold(NOTE));
+    assert_eq!(fixture.count("operator_log"), 5);
+}
+
+#[test]
+fn every_change_is_logged_with_its_user_and_extent() {
+    let fixture = Fixture::with_channels(&["box", "crm"], &[]);
+    let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&contact(&n.to_string()))).collect();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let routes = &fixture.options.channels;
+    assert!(editor.hold(ids[0], "secret reason", now()).unwrap());
+    assert!(!editor.hold(ids[0], "again", now()).unwrap());
+    assert!(editor.release(ids[0], routes, now()).unwrap());
+    assert!(!editor.release(ids[0], routes, now()).unwrap());
+    assert_eq!(editor.deliver(ids[0], routes, now()).unwrap(), 0);
+    assert_eq!(editor.deliver(ids[0], &channels(&["new"], &[]), now()).unwrap(), 1);
+    let which = Retry { channel: Some("crm".to_owned()), ..Retry::default() };
+    assert_eq!(editor.retry(&which, now()).unwrap(), 3);
+    editor.log_test("box").unwrap();
+    for id in &ids[1..] {
+        assert!(editor.hold(*id, "odd", now()).unwrap());
+    }
+    assert_eq!(editor.discard_held(&HeldFilter::default()).unwrap().submissions, 2);
+    assert_eq!(editor.discard_held(&HeldFilter::default()).unwrap().submissions, 0);
+    assert_eq!(editor.erase("ADA@example.com").unwrap().submissions, 1);
+    assert_eq!(
+        actions(&fixture),
+        [
+            "ada erase 1",
+            "ada discard 2",
+            "ada hold 1",
+            "ada hold 1",
+            "ada test 1",
+            "ada retry 3",
+            "ada deliver 1",
+            "ada release 1",
+            "ada hold 1"
+        ]
+    );
+    let log = fixture.reader().operator_log(None, 100).unwrap();
+    assert_eq!((log[8].submission, &log[5].channel), (Some(ids[0]), &Some("crm".to_owned())));
+    assert_eq!((log[1].submission, &log[4].channel), (None, &Some("box".to_owned())));
+    let rest = fixture.reader().operator_log(Some(log[6].id), 1).unwrap();
+    assert_eq!(rest, log[7..8]);
+    for text in ["secret reason", "Ada"] {
+        assert!(!format!("{log:?}").contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_login_link_works_once_and_for_ten_minutes() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let (login, session) = ([1; 32], [2; 32]);
+    let enter = |editor: &mut Editor, after| editor.log_in(&login, &session, now() + after).unwrap();
+    assert_eq!(enter(&mut editor, Duration::ZERO), None, "there is no link");
+    editor.create_login(&login, now()).unwrap();
+    let end = Duration::from_mins(10);
+    assert!(fixture.reader().has_login(&login, now() + end.saturating_sub(MILLISECOND)).unwrap());
+    assert!(!fixture.reader().has_login(&login, now() + end).unwrap());
+    assert_eq!(enter(&mut editor, end), None, "it has expired");
+    editor.create_login(&login, now()).unwrap();
+    assert_eq!(enter(&mut editor, end.saturating_sub(MILLISECOND)), Some("ada".to_owned()));
+    assert_eq!(enter(&mut editor, Duration::ZERO), None, "it has been used");
+    assert!(!fixture.reader().has_login(&login, now()).unwrap());
+    assert_eq!(actions(&fixture), ["ada log-in 1", "ada open 1", "ada open 1"]);
+}
+
+#[test]
+fn a_session_ends_after_a_day_without_use_or_when_it_is_revoked() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    for n in 1..=3 {
+        editor.create_login(&[n; 32], now()).unwrap();
+        assert!(editor.log_in(&[n; 32], &[n + 10; 32], now()).unwrap().is_some());
+    }
+    let reader = fixture.reader();
+    let is_valid = |n: u8, after| reader.session(&[n; 32], now() + after).unwrap().is_some();
+    assert!(is_valid(11, DAY.saturating_sub(MILLISECOND)) && !is_valid(11, DAY));
+    editor.touch_session(&[11; 32], now() + DAY / 2).unwrap();
+    assert!(is_valid(11, DAY) && !is_valid(12, DAY));
+    let sessions = reader.sessions(now() + DAY / 2).unwrap();
+    assert_eq!(
+        sessions.iter().map(Session::short_id).collect::<Vec<_>>(),
+        ["0b0b0b0b", "0c0c0c0c", "0d0d0d0d"]
+    );
+    assert_eq!(editor.revoke(Some(&[[12; 32], [99; 32]])).unwrap(), 1);
+    assert!(is_valid(11, DAY / 2) && !is_valid(12, DAY / 2));
+    editor.create_login(&[7; 32], now() + DAY / 2).unwrap();
+    assert_eq!(editor.revoke(None).unwrap(), 2);
+    assert!(!is_valid(11, DAY / 2) && !reader.has_login(&[7; 32], now() + DAY / 2).unwrap());
+}
+
+#[test]
+fn login_links_and_sessions_from_the_future_are_not_valid() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let later = now() + Duration::from_mins(6);
+    for n in 1..=2 {
+        editor.create_login(&[n; 32], later).unwrap();
+    }
+    let reader = fixture.reader();
+    assert!(!reader.has_login(&[1; 32], now()).unwrap() && reader.has_login(&[1; 32], later).unwrap());
+    assert_eq!(editor.log_in(&[1; 32], &[11; 32], now()).unwrap(), None);
+    assert!(editor.log_in(&[2; 32], &[12; 32], later).unwrap().is_some());
+    let is_valid = |at| reader.session(&[12; 32], at).unwrap().is_some();
+    assert!(!is_valid(now()) && is_valid(now() + Duration::from_mins(1)), "clocks may differ a little");
+    assert_eq!(reader.sessions(now()).unwrap(), []);
+    assert!(reader.is_session_from_future(&[12; 32], now()).unwrap());
+    assert!(!reader.is_session_from_future(&[12; 32], later).unwrap());
+    // A request with its cookie ends it, so it does not become valid when the time has come.
+    let token = SecretToken::generate().unwrap();
+    editor.create_login(&[4; 32], later).unwrap();
+    assert!(editor.log_in(&[4; 32], &token.hash(), later).unwrap().is_some());
+    let resume = |at| resume(&fixture.options.url, &reader, &token, at).unwrap().is_some();
+    assert!(resume(later) && !resume(now()) && !resume(later));
+    assert!(is_valid(later), "another session stays");
+    // The next login removes them too.
+    editor.create_login(&[3; 32], now()).unwrap();
+    assert_eq!((fixture.count("login_token"), fixture.count("session")), (1, 0));
+}
+
+#[test]
+fn the_number_of_login_links_and_sessions_is_limited() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    let hash = |n: u32| {
+        let mut hash = [0; 32];
+        hash[..4].copy_from_slice(&n.to_be_bytes());
+        hash
+    };
+    for n in 0..120_u32 {
+        let at = now() + MILLISECOND * n;
+        editor.create_login(&hash(n), at).unwrap();
+        editor.log_in(&hash(n), &hash(n + 1000), at).unwrap().unwrap();
+    }
+    let sessions = fixture.reader().sessions(now()).unwrap();
+    assert_eq!((sessions.len(), sessions[0].hash, sessions[99].hash), (100, hash(1119), hash(1020)));
+    for n in 0..30_u32 {
+        editor.create_login(&hash(n), now() + MILLISECOND * n).unwrap();
+    }
+    assert_eq!(fixture.count("login_token"), 20);
+    // Expired ones are removed by the next login link.
+    editor.create_login(&hash(99), now() + 2 * DAY).unwrap();
+    assert_eq!((fixture.count("login_token"), fixture.count("session")), (1, 0));
+}
+
+/// All pages of a list, each read with a time limit that has already passed.
+fn read_slowly(reader: &InboxReader, filter: &Filter, words: Option<&str>, size: usize) -> Vec<Vec<Uuid>> {
+    let words = words.and_then(SearchText::parse);
+    let (mut filter, mut pages) = (filter.clone(), Vec::new());
+    loop {
+        let page = reader.page(&filter, words.as_ref(), size, &|| true).unwrap();
+        pages.push(page.submissions.iter().map(|submission| submission.id).collect());
+        let Some(next) = page.next else { return pages };
+        filter.before = Some(next);
+        assert!(pages.len() < 100);
+    }
+}
+
+#[test]
+fn pages_have_what_a_listing_has_whatever_the_time_limit() {
+    let fixture = Fixture::with_channels(&["box"], &["waitlist"]);
+    let mut arrivals: Vec<Arrival> = (0..600).map(|n| contact(&format!("number {n}"))).collect();
+    arrivals.push(waitlist("Grete@example.com"));
+    arrivals.extend((0..10).map(|n| contact(&format!("held {n}")).held_for(&[(Signal::Links, "odd")])));
+    for arrivals in arrivals.chunks(100) {
+        assert!(fixture.keep_all(arrivals).iter().all(Result::is_ok));
+    }
+    let reader = fixture.reader();
+    let newest = fixture.list()[3].id;
+    fixture.editor().set_done(newest, true, now()).unwrap();
+    let all = Filter::default();
+    let filters = [
+        all.clone(),
+        Filter { form: Some("waitlist".to_owned()), ..all.clone() },
+        Filter { status: Some(Status::Held), ..all.clone() },
+        Filter { status: Some(Status::Waiting), ..all.clone() },
+        Filter { status: Some(Status::Kept), ..all.clone() },
+        Filter { status: Some(Status::Parked), ..all.clone() },
+        Filter { is_done: Some(true), ..all.clone() },
+        Filter { is_done: Some(false), ..all.clone() },
+        Filter { from: Some(now()), ..all.clone() },
+        Filter { until: Some(now()), ..all.clone() },
+    ];
+    for filter in &filters {
+        let listed: Vec<Uuid> = reader.list(filter).unwrap().map(|s| s.unwrap().id).collect();
+        for size in [1, 50, 1000] {
+            let mut expected = listed.clone();
+            // Reads at most a hundred pages.
+            let mut found = if size == 1 && listed.len() > 50 {
+                expected.truncate(1);
+                reader.page(filter, None, 1, &|| false).unwrap().submissions.iter().map(|s| s.id).collect()
+            } else {
+                read_slowly(&reader, filter, None, size).concat()
+            };
+            found.truncate(expected.len());
+            assert_eq!(found, expected, "{filter:?} {size}");
+        }
+        let at_once = reader.page(filter, None, 1000, &|| false).unwrap();
+        assert_eq!(
+            (at_once.submissions.len(), at_once.next, at_once.is_partial),
+            (listed.len(), None, false)
+        );
+    }
+    // Nothing before the start of the period is read.
+    let later = Filter { from: Some(now() + DAY), ..all };
+    let page = reader.page(&later, None, 50, &|| true).unwrap();
+    assert_eq!((page.submissions.len(), page.next), (0, None));
+}
+
+#[test]
+fn a_search_ignores_case_and_says_how_far_it_got() {
+    let fixture = Fixture::new();
+    let mut arrivals = vec![contact("Grüße aus ÄRÖ \"quoted\" \\ back"), contact("A plain NEEDLE")];
+    arrivals.extend((0..600).map(|n| contact(&format!("number {n}"))));
+    let first = fixture.keep_all(&arrivals[..1])[0].as_ref().unwrap().id();
+    let second = fixture.keep_all(&arrivals[1..2])[0].as_ref().unwrap().id();
+    assert!(fixture.keep_all(&arrivals[2..]).iter().all(Result::is_ok));
+    let reader = fixture.reader();
+    let search = |text: &str| read_slowly(&reader, &Filter::default(), Some(text), 10).concat();
+    for text in ["grusse", "nothing of the kind"] {
+        assert!(search(text).is_empty(), "{text}");
+    }
+    for text in ["GRÜßE", "grüsse", "gru\u{308}sse", "ärö", "\"QUOTED\"", "\\ BACK", "ÄRÖ \"quo"] {
+        assert_eq!(search(text), [first], "{text}");
+    }
+    assert_eq!(search("needle"), [second]);
+    // Names of fields are not searched.
+    assert!(search("message").is_empty());
+    let words = SearchText::parse("needle").unwrap();
+    let page = reader.page(&Filter::default(), Some(&words), 10, &|| true).unwrap();
+    assert!(page.is_partial && page.submissions.is_empty() && page.next.is_some());
+    assert_eq!(SearchText::parse(" \n"), None);
+}
+
+#[test]
+fn the_statements_of_a_page_use_indexes() {
+    let fixture = Fixture::recorded(Fresh::file);
+    fixture.keep_new(&contact("one"));
+    recorder::stop(&fixture.options.url);
+    let connection = fixture.connection();
+    let mut checked = 0;
+    for is_done in [None, Some(true), Some(false)] {
+        for status in Status::ALL.into_iter().map(Some).chain([None]) {
+            let filter = Filter { status, is_done, ..Filter::default() };
+            for statement in sql::page::statements(&filter) {
+                for step in plans::plan(&connection, &statement) {
+                    let is_scan =
+                        step.starts_with("SCAN") && !step.contains("USING") && !step.contains("CONSTANT ROW");
+                    assert!(!is_scan && !step.contains("TEMP B-TREE"), "{step}: {statement}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 50, "{checked}");
+}
+
+#[test]
+fn submissions_are_counted_by_day_and_status() {
+    let fixture = Fixture::with_channels(&["box"], &["waitlist"]);
+    fixture.keep_new(&contact("first"));
+    fixture.keep_new(&contact("second").held_for(&[(Signal::Links, "odd")]));
+    fixture.keep_new(&later(&waitlist("ada@example.com"), 2 * DAY));
+    let reader = fixture.reader();
+    let days: Vec<Date> = jiff::civil::date(2026, 11, 19).series(1.day()).take(5).collect();
+    let count_by_day = |zone: &str| -> Vec<usize> {
+        let zone = TimeZone::get(zone).unwrap();
+        let counts = reader.counts_by_day(&days, &zone).unwrap();
+        let daily = reader.daily_counts(&zone).unwrap();
+        for (day, count) in &counts {
+            assert_eq!(daily.iter().filter(|of| of.day == *day).map(|of| of.count).sum::<usize>(), *count);
+        }
+        counts.into_iter().map(|(_, count)| count).collect()
+    };
+    // They arrive at 14:03 UTC.
+    assert_eq!(count_by_day("UTC"), [0, 2, 0, 1, 0]);
+    assert_eq!(count_by_day("Pacific/Auckland"), [0, 0, 2, 0, 1]);
+    assert_eq!(count_by_day("Asia/Kolkata"), [0, 2, 0, 1, 0]);
+    assert_eq!(count_by_day("America/Los_Angeles"), [0, 2, 0, 1, 0]);
+    let count = |status, most| reader.count_up_to(status, most).unwrap();
+    assert_eq!((count(Status::Held, 9), count(Status::Waiting, 9), count(Status::Parked, 9)), (1, 1, 0));
+    assert_eq!((count(Status::Kept, 2), count(Status::Kept, 9)), (2, 3));
+}
+
+#[test]
+fn the_stamp_of_a_list_changes_with_its_content() {
+    let fixture = Fixture::new();
+    let stamp = || fixture.reader().list_stamp().unwrap();
+    let mut seen = vec![stamp()];
+    assert_eq!(stamp(), seen[0]);
+    let id = fixture.keep_new(&contact("one"));
+    seen.push(stamp());
+    fixture.editor().set_done(id, true, now()).unwrap();
+    seen.push(stamp());
+    assert!(fixture.editor().hold(id, "odd", now()).unwrap());
+    seen.push(stamp());
+    fixture.sql("DELETE FROM submission");
+    seen.push(stamp());
+    let different: std::collections::BTreeSet<_> = seen.iter().collect();
+    assert_eq!(different.len(), seen.len(), "{seen:?}");
+}

@@ -1,0 +1,281 @@
+//! The queue in front of a writer: submissions and other changes.
+
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::sql::intake::Accepting;
+use super::sql::transaction::{Change, Transaction};
+use frontdesk_process::panics::{self, Part};
+
+/// The maximum number of waiting submissions, and therefore of submissions in one transaction.
+const MAX_WAITING: usize = 4096;
+/// The maximum size in bytes of the fields of all waiting submissions. One submission always fits.
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
+/// The delay before the writer tries again after a failure, unless a request arrives earlier.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
+/// The delay before the writer looks for unresolved commits after a successful write.
+const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
+/// A batch with at least this many submissions counts as a burst, which lasts for `CROWD_DURATION`.
+const CROWD: usize = 8;
+const CROWD_DURATION: Duration = Duration::from_millis(10);
+/// A write that takes longer than this makes the store unhealthy.
+const MAX_WRITE_TIME: Duration = Duration::from_secs(5);
+
+pub(super) type ResultSender<T> = oneshot::Sender<Result<T, StoreError>>;
+pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// The requests that are waiting for the writer, and the outcome of its last write.
+#[derive(Default)]
+pub(super) struct WriteQueue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    /// How often the writer checks an idle database; `None` for SQLite. A PostgreSQL server may be down, and
+    /// the store's health should show that before a visitor's submission fails.
+    probe_interval: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batch: Batch,
+    /// The total size in bytes of the fields of all waiting submissions.
+    bytes: usize,
+    /// When the writer took the current batch; `None` while it is idle.
+    began: Option<Instant>,
+    /// When the last burst began.
+    crowded_at: Option<Instant>,
+    closed: bool,
+    failure: Option<StoreError>,
+}
+
+/// The requests of one batch. `answers` and `jobs` have the same order.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub jobs: Vec<Accepting>,
+    pub answers: Vec<ResultSender<Uuid>>,
+    pub changes: Vec<Box<dyn Change>>,
+    pub wal_truncations: Vec<ResultSender<bool>>,
+    /// Whether to check an idle, healthy database.
+    pub is_idle_check: bool,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.changes.is_empty() && self.wal_truncations.is_empty()
+    }
+}
+
+/// A change, and the caller that is waiting for its result.
+struct PendingChange<T, F> {
+    apply: F,
+    found: Result<T, StoreError>,
+    answer: ResultSender<T>,
+}
+
+impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change for PendingChange<T, F> {
+    fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        // The caller rolls the change back.
+        self.found = panics::catch(Part::Submission, || (self.apply)(tx))
+            .unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string())));
+        self.found.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        // Ignore a caller that has stopped waiting.
+        let _ = self.answer.send(committed.and(self.found));
+    }
+}
+
+impl WriteQueue {
+    /// A queue for PostgreSQL.
+    pub fn probed() -> WriteQueue {
+        WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a request unless the queue is closed, and wakes the writer if `add` returns true.
+    fn push<T>(
+        &self,
+        add: impl FnOnce(&mut Waiting, ResultSender<T>) -> Result<bool, StoreError>,
+    ) -> Result<ResultReceiver<T>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(StoreError::Closed);
+        }
+        let is_to_wake = add(&mut waiting, answer)?;
+        drop(waiting);
+        if is_to_wake {
+            self.changed.notify_one();
+        }
+        Ok(answered)
+    }
+
+    /// Commits a submission with the next batch, and returns its id. Fails at once if the queue is full.
+    pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
+        let answered = self.push(|waiting, answer| {
+            let (bytes, batch) = (waiting.bytes + job.fields.len(), &mut waiting.batch);
+            if batch.jobs.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !batch.jobs.is_empty()) {
+                return Err(StoreError::Overloaded);
+            }
+            waiting.bytes = bytes;
+            batch.jobs.push(job);
+            batch.answers.push(answer);
+            Ok(batch.jobs.len() == 1)
+        })?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Commits a change with the next batch. Changes need no limit of their own, because the number of
+    /// delivery attempts at a time is limited.
+    pub fn change<T: Send + 'static>(
+        &self,
+        apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<ResultReceiver<T>, StoreError> {
+        self.push(|waiting, answer| {
+            let found = Err(StoreError::Closed);
+            waiting.batch.changes.push(Box::new(PendingChange { apply, found, answer }));
+            Ok(true)
+        })
+    }
+
+    /// Copies SQLite's write-ahead log into the database and truncates it, after the next batch. Returns
+    /// false if a reader prevents that, or if the database is not open.
+    pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
+        let answered = self.push(|waiting, answer| {
+            waiting.batch.wal_truncations.push(answer);
+            Ok(true)
+        })?;
+        answered.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Whether submissions are waiting, or a burst has begun recently.
+    pub fn is_busy(&self) -> bool {
+        let waiting = self.lock();
+        !waiting.batch.jobs.is_empty() || waiting.crowded_at.is_some_and(|at| at.elapsed() < CROWD_DURATION)
+    }
+
+    /// Fails if the queue is closed, the last write failed, or the current write takes too long.
+    pub fn health(&self) -> Result<(), StoreError> {
+        let waiting = self.lock();
+        match &waiting.failure {
+            _ if waiting.closed => Err(StoreError::Closed),
+            Some(failure) => Err(failure.clone()),
+            None if waiting.began.is_some_and(|began| began.elapsed() > MAX_WRITE_TIME) => {
+                Err(StoreError::Slow)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses further requests; the writer still commits those in the queue.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Closes the queue and drops all requests.
+    pub fn abandon(&self) {
+        *self.lock() = Waiting { closed: true, ..Waiting::default() };
+    }
+
+    /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
+    /// while a commit is unresolved, or while a PostgreSQL server is idle. Returns `None` once the queue is
+    /// closed and empty.
+    pub fn take_batch(&self, has_unresolved: bool) -> Option<Batch> {
+        let mut waiting = self.lock();
+        while waiting.batch.is_empty() {
+            if waiting.closed {
+                return None;
+            }
+            let probe = match &waiting.failure {
+                Some(_) => Some(RETRY_INTERVAL),
+                None if has_unresolved => Some(UNRESOLVED_PROBE_DELAY),
+                None => self.probe_interval,
+            };
+            let Some(probe) = probe else {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let (again, timeout) =
+                self.changed.wait_timeout(waiting, probe).unwrap_or_else(PoisonError::into_inner);
+            waiting = again;
+            if timeout.timed_out() {
+                break;
+            }
+        }
+        let is_idle_check = waiting.batch.is_empty() && waiting.failure.is_none() && !has_unresolved;
+        let now = Instant::now();
+        waiting.bytes = 0;
+        waiting.began = Some(now);
+        if waiting.batch.jobs.len() >= CROWD {
+            waiting.crowded_at = Some(now);
+        }
+        Some(Batch { is_idle_check, ..mem::take(&mut waiting.batch) })
+    }
+
+    /// Stores the outcome of a write, and logs it if it has changed.
+    pub fn record_outcome(&self, failure: Option<StoreError>) {
+        let before = {
+            let mut waiting = self.lock();
+            waiting.began = None;
+            mem::replace(&mut waiting.failure, failure.clone())
+        };
+        // Log after releasing the lock: another thread may hold standard error while it waits for this lock.
+        match (before, failure) {
+            (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
+            (Some(_), None) => tracing::info!("submissions can be stored again"),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// A log output that checks whether the queue is locked.
+    struct Line(Arc<WriteQueue>, Arc<AtomicBool>);
+
+    impl std::io::Write for Line {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.1.store(self.0.waiting.try_lock().is_ok(), Ordering::Relaxed);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn failures_are_logged_without_the_lock() {
+        let (queue, was_free) = (Arc::new(WriteQueue::default()), Arc::new(AtomicBool::new(false)));
+        let log = {
+            let (queue, was_free) = (queue.clone(), was_free.clone());
+            move || Line(queue.clone(), was_free.clone())
+        };
+        let subscriber = tracing_subscriber::fmt().with_writer(log).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            for failure in [Some(StoreError::Full), None] {
+                was_free.store(false, Ordering::Relaxed);
+                queue.record_outcome(failure);
+                assert!(
+                    was_free.load(Ordering::Relaxed),
+                    "the thread that asks for the store's health holds standard error"
+                );
+            }
+        });
+    }
+}

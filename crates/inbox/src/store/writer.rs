@@ -1,0 +1,307 @@
+//! The writer threads: each commits everything that waits in its queue (submissions, other changes, or both)
+//! together, then reports the outcome to each caller.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+
+use super::error::StoreError;
+use super::ids::Ids;
+use super::sql::intake::{Accepting, UnresolvedCommit};
+use super::sql::transaction::Change;
+use super::sqlite::copier::Copier;
+use super::sqlite::files::create_folder;
+use super::url::DatabaseUrl;
+use super::write_queue::WriteQueue;
+use super::{postgres, sqlite};
+use frontdesk_process::panics;
+
+/// Wakes threads and tasks of this process after commits.
+#[derive(Default)]
+pub struct Events {
+    pub accepted: Notify,
+    /// A batch from the intake was processed.
+    pub processed: watch::Sender<()>,
+    /// Deliveries may have been queued.
+    pub queued: Notify,
+    /// Submissions are held because of a flood.
+    pub flooded: Notify,
+    /// Mails to visitors were stopped by the limit for all visitors.
+    pub mails_limited: Notify,
+}
+
+/// The writer threads and their queues.
+pub(super) struct Writer {
+    pub submissions: Arc<WriteQueue>,
+    /// Other changes. With SQLite, this is the same queue, because one transaction commits both. With
+    /// PostgreSQL, it is a separate queue, so that a change with several statements does not delay
+    /// submissions.
+    pub changes: Arc<WriteQueue>,
+    pub events: Arc<Events>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Writer {
+    /// Opens the database, and starts a thread for each queue.
+    pub(super) fn start(url: &DatabaseUrl) -> Result<Writer, StoreError> {
+        let events = Arc::new(Events::default());
+        let (submissions, changes) = match url {
+            DatabaseUrl::Sqlite(_) => {
+                let queue = Arc::new(WriteQueue::default());
+                (queue.clone(), queue)
+            }
+            DatabaseUrl::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
+        };
+        let mut threads = vec![start_thread(url, &submissions, &events)?];
+        if !Arc::ptr_eq(&submissions, &changes) {
+            threads.push(start_thread(url, &changes, &events)?);
+        }
+        Ok(Writer { submissions, changes, events, threads: Mutex::new(threads) })
+    }
+
+    /// Commits everything in the queues, ends the threads, and closes the database.
+    pub(super) fn close(&self) {
+        self.submissions.close();
+        self.changes.close();
+        // Wake the callers of `Store::settle`, which then find the store closed.
+        self.events.processed.send_replace(());
+        let threads = mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("the inbox writer panicked before it was closed");
+            }
+        }
+    }
+}
+
+/// Creates the data folder if it is missing, opens the database, and starts a writer thread.
+pub(super) fn start_thread(
+    place: &DatabaseUrl,
+    queue: &Arc<WriteQueue>,
+    events: &Arc<Events>,
+) -> Result<JoinHandle<()>, StoreError> {
+    let created = place.file().map_or(Ok(()), create_folder);
+    let database = match created.and_then(|()| DatabaseWriter::open(place)) {
+        Ok(database) => Some(database),
+        // A server with a full disk must still start, because pages need no inbox.
+        Err(error) if error.is_temporary() => {
+            queue.record_outcome(Some(error));
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let thread = thread::Builder::new().name("inbox-writer".to_owned()).spawn({
+        let (queue, events, url) = (Arc::clone(queue), Arc::clone(events), place.clone());
+        move || {
+            let _end = AbandonOnDrop(&queue);
+            // A panic of a change is caught. After any other, the state of the last transaction is unknown.
+            panics::end_process_on_panic();
+            let copier = url.file().map(Copier::new);
+            WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
+                .run(&queue);
+        }
+    });
+    thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
+}
+
+/// A database that is open for writing.
+enum DatabaseWriter {
+    Sqlite(sqlite::SqliteWriter),
+    Postgres(postgres::commit::PostgresWriter),
+}
+
+impl DatabaseWriter {
+    fn open(place: &DatabaseUrl) -> Result<DatabaseWriter, StoreError> {
+        match place {
+            DatabaseUrl::Sqlite(path) => sqlite::SqliteWriter::open(path).map(DatabaseWriter::Sqlite),
+            DatabaseUrl::Postgres(server) => {
+                postgres::commit::PostgresWriter::open(server).map(DatabaseWriter::Postgres)
+            }
+        }
+    }
+
+    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
+    /// trivial change to test whether writes succeed.
+    ///
+    /// `unresolved` holds submissions whose commit was reported as failed but may have succeeded. They were
+    /// not confirmed, so a later transaction removes them.
+    fn commit(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+        ids: &mut Ids,
+        unresolved: &mut Vec<UnresolvedCommit>,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        match self {
+            DatabaseWriter::Sqlite(database) => database.commit(jobs, changes, ids, unresolved),
+            DatabaseWriter::Postgres(database) => database.commit(jobs, changes, ids, unresolved),
+        }
+    }
+
+    /// Copies the write-ahead log into the database and truncates it. Returns false if a reader prevents
+    /// that. Does nothing with PostgreSQL, which manages its own log.
+    fn truncate_wal(&self) -> Result<bool, StoreError> {
+        match self {
+            DatabaseWriter::Sqlite(database) => database.truncate_wal(),
+            DatabaseWriter::Postgres(_) => Ok(true),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Fails the requests of all waiting callers when the writer ends, even if it panics.
+struct AbandonOnDrop<'a>(&'a WriteQueue);
+
+impl Drop for AbandonOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+struct WriterThread {
+    url: DatabaseUrl,
+    events: Arc<Events>,
+    /// Outlives the open database, so that ids keep ascending after the database is reopened.
+    ids: Ids,
+    unresolved: Vec<UnresolvedCommit>,
+    /// Declared before the database, because it must be dropped first. `None` for PostgreSQL.
+    copier: Option<Copier>,
+    database: Option<DatabaseWriter>,
+}
+
+impl WriterThread {
+    /// Commits batches and reports their outcomes until the queue is closed.
+    fn run(mut self, queue: &WriteQueue) {
+        while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
+            panics::inject("writer", "");
+            let (outcome, accepted) = if batch.is_idle_check {
+                (self.probe(), Vec::new())
+            } else {
+                self.commit_batch(&batch.jobs, &mut batch.changes)
+            };
+            queue.record_outcome(outcome.as_ref().err().cloned());
+            for truncation in batch.wal_truncations {
+                let emptied = self.database.as_ref().map_or(Ok(false), DatabaseWriter::truncate_wal);
+                let _ = truncation.send(emptied);
+            }
+            for change in batch.changes {
+                change.answer(outcome.clone());
+            }
+            if accepted.iter().any(Result::is_ok) {
+                self.events.accepted.notify_one();
+            }
+            for (answer, accepted) in batch.answers.into_iter().zip(accepted) {
+                // Ignore callers that have stopped waiting.
+                let _ = answer.send(accepted);
+            }
+            if outcome.is_ok() {
+                self.checkpoint_if_due();
+            }
+        }
+    }
+
+    /// Commits a batch, in one transaction if possible, so that nothing fails because of anything else in the
+    /// batch. Removes changes that it has answered. Returns the outcome for the other changes and for the
+    /// store's health, and that of each submission.
+    fn commit_batch(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut Vec<Box<dyn Change>>,
+    ) -> (Result<(), StoreError>, Vec<Result<Uuid, StoreError>>) {
+        let error = match self.commit(jobs, changes) {
+            Ok(ids) => return (Ok(()), ids.into_iter().map(Ok).collect()),
+            Err(error) => error,
+        };
+        let is_caused_by_row = error.is_caused_by_row();
+        let is_separable = !jobs.is_empty() && !changes.is_empty() && !matches!(error, StoreError::Locked);
+        if is_separable {
+            // A change that fails because of its own data is skipped, so a submission has caused such an
+            // error. A change may cause any other, for instance because it needs more space than there is.
+            let done =
+                if is_caused_by_row { self.commit(&[], changes).map(drop) } else { Err(error.clone()) };
+            for change in changes.drain(..) {
+                change.answer(done.clone());
+            }
+        }
+        let mut accepted = Vec::with_capacity(jobs.len());
+        if is_separable || (is_caused_by_row && !jobs.is_empty()) {
+            self.commit_in_parts(jobs, &mut accepted);
+            let mut errors = accepted.iter().filter_map(|job| job.as_ref().err());
+            let failure = errors.find(|error| !error.is_caused_by_row()).cloned();
+            (failure.map_or(Ok(()), Err), accepted)
+        } else {
+            accepted.extend(jobs.iter().map(|_| Err(error.clone())));
+            (Err(error), accepted)
+        }
+    }
+
+    /// Commits submissions, and divides those that fail together until only the faulty ones fail. Appends the
+    /// outcome of each. After an error that no submission has caused, tries no others.
+    fn commit_in_parts(&mut self, jobs: &[Accepting], accepted: &mut Vec<Result<Uuid, StoreError>>) {
+        let outcome = match accepted.last() {
+            Some(Err(error)) if !error.is_caused_by_row() => Err(error.clone()),
+            _ => self.commit(jobs, &mut []),
+        };
+        match outcome {
+            Ok(ids) => accepted.extend(ids.into_iter().map(Ok)),
+            Err(error) if error.is_caused_by_row() && jobs.len() > 1 => {
+                let (first, second) = jobs.split_at(jobs.len() / 2);
+                self.commit_in_parts(first, accepted);
+                self.commit_in_parts(second, accepted);
+            }
+            Err(error) => accepted.extend(jobs.iter().map(|_| Err(error.clone()))),
+        }
+    }
+
+    /// Checks an idle database without writing to it.
+    fn probe(&mut self) -> Result<(), StoreError> {
+        match &mut self.database {
+            Some(DatabaseWriter::Postgres(database)) => database.check_writable(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts copying a long write-ahead log into the database on another thread, and copies the rest once
+    /// that thread has ended. Call this after a commit, while no caller is waiting.
+    fn checkpoint_if_due(&mut self) {
+        if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
+            && copier.is_due(database.changed, || Some(database.files.clone()))
+        {
+            database.checkpoint_rest();
+        }
+    }
+
+    /// Commits a batch, and retries once with a new file if the file was removed.
+    fn commit(
+        &mut self,
+        jobs: &[Accepting],
+        changes: &mut [Box<dyn Change>],
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let mut is_retry = false;
+        loop {
+            let database = match &mut self.database {
+                Some(database) => database,
+                none => none.insert(DatabaseWriter::open(&self.url)?),
+            };
+            let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
+            // The connection remains usable if the database was locked, the disk full or a row faulty.
+            if outcome.as_ref().is_err_and(|error| {
+                !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
+            }) {
+                self.database = None;
+            }
+            if is_retry || !matches!(outcome, Err(StoreError::Moved)) {
+                return outcome;
+            }
+            is_retry = true;
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Submissions, as stored in the inbox.
+
+/// Defines an enum with names for its values, which the database, listings and logs use.
+#[macro_export]
+macro_rules! named_enum {
+    ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        pub enum $enum {
+            $($(#[$each])* $value,)+
+        }
+
+        impl $enum {
+            /// All values, in the order of their definition.
+            pub const ALL: [$enum; [$($name),+].len()] = [$($enum::$value),+];
+
+            pub const fn name(self) -> &'static str {
+                match self { $($enum::$value => $name),+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<$enum> {
+                $enum::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+pub use named_enum;
+
+pub mod delivery;
+pub mod encryption;
+pub mod outcome;
+pub mod schedule;
+pub mod verdict;
+pub mod visitor;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::submission::encryption::{AgeIdentity, EncryptionError};
+use crate::submission::verdict::ScreeningReason;
+
+/// One accepted form entry and its state in the inbox.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Submission {
+    /// A UUID version 7 that the server generates, so ids sort by time of arrival.
+    pub id: Uuid,
+    /// The form's name; the form may have been removed since.
+    pub form: String,
+    /// When the server accepted the submission, to the millisecond.
+    pub received_at: Timestamp,
+    pub status: Status,
+    pub held: Option<Hold>,
+    /// `None` if the submission has not been processed yet, or was stored by a version without screening.
+    pub screening: Option<Screening>,
+    pub released_at: Option<Timestamp>,
+    /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
+    pub agent: Option<String>,
+    /// Why processing failed, while the submission is set aside.
+    pub error: Option<String>,
+    /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
+    /// sealed.
+    pub fields: Vec<(String, String)>,
+    /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
+    pub sealed: Option<Vec<u8>>,
+    /// A keyed hash of the source, as 32 hexadecimal digits. Equal sources have equal hashes in one inbox.
+    pub source: String,
+    /// The number of repeats.
+    pub repeats: u64,
+    /// Set if the visitor had to confirm the address.
+    pub confirmation: Option<Confirmation>,
+}
+
+impl Submission {
+    /// `None` if the field was not filled in, or if the submission is sealed.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+    }
+
+    /// The fields as a JSON object, with the members in the form's order.
+    pub fn fields_json(&self) -> String {
+        let members = self.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        Value::Object(members.collect()).to_string()
+    }
+
+    /// Decrypts `sealed` into `fields`, if the submission is sealed. On error, changes nothing.
+    pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
+        let Some(sealed) = &self.sealed else { return Ok(()) };
+        let plain = identity.decrypt(sealed)?;
+        self.fields = parse_fields(&plain).map_err(|_| EncryptionError::Damaged)?;
+        self.sealed = None;
+        Ok(())
+    }
+
+    /// `received_at` in RFC 3339 format, in UTC, with milliseconds: `2026-11-20T14:03:05.120Z`.
+    pub fn received_at_text(&self) -> String {
+        format!("{:.3}", self.received_at)
+    }
+}
+
+/// Parses a JSON object with string values.
+pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
+    let fields: Map<String, Value> =
+        serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
+    let text = |(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        _ => Err("a field is not a string"),
+    };
+    fields.into_iter().map(text).collect()
+}
+
+/// Omits the values, because logs must not contain what visitors write.
+impl fmt::Debug for Submission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Submission")
+            .field("id", &self.id)
+            .field("form", &self.form)
+            .field("received_at", &self.received_at)
+            .field("status", &self.status)
+            .field("fields", &names)
+            .field("repeats", &self.repeats)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub since: Timestamp,
+    pub because: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirmation {
+    /// When the link in the last mail expires.
+    pub expires_at: Timestamp,
+    /// When an attempt to send the mail that asks the visitor last began, or when the mail was queued. `None`
+    /// if it has not been queued, for example because of a limit of mails to visitors.
+    pub asked_at: Option<Timestamp>,
+    /// `None` if the visitor has not confirmed the address.
+    pub confirmed_at: Option<Timestamp>,
+}
+
+/// The stored part of the screening verdict. A release does not change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Screening {
+    pub score: u32,
+    /// The reasons, most points first. Sealing removes their details.
+    pub reasons: Vec<ScreeningReason>,
+    /// Whether screening held the submission. False if only the operator did.
+    pub withheld: bool,
+    pub suspicious: bool,
+}
+
+impl Screening {
+    /// The signals, most points first: `honeypot, links`.
+    pub fn signals(&self) -> String {
+        self.reasons.iter().map(|reason| reason.signal.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+named_enum! {
+    /// The state of a submission, derived from its deliveries.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Status {
+        /// Stored only: no channel is configured for its form.
+        Kept = "kept",
+        /// At least one delivery is pending.
+        Waiting = "waiting",
+        /// Every channel has received the submission.
+        Delivered = "delivered",
+        /// The visitor has not confirmed the address yet.
+        Unconfirmed = "unconfirmed",
+        /// The submission is waiting to be released or discarded.
+        Held = "held",
+        /// At least one delivery is a dead letter: all attempts failed, or the receiver refused it for good.
+        Parked = "parked",
+    }
+}

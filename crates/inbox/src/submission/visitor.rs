@@ -1,0 +1,187 @@
+//! Mails to visitors: what they are for, and which addresses get them.
+//!
+//! A mail to a visitor is a delivery through a channel of its own, whose name begins with [`PREFIX`]. It
+//! never counts as a delivery to the team.
+
+pub mod mailbox;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::mailbox::mailbox_key;
+use frontdesk_forms::email::Mailbox;
+
+/// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
+pub const PREFIX: &str = "visitor:";
+
+named_enum! {
+    /// The purpose of a mail to a visitor. The name is the name of its channel.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum VisitorMail {
+        /// Thanks for a submission, sent once it has been processed.
+        Acknowledgement = "visitor:acknowledgement",
+        /// Asks a visitor to confirm the address.
+        Confirmation = "visitor:confirmation",
+        /// Asks once more.
+        Reminder = "visitor:reminder",
+    }
+}
+
+/// Whether a channel's deliveries go to visitors instead of the team.
+pub fn is_visitor_channel(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+named_enum! {
+    /// A limit of mails to visitors per hour. The name is the value of a label in metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum MailLimit {
+        /// Mails of one kind to all visitors.
+        All = "all",
+        /// Mails because of submissions from one network.
+        Network = "network",
+        /// Mails to one domain.
+        Domain = "domain",
+    }
+}
+
+impl MailLimit {
+    /// The key that configures the limit.
+    pub const fn key(self) -> &'static str {
+        match self {
+            MailLimit::All => "forms.visitor_mails_per_hour",
+            MailLimit::Network => "forms.visitor_mails_per_network_per_hour",
+            MailLimit::Domain => "forms.visitor_mails_per_domain_per_hour",
+        }
+    }
+}
+
+/// A count for each [`MailLimit`], in the order of [`MailLimit::ALL`].
+pub type LimitCounts = [usize; MailLimit::ALL.len()];
+
+/// The maximum numbers of mails to visitors per hour, so that an attacker cannot flood third parties through
+/// this server. `None` for no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HourlyLimits {
+    /// Mails of each kind to all visitors.
+    pub all: u32,
+    /// Mails of all kinds because of submissions from one network.
+    pub network: Option<u32>,
+    /// Mails of all kinds to one domain, unless it belongs to a large mailbox provider.
+    pub domain: Option<u32>,
+}
+
+/// When a mail is sent to a visitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisitorRule {
+    pub mail: VisitorMail,
+    /// Addresses of the operator, in lower case, which get no acknowledgement: a program that reads such an
+    /// address could answer it through the form, again and again.
+    pub own_addresses: Arc<[String]>,
+    pub limits: HourlyLimits,
+    /// Set for [`VisitorMail::Confirmation`].
+    pub confirm: Option<ConfirmRule>,
+}
+
+/// How visitors confirm their addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmRule {
+    /// How long a link can be used.
+    pub within: Duration,
+    /// The time between the mail and the reminder; `None` for no reminder.
+    pub remind_after: Option<Duration>,
+}
+
+impl VisitorRule {
+    /// Whether a visitor's address may get the mail. Refuses addresses of programs, because a reply could
+    /// start a loop; addresses of the operator, for an acknowledgement; and addresses that a mail server
+    /// could relay elsewhere or deliver on its own machine: address literals, domains without a dot, quoted
+    /// local parts, `%` and `!`.
+    pub fn permits(&self, email: &str) -> bool {
+        let Some(mailbox) = Mailbox::parse(email) else { return false };
+        let (local, domain) = (mailbox.local().to_ascii_lowercase(), mailbox.domain());
+        let is_plain = !local.contains(['"', '%', '!']) && !domain.starts_with('[') && domain.contains('.');
+        let name = local.split('+').next().unwrap_or_default();
+        let of_program = PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
+            || name.starts_with("owner-")
+            || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end));
+        let is_own = self.mail == VisitorMail::Acknowledgement
+            && self.own_addresses.iter().any(|own| *own == mailbox_key(email));
+        is_plain && !of_program && !is_own
+    }
+}
+
+/// Local parts of addresses that programs read, without `-`, `_` and `.`.
+const PROGRAMS: [&str; 14] = [
+    "mailerdaemon",
+    "postmaster",
+    "hostmaster",
+    "abuse",
+    "noreply",
+    "noreplies",
+    "donotreply",
+    "bounce",
+    "bounces",
+    "majordomo",
+    "listserv",
+    "mailman",
+    "daemon",
+    "root",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_the_operator_and_odd_addresses_get_no_mail() {
+        check(
+            true,
+            &["ada@example.com", "Ada+tag@mail.example.com", "noreply.fan@example.com", "a.b@x.example"],
+        );
+        check(
+            false,
+            &[
+                "not an address",
+                "ada@[192.0.2.1]",
+                "ada@[IPv6:::1]",
+                "root@localhost",
+                "ada@localhost",
+                "\"ada\"@example.com",
+                "\"a@b\"@example.com",
+                "victim%example.org@example.com",
+                "example.org!victim@example.com",
+                "MAILER-DAEMON@example.com",
+                "no-reply@example.com",
+                "No_Reply+1@example.com",
+                "do.not.reply@example.com",
+                "postmaster@example.com",
+                "list-request@example.com",
+                "owner-list@example.com",
+                "list-bounces@example.com",
+                "desk@example.com",
+                "Desk+loop@Example.com",
+            ],
+        );
+    }
+
+    #[test]
+    fn channels_to_visitors_have_a_prefix() {
+        assert!(VisitorMail::ALL.iter().all(|mail| is_visitor_channel(mail.name())));
+        assert!(!is_visitor_channel("visitor"));
+    }
+
+    fn check(permitted: bool, addresses: &[&str]) {
+        let rule = VisitorRule {
+            mail: VisitorMail::Acknowledgement,
+            own_addresses: ["desk@example.com".to_owned()].into(),
+            limits: HourlyLimits { all: 1, network: None, domain: None },
+            confirm: None,
+        };
+        for email in addresses {
+            assert_eq!(rule.permits(email), permitted, "{email}");
+        }
+        let asks = VisitorRule { mail: VisitorMail::Confirmation, ..rule };
+        assert!(asks.permits("desk@example.com"), "an operator can try the form");
+    }
+}

@@ -1,0 +1,26 @@
+//! Inboxes for tests, also of other crates (the feature `testing`).
+
+pub mod fresh;
+pub mod inbox;
+
+use crate::intake::Arrival;
+use crate::screening::Evidence;
+pub use crate::submission::encryption::generate_key_texts;
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+
+impl Arrival {
+    /// The same arrival, as if screening had held it for these reasons with 60 points each.
+    #[must_use]
+    pub fn held_for(mut self, reasons: &[(Signal, &str)]) -> Arrival {
+        let reason = |(signal, detail): &(_, &str)| ScreeningReason {
+            signal: *signal,
+            points: 60,
+            detail: (*detail).to_owned(),
+        };
+        let reasons: Vec<ScreeningReason> = reasons.iter().map(reason).collect();
+        let score = reasons.iter().map(|reason| reason.points).sum();
+        self.evidence =
+            Evidence::Verdict(ScreeningVerdict { score, reasons, hold: true, ..ScreeningVerdict::default() });
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! A new inbox for a test, in the database that the tests run with.
+//!
+//! That is SQLite, or the PostgreSQL server whose URL is in `FRONTDESK_TEST_POSTGRES`. `scripts/test` starts
+//! a server and runs the tests of the inbox with both databases.
+
+#[cfg(test)]
+use rusqlite::Connection;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::store::postgres::connection::{ConnectionOptions, PgConnection};
+use crate::store::sql::Sql;
+use crate::store::{DatabaseUrl, Server};
+
+/// An empty database for an inbox, removed on drop.
+pub struct Fresh {
+    pub url: DatabaseUrl,
+    pub folder: TempDir,
+    /// The server and the name of the schema.
+    schema: Option<(Server, String)>,
+}
+
+const SESSION: ConnectionOptions =
+    ConnectionOptions { writes: true, statement: std::time::Duration::from_secs(20) };
+
+impl Fresh {
+    /// An empty SQLite file.
+    pub fn file() -> Fresh {
+        let folder = TempDir::new().unwrap();
+        Fresh { url: DatabaseUrl::Sqlite(folder.path().join("data/inbox.db")), folder, schema: None }
+    }
+
+    /// An empty database of the kind that the tests run with.
+    pub fn place() -> Fresh {
+        let Ok(url) = std::env::var("FRONTDESK_TEST_POSTGRES") else { return Fresh::file() };
+        let server = Server::parse(&url).unwrap();
+        let schema = format!("test_{}", Uuid::now_v7().simple());
+        let link = PgConnection::open(&server, SESSION).unwrap();
+        link.execute(&format!("CREATE SCHEMA {schema}"), &[]).unwrap();
+        let joint = if url.contains('?') { '&' } else { '?' };
+        let place =
+            Server::parse(&format!("{url}{joint}options=-csearch_path%3D{schema}&application_name={schema}"))
+                .unwrap();
+        Fresh {
+            url: DatabaseUrl::Postgres(place),
+            folder: TempDir::new().unwrap(),
+            schema: Some((server, schema)),
+        }
+    }
+
+    /// A separate connection, as another program would have.
+    #[cfg(test)]
+    pub(crate) fn sql(&self) -> Box<dyn Sql> {
+        match &self.url {
+            DatabaseUrl::Sqlite(path) => Box::new(Connection::open(path).unwrap()),
+            DatabaseUrl::Postgres(server) => Box::new(PgConnection::open(server, SESSION).unwrap()),
+        }
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some((server, schema)) = &self.schema
+            && let Ok(link) = PgConnection::open(server, SESSION)
+        {
+            let _ = link.execute(&format!("DROP SCHEMA {schema} CASCADE"), &[]);
+        }
+    }
+}

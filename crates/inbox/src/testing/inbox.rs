@@ -1,0 +1,146 @@
+//! A store with an intake, for tests.
+
+use std::ops::Deref;
+#[cfg(test)]
+use std::ops::RangeInclusive;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+#[cfg(test)]
+use crate::intake::batch::{self, BatchConfig, Processed, Screener};
+use crate::intake::{Arrival, Intake, IntakeOptions};
+#[cfg(test)]
+use crate::store::fingerprint::Secret;
+#[cfg(test)]
+use crate::store::sql::Sql;
+#[cfg(test)]
+use crate::store::sql::transaction::Transaction;
+use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
+use crate::submission::delivery::{ChannelTarget, Lease, Route};
+use crate::submission::outcome::Outcome;
+use crate::submission::schedule::NextStep;
+
+/// The options of a store and its intake.
+#[derive(Clone)]
+pub struct Options {
+    pub url: DatabaseUrl,
+    pub channels: Vec<Route>,
+    pub intake: IntakeOptions,
+}
+
+impl Options {
+    /// Options without channels.
+    pub fn new(url: impl Into<DatabaseUrl>) -> Options {
+        Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
+    }
+
+    /// The configuration with which a batch is processed.
+    #[cfg(test)]
+    pub(crate) fn batch_config(&self) -> BatchConfig {
+        BatchConfig { options: self.intake.clone().into(), channels: self.channels.clone().into() }
+    }
+}
+
+/// A store with an intake processor.
+#[derive(Clone)]
+pub struct TestInbox {
+    pub intake: Intake,
+}
+
+impl TestInbox {
+    pub fn open(options: &Options) -> Result<TestInbox, StoreError> {
+        let (url, channels) = (options.url.clone(), options.channels.clone());
+        let store = Store::open(&StoreOptions { url, channels })?;
+        Ok(TestInbox { intake: Intake::start(store, options.intake.clone())? })
+    }
+
+    pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
+        self.intake.accept(arrival).await
+    }
+
+    /// Accepts a submission and waits until it is processed.
+    pub async fn keep(&self, arrival: Arrival) -> Result<Accepted, StoreError> {
+        let id = self.accept(arrival).await?;
+        self.settle(id).await
+    }
+
+    pub fn reconfigure(&self, options: &Options) {
+        self.channels.store(options.channels.clone().into());
+        self.intake.reconfigure(options.intake.clone());
+    }
+
+    pub fn close(self) {
+        self.intake.close();
+    }
+}
+
+impl Deref for TestInbox {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        self.intake.store()
+    }
+}
+
+/// The steps of the delivery worker, each in a transaction of its own.
+impl Store {
+    pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.change(move |tx| tx.recover(now)).await
+    }
+
+    pub async fn requeue_orphans(&self, under_way: Vec<Lease>, now: Timestamp) -> Result<usize, StoreError> {
+        self.change(move |tx| tx.requeue_orphans(&under_way, now)).await
+    }
+
+    pub async fn record(
+        &self,
+        lease: Lease,
+        outcome: Outcome,
+        next: NextStep,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.change(move |tx| tx.record(&lease, &outcome, next, now)).await
+    }
+
+    pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.change(move |tx| tx.is_confirmed(id)).await
+    }
+
+    pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {
+        self.change(move |tx| tx.pause(&channel, &answer, now)).await
+    }
+
+    pub async fn switch_off(
+        &self,
+        target: ChannelTarget,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.change(move |tx| tx.switch_off(&target, &answer, now)).await
+    }
+
+    pub async fn seal(&self, id: Uuid, sealed: Vec<u8>) -> Result<bool, StoreError> {
+        let channels = self.channels.load_full();
+        self.change(move |tx| tx.seal(id, &sealed, &channels)).await
+    }
+}
+
+/// A transaction on this connection. Assumes that the database's clock shows the same time as ours.
+#[cfg(test)]
+pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
+    static SECRET: Secret = Secret([7; 32]);
+    Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }
+}
+
+/// Processes a batch in the caller's transaction.
+#[cfg(test)]
+pub(crate) fn process(
+    sql: &dyn Sql,
+    options: &Options,
+    screener: &Screener,
+    most: usize,
+    ids: RangeInclusive<Uuid>,
+) -> Result<Option<Processed>, StoreError> {
+    batch::process(&transaction(sql), || options.batch_config(), screener, most, &ids)
+}

@@ -1,0 +1,13 @@
+//! Images and fonts of a website: reads the sizes of images from their headers, scales images down, and reads
+//! the metrics of fonts. The formats are read and written by libraries.
+//!
+//! No function keeps state or reads files. Each checks the size of its input before it allocates.
+
+mod font;
+mod scale;
+mod size;
+mod svg;
+
+pub use font::{FontMetrics, SubstituteMetrics};
+pub use scale::{ScaleError, scale_down};
+pub use size::{ImageSize, is_sized_format, read_proportions, read_size};

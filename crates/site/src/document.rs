@@ -1,0 +1,555 @@
+//! Documents: pages before layout. A document is read from a source file, or generated to list posts or tags.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use blake3::Hash;
+use frontdesk_media::ImageSize;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::file_list::FileChanged;
+use super::front_matter::{self, FrontMatter};
+use super::language::Language;
+use super::maps::{HashMap, HashSet};
+use super::options::PagesOptions;
+use super::pagination::{ListPage, page_count, page_path, post_range};
+use super::parallel::in_parallel;
+use super::path::{self, encode, slug};
+use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
+use super::site_files::SourceFile;
+use crate::fault::{Fault, closest};
+use frontdesk_process::panics::{self, Panic, Part};
+
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub name: String,
+    /// Percent-encoded.
+    pub path: String,
+    pub count: usize,
+}
+
+/// Determines a page's template and which other pages the page lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum PageKind {
+    Home,
+    #[default]
+    Page,
+    Post,
+    Blog,
+    Tags,
+    Tag(String),
+    NotFound,
+}
+
+impl PageKind {
+    /// The kind's name, which is also the name of its built-in template.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Page => "page",
+            Self::Post => "post",
+            Self::Blog => "blog",
+            Self::Tags => "tags",
+            Self::Tag(_) => "tag",
+            Self::NotFound => "404",
+        }
+    }
+}
+
+/// A page with its path and front matter.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Document {
+    /// The source file, relative to the site's folder; empty for generated pages.
+    pub file: String,
+    /// Decoded, with a trailing slash.
+    pub path: String,
+    pub kind: PageKind,
+    /// The index of the page's language.
+    pub language: usize,
+    /// A key that files with the same name in the folders of all languages share. `None` for generated pages,
+    /// home pages and lists of posts: these are translations of each other if their paths are equal without
+    /// the language's prefix.
+    pub source_key: Option<String>,
+    pub front_matter: Arc<FrontMatter>,
+    /// The byte offset of the body in the source.
+    pub body_at: usize,
+    /// The line of the source file on which the body begins.
+    pub body_line: usize,
+    /// The source line of each front matter key.
+    pub lines: Arc<HashMap<&'static str, usize>>,
+    pub updated: Date,
+    pub image: Option<String>,
+    pub image_size: Option<ImageSize>,
+    /// Why only a preview shows the page; `None` for a published page.
+    pub unpublished: Option<Unpublished>,
+    /// The part of the list that the page shows, if it lists posts and the list is divided into pages.
+    pub list_page: Option<ListPage>,
+}
+
+impl Document {
+    /// The source file, or a description of a generated page, for error messages.
+    pub fn place(&self) -> &str {
+        if self.file.is_empty() { "a generated page" } else { &self.file }
+    }
+
+    /// The line of a front matter key: 1 if the key is missing, `None` for a generated page.
+    pub fn line(&self, key: &str) -> Option<usize> {
+        self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
+    }
+
+    pub fn error_at_key(&self, key: &str, message: impl Into<String>) -> Fault {
+        Fault::error(self.place(), self.line(key), message)
+    }
+
+    pub fn warning_at_key(&self, key: &str, message: impl Into<String>) -> Fault {
+        Fault::warning(self.place(), self.line(key), message)
+    }
+
+    pub fn template_name(&self) -> &str {
+        match (&self.front_matter.template, &self.kind) {
+            (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
+            // A generated page, such as those behind links that confirm addresses.
+            (Some(template), PageKind::NotFound) if self.file.is_empty() => template,
+            (_, kind) => kind.name(),
+        }
+    }
+
+    pub fn nav_title_or_title(&self) -> &str {
+        self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
+    }
+
+    pub fn new_generated(
+        language: usize,
+        path: &str,
+        kind: PageKind,
+        title: &str,
+        description: &str,
+        updated: Date,
+    ) -> Self {
+        let front_matter = Arc::new(FrontMatter {
+            title: title.to_owned(),
+            description: Some(description.to_owned()).filter(|text| !text.is_empty()),
+            ..FrontMatter::default()
+        });
+        Self { path: path.to_owned(), kind, language, front_matter, updated, ..Self::default() }
+    }
+}
+
+/// A source with its front matter, kept for the next load.
+#[derive(Debug, Clone)]
+pub(super) struct ParsedSource {
+    hash: Hash,
+    changed: Date,
+    matter: Arc<ParsedMatter>,
+}
+
+/// The result of parsing a source's front matter.
+#[derive(Debug, PartialEq)]
+struct ParsedMatter {
+    /// `None` if the front matter is invalid.
+    document: Option<Document>,
+    /// The faults of the front matter.
+    faults: Vec<Fault>,
+    /// Other faults, which a page has only if it is published.
+    page_faults: Vec<Fault>,
+}
+
+impl ParsedMatter {
+    /// The result for a source whose front matter caused a panic. The site is served without its page.
+    fn unreadable(file: &str, panic: &Panic) -> Self {
+        let fault = Fault::defect(file, panic, "the page is left out");
+        Self { document: None, faults: vec![fault], page_faults: Vec::new() }
+    }
+}
+
+/// A source that the site includes: a published one or, in a preview, also a draft or a scheduled one. A
+/// reload keeps the `Arc` if the parsed front matter is equal, so pointers are compared.
+#[derive(Debug)]
+struct SourcePage {
+    matter: Arc<ParsedMatter>,
+    unpublished: Option<Unpublished>,
+}
+
+impl PartialEq for SourcePage {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.matter, &other.matter) && self.unpublished == other.unpublished
+    }
+}
+
+/// The pages that a site's sources define.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct SourcePages {
+    included: Vec<SourcePage>,
+    /// The folders that contain only an unpublished page and that page's files, such as `posts/secret/`.
+    /// These files are not published either.
+    pub left_out_folders: Vec<String>,
+    /// The pages that are published later, ordered by publication time.
+    pub scheduled: Vec<ScheduledPage>,
+    /// The files of drafts.
+    pub drafts: Vec<String>,
+    /// The sources with invalid front matter, each with the path that follows from its name. Links to them
+    /// are not broken.
+    pub invalid: Vec<(String, String)>,
+}
+
+impl SourcePages {
+    /// The documents of the included sources.
+    pub fn documents(&self) -> impl Iterator<Item = Document> {
+        self.included.iter().filter_map(|page| {
+            let document = page.matter.document.clone()?;
+            Some(Document { unpublished: page.unpublished, ..document })
+        })
+    }
+}
+
+/// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
+/// pages that are not published, unless the options ask for a preview.
+pub(super) fn read_documents(
+    sources: &[SourceFile],
+    options: &PagesOptions,
+    known: &mut HashMap<String, ParsedSource>,
+    faults: &mut Vec<Fault>,
+) -> Result<SourcePages, FileChanged> {
+    let languages = options.language_tags();
+    let read = in_parallel(sources, |source| match known.get(&source.file) {
+        Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
+        known => source.with_text(|text| {
+            let new = panics::catch(Part::Content, || parse_source(source, text, &languages));
+            let new = new.unwrap_or_else(|panic| ParsedMatter::unreadable(&source.file, &panic));
+            let same = known.map(|known| &known.matter).filter(|matter| ***matter == new);
+            let matter = same.cloned().unwrap_or_else(|| Arc::new(new));
+            ParsedSource { hash: source.hash, changed: source.changed, matter }
+        }),
+    });
+    let read: Vec<ParsedSource> = read.into_iter().collect::<Result<_, _>>()?;
+    *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
+    let mut pages = SourcePages { included: Vec::with_capacity(read.len()), ..SourcePages::default() };
+    for (SourceFile { file, .. }, ParsedSource { matter: parsed, .. }) in sources.iter().zip(read) {
+        faults.extend(parsed.faults.iter().cloned());
+        let Some(document) = &parsed.document else {
+            pages.invalid.push((file.clone(), served_path(file, &languages)));
+            continue;
+        };
+        let matter = &document.front_matter;
+        let publish_at = matter.publish_at.or_else(|| start_of_day(matter.date?));
+        let unpublished = unpublished(matter.draft, publish_at, options.now);
+        if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
+            pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
+        }
+        if unpublished == Some(Unpublished::Draft) && !document.front_matter.is_unrendered {
+            pages.drafts.push(file.clone());
+        }
+        if document.front_matter.is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
+            pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
+        } else {
+            faults.extend(parsed.page_faults.iter().cloned());
+            pages.included.push(SourcePage { matter: parsed, unpublished });
+        }
+    }
+    pages.scheduled.sort_unstable();
+    if !pages.left_out_folders.is_empty() {
+        // Exclude folders that also contain a published page, because their other files may belong to that
+        // page.
+        let published = pages.included.iter().filter_map(|page| page.matter.document.as_ref());
+        let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
+        pages
+            .left_out_folders
+            .retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
+    }
+    Ok(pages)
+}
+
+/// The folders that contain the file: `posts/`, `posts/a/` and so on.
+pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').map(|(at, _)| &file[..=at])
+}
+
+/// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse
+/// the body.
+fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
+    let file = &source.file;
+    panics::inject("front-matter", file);
+    let (mut faults, mut page_faults) = (Vec::new(), Vec::new());
+    let document = front_matter::parse(file, text, &mut faults).map(|parsed| {
+        let mut front_matter = parsed.front_matter;
+        let PageIdentity { path, kind, mut language, source_key } =
+            identify(file, languages, &mut front_matter);
+        if let Some(tag) = &front_matter.lang {
+            let index = languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
+            if index.is_none() {
+                let line = parsed.lines.get("lang").copied();
+                let fault = Fault::error(file, line, format!("`{tag}` is not a language of this site"));
+                let hint = match closest(tag, languages.iter().copied()) {
+                    Some(known) => format!("did you mean `{known}`?"),
+                    None => "add it to `site.languages` in frontdesk.toml".to_owned(),
+                };
+                faults.push(fault.hint(hint));
+            }
+            language = index.unwrap_or(language);
+        }
+        if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
+            let reason = "it has a backslash, a control character or an empty segment";
+            let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
+            page_faults.push(fault.hint("rename the file, or give the page a `slug`"));
+        }
+        if front_matter.description.is_none() {
+            let fault = Fault::warning(file, Some(1), "the page has no `description`");
+            page_faults
+                .push(fault.hint("add one or two sentences for search results, previews and llms.txt"));
+        }
+        Document {
+            file: file.clone(),
+            path,
+            kind,
+            language,
+            source_key,
+            updated: front_matter.updated.or(front_matter.date).unwrap_or(source.changed),
+            front_matter: Arc::new(front_matter),
+            body_at: text.len() - parsed.body.len(),
+            body_line: parsed.body_line,
+            lines: Arc::new(parsed.lines),
+            ..Document::default()
+        }
+    });
+    ParsedMatter { document, faults, page_faults }
+}
+
+/// The properties that follow from the file name of a page.
+struct PageIdentity {
+    path: String,
+    kind: PageKind,
+    language: usize,
+    source_key: Option<String>,
+}
+
+/// The decoded path at which a file or folder of the site's folder is served, by its name alone.
+pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
+    match file.split_once('/') {
+        Some(("static", rest)) => format!("/{rest}"),
+        Some(("pages" | "posts", name)) if name.ends_with(".md") || name.ends_with(".markdown") => {
+            identify(file, languages, &mut FrontMatter::default()).path
+        }
+        _ => path::public_path(file),
+    }
+}
+
+/// Derives a page's path, kind and language from its file name. Also sets a post's missing `date`
+/// from the file name.
+fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
+    let is_post = file.starts_with("posts/");
+    let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
+    let in_folder_of = |tag: &str| relative.strip_prefix(tag)?.strip_prefix('/');
+    let translated = languages.iter().enumerate().skip(1);
+    let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
+    let (language, relative) = translated.next().unwrap_or((0, relative));
+    let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
+    let stem =
+        relative.strip_suffix(".md").or_else(|| relative.strip_suffix(".markdown")).unwrap_or(relative);
+    let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
+    if matches!(name, "index" | "_index") {
+        (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));
+    }
+    if is_post
+        && let Some((day, rest)) = name.get(..10).and_then(|day| day.parse::<Date>().ok()).zip(name.get(11..))
+        && !rest.is_empty()
+    {
+        front_matter.date.get_or_insert(day);
+        name = rest;
+    }
+    let source_key = format!("{} {stem}", if is_post { "post" } else { "page" });
+    let mut path = format!("{prefix}{}", if is_post { "/blog/" } else { "/" });
+    for segment in [folder, front_matter.slug.as_deref().unwrap_or(name)] {
+        if !segment.is_empty() {
+            path.push_str(segment);
+            path.push('/');
+        }
+    }
+    // `posts/index.md` is the page that lists posts, not a post.
+    let is_post = is_post && path.strip_prefix(&prefix) != Some("/blog/");
+    let path = front_matter.path.clone().unwrap_or(path);
+    let kind = match path.strip_prefix(&prefix) {
+        Some("/") => PageKind::Home,
+        Some("/blog/") => PageKind::Blog,
+        _ if is_post => PageKind::Post,
+        _ => PageKind::Page,
+    };
+    let source_key = matches!(kind, PageKind::Page | PageKind::Post).then_some(source_key);
+    PageIdentity { path, kind, language, source_key }
+}
+
+/// Adds the pages that list posts and tags in each language, unless the operator has written them, and
+/// unifies the spelling of tags.
+pub(super) fn add_blog_pages(documents: &mut Vec<Document>, languages: &[Language], faults: &mut Vec<Fault>) {
+    for (index, language) in languages.iter().enumerate() {
+        add_blog_pages_in(index, language, documents, faults);
+    }
+}
+
+fn add_blog_pages_in(
+    index: usize,
+    language: &Language,
+    documents: &mut Vec<Document>,
+    faults: &mut Vec<Fault>,
+) {
+    let Language { prefix, words, title, .. } = language;
+    // Unpublished posts determine the date of a list only if it has no published ones.
+    let age = |document: &Document| (document.unpublished.is_none(), document.updated);
+    let is_post = |document: &&Document| document.language == index && document.kind == PageKind::Post;
+    let latest = documents.iter().filter(is_post).map(age).max();
+    let Some((has_published, latest)) = latest else { return };
+    let paths: HashSet<String> = documents.iter().map(|document| document.path.clone()).collect();
+    let generate =
+        |path: &str, kind, title: &str, description: &str, (is_published, updated): (bool, Date)| Document {
+            unpublished: (!is_published).then_some(Unpublished::Draft),
+            ..Document::new_generated(index, path, kind, title, description, updated)
+        };
+    let blog = format!("{prefix}/blog/");
+    if !paths.contains(&blog) {
+        let description = words.fill("blog_description", &[("site", title)]);
+        documents.push(generate(
+            &blog,
+            PageKind::Blog,
+            words.get("blog"),
+            &description,
+            (has_published, latest),
+        ));
+    }
+    for document in documents.iter_mut() {
+        if document.language == index && document.kind == PageKind::Blog {
+            document.updated = document.updated.max(latest);
+        }
+    }
+    unify_tags(index, documents, faults);
+    let tags = listed_tags(documents, index, prefix);
+    if tags.is_empty() {
+        return;
+    }
+    let tags_path = format!("{prefix}/blog/tags/");
+    if !paths.contains(&tags_path) {
+        let (title, description) = (words.get("tags"), words.get("tags_description"));
+        documents.push(generate(&tags_path, PageKind::Tags, title, description, (has_published, latest)));
+    }
+    let mut updated: HashMap<String, (bool, Date)> = HashMap::default();
+    for document in documents.iter().filter(|document| document.language == index) {
+        for tag in &document.front_matter.tags {
+            let newest = updated.entry(tag.clone()).or_insert_with(|| age(document));
+            *newest = age(document).max(*newest);
+        }
+    }
+    for tag in tags {
+        let path = tag_path(prefix, &tag.name);
+        if !paths.contains(&path) {
+            let age = updated.get(&tag.name).copied().unwrap_or((true, latest));
+            let description = words.fill("tag_description", &[("site", title), ("tag", &tag.name)]);
+            let kind = PageKind::Tag(tag.name.clone());
+            documents.push(generate(&path, kind, &tag.name, &description, age));
+        }
+    }
+}
+
+/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts
+/// than `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
+pub(super) fn add_list_pages(documents: &mut Vec<Document>, languages: &[Language], options: &PagesOptions) {
+    for (index, language) in languages.iter().enumerate() {
+        add_list_pages_in(index, language, documents, options.posts_per_page);
+    }
+}
+
+fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Document>, per_page: usize) {
+    let all = listed_posts_newest_first(documents, index).len();
+    let tags = listed_tags(documents, index, &language.prefix);
+    let counts: HashMap<String, usize> = tags.into_iter().map(|tag| (tag.name, tag.count)).collect();
+    let mut more = Vec::new();
+    for document in documents.iter_mut().filter(|document| document.language == index) {
+        let posts = match &document.kind {
+            PageKind::Blog => all,
+            PageKind::Tag(name) => counts.get(name).copied().unwrap_or_default(),
+            _ => continue,
+        };
+        let count = page_count(posts, per_page);
+        if count < 2 {
+            continue;
+        }
+        let page = |number| ListPage { base: document.path.clone(), number, count };
+        for number in 2..=count {
+            let (title, n) = (document.front_matter.title.as_str(), number.to_string());
+            let title = language.words.fill("list_page_title", &[("title", title), ("n", &n)]);
+            let shown = post_range(number, per_page, posts);
+            let [first, last, total] = [shown.start + 1, shown.end, posts].map(|n| n.to_string());
+            let values = [("first", first.as_str()), ("last", &last), ("total", &total)];
+            let description = language.words.fill("list_page_description", &values);
+            let path = page_path(&document.path, number);
+            let kind = document.kind.clone();
+            let mut other =
+                Document::new_generated(index, &path, kind, &title, &description, document.updated);
+            Arc::make_mut(&mut other.front_matter).unlisted = document.front_matter.unlisted;
+            other.unpublished = document.unpublished;
+            more.push(Document { list_page: Some(page(number)), ..other });
+        }
+        document.list_page = Some(page(1));
+        Arc::make_mut(&mut document.front_matter).aliases.push(format!("{}page/1/", document.path));
+    }
+    documents.append(&mut more);
+}
+
+/// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
+/// path, and distinct tags that would share a path (`C` and `C++`).
+fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
+    let mut spellings: HashMap<String, String> = HashMap::default();
+    let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
+    for document in documents.iter_mut().filter(is_post) {
+        let (place, line) = (&document.file, document.line("tags"));
+        let mut tags = document.front_matter.tags.clone();
+        tags.retain_mut(|tag| {
+            let slug = slug(tag);
+            if slug.is_empty() {
+                let message = format!("the tag `{tag}` has no letter or digit that could name its page");
+                faults.push(Fault::error(place, line, message));
+                return false;
+            }
+            let spelling = spellings.entry(slug).or_insert_with(|| tag.clone());
+            let alike = spelling.to_lowercase() == tag.to_lowercase();
+            if alike {
+                tag.clone_from(spelling);
+            } else {
+                let message = format!("the tag `{tag}` would have the same page as `{spelling}`");
+                faults.push(Fault::error(place, line, message).hint("rename one of them"));
+            }
+            alike
+        });
+        let mut seen = HashSet::default();
+        tags.retain(|tag| seen.insert(tag.clone()));
+        if tags != document.front_matter.tags {
+            Arc::make_mut(&mut document.front_matter).tags = tags;
+        }
+    }
+}
+
+fn tag_path(prefix: &str, name: &str) -> String {
+    format!("{prefix}/blog/tags/{}/", slug(name))
+}
+
+/// The tags of all listed posts in a language, sorted by name, each with its number of posts. `prefix` is the
+/// path of the language's folder.
+pub(super) fn listed_tags(documents: &[Document], language: usize, prefix: &str) -> Vec<Tag> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for post in listed_posts_newest_first(documents, language) {
+        for tag in &post.front_matter.tags {
+            *counts.entry(tag.clone()).or_default() += 1;
+        }
+    }
+    counts
+        .into_iter()
+        .map(|(name, count)| Tag { path: encode(&tag_path(prefix, &name)).into_owned(), name, count })
+        .collect()
+}
+
+pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize) -> Vec<&Document> {
+    let is_listed = |document: &&Document| {
+        document.language == language && document.kind == PageKind::Post && !document.front_matter.unlisted
+    };
+    let mut posts: Vec<&Document> = documents.iter().filter(is_listed).collect();
+    posts.sort_by_key(|post| (post.front_matter.age(), &post.path));
+    posts
+}

@@ -1,0 +1,361 @@
+//! An on-disk cache of strong encodings, filled by a background thread.
+//!
+//! Each body has one file, named after the body's hash. Variants of images are in the same folder
+//! (`variants.rs`). Files are written under a temporary name and renamed,
+//! so readers see either a complete file or none. Each file ends with a hash of the bytes before it, and a
+//! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
+//! the bodies are encoded again at every start.
+
+#![expect(clippy::disallowed_methods, reason = "unused cache files are removed by age")]
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use blake3::Hash;
+use bytes::Bytes;
+
+use super::file::{Effort, Encoded, File, encode};
+use super::negotiate::Encoding;
+
+#[derive(Debug)]
+pub struct Encodings {
+    pub folder: PathBuf,
+}
+
+/// The beginning of each file. Increment the number if the format or an encoder changes.
+const MAGIC: &[u8] = b"frontdesk encodings 2\n";
+
+/// Bodies longer than this, in bytes, keep their quick encodings, because Brotli at its highest level takes
+/// two seconds per megabyte.
+const MAX_STRONG: usize = 512 << 10;
+
+/// Stored instead of a length if the encoding is not worth sending.
+const NOT_WORTH_SENDING: u32 = u32::MAX;
+
+/// The age after which a temporary file counts as abandoned. Another process may still be writing a younger
+/// one.
+const MAX_WRITE_TIME: Duration = Duration::from_mins(10);
+
+impl Encodings {
+    /// A cache in `folder`. The first write creates the folder, but not its parent folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    fn file_path(&self, content: Hash) -> PathBuf {
+        self.folder.join(content.to_hex().as_str())
+    }
+
+    /// The stored encodings of the body with the hash `content`. `None` if they are missing or damaged.
+    pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
+        parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
+    }
+
+    /// Creates and stores the missing strong encodings of `files`, and removes the encodings of other bodies.
+    /// Takes minutes for a large site, and stops early once `stop` is set. Returns whether the cache has
+    /// encodings that these files do not use yet.
+    pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
+        files.retain(|file| file.compressible);
+        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        files.dedup_by_key(|file| file.hash);
+        let mut is_new = false;
+        for file in &files {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(is_new);
+            }
+            if file.is_strong() {
+                continue;
+            }
+            is_new |= file.unencoded().bytes.len() <= MAX_STRONG;
+            // Another process or an earlier run may already have created the encodings.
+            if self.read(file.hash).is_none() {
+                self.write_encodings(file.hash, &encode_strongly(file))?;
+            }
+        }
+        self.remove_unused_files(&files.iter().map(|file| file.hash.to_hex().to_string()).collect())?;
+        Ok(is_new)
+    }
+
+    fn write_encodings(&self, content: Hash, encoded: &Encoded) -> io::Result<()> {
+        self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
+    }
+
+    /// Writes a file completely or not at all. Creates the folder if it is missing.
+    pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        if !self.folder.is_dir() {
+            // Do not create parent folders: if the data folder is missing, it may not be mounted.
+            DirBuilder::new().mode(0o700).create(&self.folder)?;
+            fs::set_permissions(&self.folder, Permissions::from_mode(0o700))?;
+        }
+        let draft = self.folder.join(format!("{name}.{}", std::process::id()));
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)
+            .and_then(|mut file| file.write_all(content))
+            // No sync is needed: the hash detects files that a power failure has damaged.
+            .and_then(|()| fs::rename(&draft, self.folder.join(name)));
+        if written.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        written
+    }
+
+    /// Removes encodings that are not in use, including those of other versions, and abandoned temporary
+    /// files.
+    fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
+        let is_hash =
+            |name: &str| name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
+        self.remove_files(is_hash, used)
+    }
+
+    /// Removes the files whose names satisfy `is_ours`, except those in `used`, and temporary files that a
+    /// process may still be writing.
+    pub(super) fn remove_files(
+        &self,
+        is_ours: impl Fn(&str) -> bool,
+        used: &HashSet<String>,
+    ) -> io::Result<()> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let is_written = || {
+                let modified = entry.metadata().and_then(|meta| meta.modified());
+                let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
+                name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
+            };
+            if is_ours(name) && !used.contains(name) && !is_written() {
+                // Ignore errors, because another process may have removed the file.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Encodes `file` with [`Effort::Strong`], or with `Effort::Quick` if it is longer than [`MAX_STRONG`].
+pub(super) fn encode_strongly(file: &File) -> Encoded {
+    let bytes = &file.unencoded().bytes;
+    if bytes.len() > MAX_STRONG {
+        file.compress();
+        return Encoding::PREFERENCE
+            .map(|encoding| file.has_encoding(encoding).then(|| file.body(encoding).bytes.clone()));
+    }
+    Encoding::PREFERENCE.map(|encoding| {
+        let encoded = encode(encoding, bytes, Effort::Strong)?;
+        (encoded.len() < bytes.len()).then(|| encoded.into())
+    })
+}
+
+/// The bytes of a cache file: [`MAGIC`], the body's hash, each encoding preceded by its length, and a hash of
+/// all of these.
+fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
+    let mut text = Vec::from(MAGIC);
+    text.extend(content.as_bytes());
+    for encoded in encoded {
+        let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
+            // The length fits, because a body has at most 512 MiB and an encoding is smaller than its body.
+            u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
+        });
+        text.extend(length.to_le_bytes());
+        text.extend(encoded.iter().flatten());
+    }
+    let hash = blake3::hash(&text);
+    text.extend(hash.as_bytes());
+    text
+}
+
+/// Parses the output of [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
+fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
+    let (text, hash) = file.split_last_chunk::<32>()?;
+    if blake3::hash(text) != Hash::from_bytes(*hash) {
+        return None;
+    }
+    let rest = text.strip_prefix(MAGIC)?.strip_prefix(content.as_bytes())?;
+    let mut at = text.len() - rest.len();
+    let end = text.len();
+    let mut encoded = Encoded::default();
+    for encoded in &mut encoded {
+        let length = u32::from_le_bytes(*file[at..end].first_chunk()?);
+        at += 4;
+        if length != NOT_WORTH_SENDING {
+            let next = at.checked_add(usize::try_from(length).ok()?).filter(|next| *next <= end)?;
+            *encoded = Some(file.slice(at..next));
+            at = next;
+        }
+    }
+    (at == end).then_some(encoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Cache;
+    use crate::{Page, PagesOptions, Role, Site, SiteEntry};
+
+    const TEXT: &str = "text/plain; charset=utf-8";
+
+    fn site(texts: &[&str]) -> Site {
+        let missing = Arc::new(File::new(TEXT, Cache::Revalidate, "none"));
+        let page = Page { html: missing.clone(), markdown: missing, path: "/".into(), twin: "/".into() };
+        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
+        let mut site = Site::new(&options, page);
+        for (number, text) in texts.iter().enumerate() {
+            site.insert_resource(
+                &format!("/{number}"),
+                File::new(TEXT, Cache::Revalidate, (*text).to_owned()),
+            );
+        }
+        site
+    }
+
+    fn file(site: &Site, path: &str) -> Arc<File> {
+        match site.get(path) {
+            Some(SiteEntry::File(file, Role::Resource)) => file.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn names(encodings: &Encodings) -> Vec<String> {
+        let entries = fs::read_dir(&encodings.folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn cached_encodings_are_used_by_the_next_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let encodings = Encodings::new(folder.path().join("encodings"));
+        let text = "A line that repeats itself, more or less.\n".repeat(50);
+        let first = site(&[&text, "short"]);
+        first.compress(usize::MAX, Some(&encodings));
+        let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
+        assert!(encodings.strengthen(first.files(), &GO).expect("the cache is writable"));
+        assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
+        let mode = |path: &std::path::Path| {
+            fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
+        };
+        assert_eq!(mode(&encodings.folder), 0o700);
+        assert_eq!(mode(&encodings.folder.join(&names(&encodings)[0])), 0o600);
+        assert!(
+            encodings.strengthen(first.files(), &GO).expect("the cache is readable"),
+            "this site does not use them yet"
+        );
+        let with_them = first.strengthened(&encodings);
+        assert!(
+            !encodings.strengthen(with_them.files(), &GO).expect("the cache is readable"),
+            "no encodings are missing"
+        );
+
+        let second = site(&[&text]);
+        second.compress(usize::MAX, Some(&encodings));
+        let (strong, swapped) = (file(&second, "/0"), file(&first.strengthened(&encodings), "/0"));
+        assert!(strong.is_strong() && swapped.is_strong() && !file(&first, "/0").is_strong());
+        for encoding in Encoding::PREFERENCE {
+            assert!(strong.has_encoding(encoding));
+            assert_eq!(strong.body(encoding).bytes, swapped.body(encoding).bytes);
+        }
+        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "different bytes have a different ETag");
+        assert_eq!(strong.unencoded().etag(), file(&first, "/0").unencoded().etag());
+        let mut unpacked = Vec::new();
+        brotli_decompressor::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
+            .expect("brotli");
+        assert_eq!(unpacked, text.as_bytes());
+    }
+
+    #[test]
+    fn damaged_files_count_as_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let encodings = Encodings::new(folder.path());
+        let text = "A line that repeats itself.\n".repeat(20);
+        let site = site(&[&text]);
+        encodings.strengthen(site.files(), &GO).expect("the cache is writable");
+        let content = blake3::hash(text.as_bytes());
+        let whole = fs::read(encodings.file_path(content)).expect("the file exists");
+        assert!(encodings.read(content).is_some());
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            assert!(parse_encodings(&flipped.into(), content).is_none(), "a bit of byte {at}");
+            assert!(parse_encodings(&whole[..at].to_vec().into(), content).is_none(), "cut off at {at}");
+        }
+        // The hash is correct, but the lengths are wrong.
+        for lengths in [[u32::MAX - 1, 0, 0], [0, 0, 1], [NOT_WORTH_SENDING; 3].map(|length| length - 1)] {
+            let mut text = [MAGIC, content.as_bytes()].concat();
+            text.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
+            let hash = blake3::hash(&text);
+            text.extend(hash.as_bytes());
+            assert!(parse_encodings(&text.into(), content).is_none(), "{lengths:?}");
+        }
+        assert!(
+            parse_encodings(&whole.clone().into(), blake3::hash(b"another")).is_none(),
+            "named by the hash of another content"
+        );
+        // The next run repairs the damaged file.
+        fs::write(encodings.file_path(content), &whole[..40]).expect("the cache is writable");
+        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert_eq!(fs::read(encodings.file_path(content)).expect("the file exists"), whole);
+    }
+
+    #[test]
+    fn only_unused_encodings_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let encodings = Encodings::new(folder.path());
+        let [one, two] = ["One line of many.\n", "Two lines of many.\n"].map(|line| line.repeat(30));
+        encodings.strengthen(site(&[&one, &two]).files(), &GO).expect("the cache is writable");
+        assert_eq!(names(&encodings).len(), 2);
+        let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
+        let draft = format!("{}.1", of(&two));
+        for other in ["inbox.sqlite", draft.as_str()] {
+            fs::write(folder.path().join(other), "x").expect("the cache is writable");
+        }
+        encodings.strengthen(site(&[&one]).files(), &GO).expect("the cache is writable");
+        let mut left = [of(&one), "inbox.sqlite".to_owned(), draft];
+        left.sort();
+        assert_eq!(names(&encodings), left);
+        let stopped = AtomicBool::new(true);
+        assert!(!encodings.strengthen(site(&[&two]).files(), &stopped).expect("stops before writing"));
+        assert_eq!(names(&encodings), left);
+    }
+
+    #[test]
+    fn a_missing_data_folder_is_not_recreated() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        let encodings = Encodings::new(data.join("encodings"));
+        let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
+        let error = encodings.strengthen(site.files(), &GO).expect_err("the data folder is missing");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!data.exists());
+        fs::create_dir(&data).expect("the parent exists");
+        assert!(encodings.strengthen(site.files(), &GO).expect("the cache is writable"));
+        assert_eq!(names(&encodings).len(), 1);
+    }
+
+    #[test]
+    fn files_are_served_if_the_cache_cannot_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("file"), "x").expect("the cache is writable");
+        let encodings = Encodings::new(folder.path().join("file/encodings"));
+        let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
+        site.compress(usize::MAX, Some(&encodings));
+        assert!(file(&site, "/0").has_encoding(Encoding::Brotli));
+        assert!(encodings.strengthen(site.files(), &GO).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! Faults in the configuration or the site, each with its location and an optional hint.
+//!
+//! Loading collects all faults instead of stopping at the first one, so an operator can fix them all at once.
+
+use std::fmt;
+
+use serde::Serialize;
+use strsim::osa_distance;
+
+use frontdesk_process::panics::Panic;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// `frontdesk check` fails, but the site can be served.
+    Warning,
+    /// The site cannot be served.
+    Error,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    pub severity: Severity,
+    /// The file, relative to the site folder; or the name of an environment variable or a flag.
+    pub place: String,
+    /// The line in the file, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    pub message: String,
+    /// Advice on how to correct the fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The hint of a fault that a panic caused.
+pub const REPORT_DEFECT: &str = "please report this, with the file if you can";
+
+impl Fault {
+    /// A fault that prevents serving the site.
+    pub fn error(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, place: place.into(), line, message: message.into(), hint: None }
+    }
+
+    /// A fault that only makes `frontdesk check` fail.
+    pub fn warning(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(place, line, message) }
+    }
+
+    /// A warning about a defect in frontdesk that the file triggers. `consequence` completes "…: the page
+    /// shows its source".
+    pub fn defect(place: impl Into<String>, panic: &Panic, consequence: &str) -> Self {
+        Self::warning(place, None, format!("{}: {consequence}", panic.with_message())).hint(REPORT_DEFECT)
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A configured value and the place where it is set, which faults name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed<T> {
+    pub value: T,
+    /// The configuration file, or the environment variable that sets the value.
+    pub place: String,
+    pub line: Option<usize>,
+}
+
+/// Formats `place:line: message`, without the severity, and the hint on its own line.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\n    hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The known word that `word` is probably a typo of: at most one edit away, plus one for every four letters
+/// of the known word. A swap of neighbouring letters counts as one edit.
+pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    let close = known.into_iter().filter_map(|candidate| {
+        let its = candidate.chars().count();
+        let most = 1 + its / 4;
+        // The distance is at least the difference in length, which is cheap to compare.
+        let distance = (its.abs_diff(length) <= most).then(|| osa_distance(word, candidate))?;
+        (distance <= most).then_some((distance, candidate))
+    });
+    close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// The known path that `path` is probably a typo of. Folders and a file extension that both have in common do
+/// not count, so other files in the same folder are not similar. Another case is no difference.
+pub fn closest_path<'a>(path: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let close = known.into_iter().filter_map(|candidate| {
+        if candidate.eq_ignore_ascii_case(path) {
+            return Some((0, candidate));
+        }
+        let shared = path.bytes().zip(candidate.bytes()).take_while(|(a, b)| a == b).count();
+        let folder = path.as_bytes()[..shared].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let (written, name) = (&path[folder..], &candidate[folder..]);
+        let (written, name) = match (written.rsplit_once('.'), name.rsplit_once('.')) {
+            (Some((written, its)), Some((name, extension))) if its == extension => (written, name),
+            _ => (written, name),
+        };
+        (closest(written, [name])? == name && !name.is_empty())
+            .then(|| (osa_distance(written, name), candidate))
+    });
+    close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_is_recognized() {
+        let known = ["listen", "workers", "max_connections", "base_url"];
+        assert_eq!(closest("lisen", known), Some("listen"));
+        assert_eq!(closest("baseurl", known), Some("base_url"));
+        assert_eq!(closest("wrokers", known), Some("workers"));
+        assert_eq!(closest("colour", known), None);
+    }
+
+    #[test]
+    fn a_path_resembles_one_with_a_similar_name_in_the_same_folder() {
+        let known =
+            ["/", "/assets/logo.svg", "/assets/logo.png", "/blog/glaze.png", "/contact/", "/contact.md"];
+        for (path, expected) in [
+            ("/contcat/", Some("/contact/")),
+            ("/contact", Some("/contact/")),
+            ("/blgo/glaze.png", Some("/blog/glaze.png")),
+            ("/blog/glase.png", Some("/blog/glaze.png")),
+            ("/blog/GLAZE.PNG", Some("/blog/glaze.png")),
+            ("/assets/lgo.svg", Some("/assets/logo.svg")),
+            ("/assets/nope.png", None),
+            ("/assets/nope.jpeg", None),
+            ("/x", None),
+            ("/größe/", None),
+        ] {
+            assert_eq!(closest_path(path, known), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_fault_has_its_place_and_hint() {
+        let fault =
+            Fault::error("frontdesk.toml", Some(3), "unknown key `lisen`").hint("did you mean `listen`?");
+        assert_eq!(
+            fault.to_string(),
+            "frontdesk.toml:3: unknown key `lisen`\n    hint: did you mean `listen`?"
+        );
+    }
+}

@@ -1,0 +1,747 @@
+//! Lists the files below the served folders, and leaves out what is not published.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{DirEntry, File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use blake3::Hash;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+use super::publication::{
+    Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
+    exclusion_by_name, exclusion_by_structure, has_programs, is_inbox, restrict_readers,
+};
+use crate::fault::Fault;
+
+/// The subfolders of the site's folder that are loaded.
+pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+
+/// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
+pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
+
+/// Maximum number of files and folders that are listed below symbolic links to folders. Folders that link to
+/// each other have very many paths.
+const MAX_LINKED: usize = 100_000;
+
+/// Maximum number of folders in the path of a file, counted from a served folder.
+const MAX_DEPTH: usize = 100;
+
+/// The error for a file or folder that has changed since its metadata was checked.
+#[derive(Debug)]
+pub(super) struct FileChanged;
+
+pub(super) struct FoundFile {
+    /// The name relative to the folder that was listed.
+    pub name: String,
+    /// The name relative to the site's folder or the build.
+    pub place: String,
+    /// The canonical path.
+    pub at: PathBuf,
+    pub metadata: Metadata,
+    /// The users who may read the file through the folders above it, as the read bits of a mode.
+    pub readers: u32,
+    /// Whether `site.publish` lists the file.
+    pub is_listed: bool,
+}
+
+impl FoundFile {
+    /// Reads the file, if it is still the one whose metadata decided that it is published.
+    pub fn read(&self) -> Result<io::Result<Vec<u8>>, FileChanged> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
+        let opened = open_unchanged(&self.at, &self.metadata, OFlags::NONBLOCK)?;
+        let read = opened.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+        Ok(read.map(|_| bytes))
+    }
+}
+
+/// Opens the file or folder at a canonical path, if it has the identity and the mode that it had when it was
+/// listed. Follows no symbolic link, because one may have replaced a folder of the path. The size may differ:
+/// files such as logs grow.
+fn open_unchanged(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
+    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let opened = match openat2(CWD, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // The kernel is older than Linux 5.6, or a sandbox does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::open(at, flags, Mode::empty()),
+        opened => opened,
+    };
+    let file = match opened {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => return Err(FileChanged),
+        Err(why) => return Ok(Err(why.into())),
+    };
+    let found = match file.metadata() {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let identity = |file: &Metadata| (file.dev(), file.ino(), file.mode());
+    if identity(&found) == identity(listed) { Ok(Ok(file)) } else { Err(FileChanged) }
+}
+
+/// The served folders of one load: those of a site, or a build.
+pub(super) struct ServedFolders<'a> {
+    /// The site's folder or the build.
+    root: &'a Path,
+    /// The canonical paths of the served folders, with their modes.
+    folders: Vec<(PathBuf, u32)>,
+    private: PrivateFiles<'a>,
+    /// The decoded path at which a file or folder is served, by its name relative to `root`.
+    served_path: &'a dyn Fn(&str) -> String,
+    /// The modes of folders, by their names relative to `root`.
+    modes: BTreeMap<String, u32>,
+    /// Whether a file or folder changed while it was listed.
+    pub has_changed: bool,
+    /// The error if symbolic links lead to too many files.
+    pub limit_fault: Option<Fault>,
+}
+
+/// The mode of a served folder as far as it restricts who may read the files in it. That of a build says
+/// nothing about its files: a temporary folder, for example, has the mode 0700.
+fn restricting_mode(part: &str, folder: &Metadata) -> u32 {
+    if part.is_empty() { 0o777 } else { folder.mode() }
+}
+
+impl<'a> ServedFolders<'a> {
+    /// The folders `parts` of `root`.
+    pub fn new(
+        root: &'a Path,
+        parts: &[&str],
+        publication: &Publication<'a>,
+        served_path: &'a dyn Fn(&str) -> String,
+    ) -> Self {
+        let folder = |part: &&str| {
+            let real = root.join(part).canonicalize().ok()?;
+            let mode = restricting_mode(part, &real.metadata().ok()?);
+            Some((real, mode))
+        };
+        let folders: Vec<(PathBuf, u32)> = parts.iter().filter_map(folder).collect();
+        let paths: Vec<PathBuf> = folders.iter().map(|(real, _)| real.clone()).collect();
+        let private = publication.private_files(&paths);
+        let modes = BTreeMap::new();
+        Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
+    }
+
+    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files, and those
+    /// whose names exclude them, unless `site.publish` lists them.
+    ///
+    /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
+    /// inside the folder must point into served folders, because the site's folder also contains the
+    /// configuration, the inbox and perhaps the certificate's key.
+    pub fn list(
+        &mut self,
+        part: &str,
+        publication: &mut Publication<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Vec<FoundFile> {
+        let top = self.root.join(part);
+        let Ok(metadata) = top.metadata() else { return Vec::new() };
+        let boundary = self.root.canonicalize().unwrap_or_else(|_| self.root.to_owned());
+        let Some(real) = top.canonicalize().ok().filter(|real| real.starts_with(&boundary)) else {
+            faults.push(outside_link_fault(part, "the site's folder"));
+            return Vec::new();
+        };
+        let mode = restricting_mode(part, &metadata);
+        let place = if part.is_empty() { String::new() } else { [part, "/"].concat() };
+        if let Some(why) = self.private.find(&real, &metadata) {
+            let path = (self.served_path)(&place);
+            publication.exclude(place, path, ExclusionReason::Private(why.to_owned()));
+            return Vec::new();
+        }
+        self.modes.insert(place.clone(), mode);
+        let mut listing = FolderListing {
+            served: self,
+            publication,
+            faults,
+            place,
+            folders: Vec::new(),
+            files: Vec::new(),
+            linked: 0,
+        };
+        let readers = restrict_readers(0o444, mode);
+        listing.folders.push(Folder {
+            path: vec![real],
+            metadata,
+            name: String::new(),
+            readers,
+            is_excluded: false,
+            is_linked: false,
+        });
+        while let Some(folder) = listing.folders.pop() {
+            if listing.read_folder(&folder).is_err() {
+                listing.served.has_changed = true;
+            }
+        }
+        let mut files = listing.files;
+        files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        files
+    }
+
+    /// Whether the file can be read by the same users as the pages are. Records an exclusion if not.
+    pub fn is_for(&self, audience: Audience, file: &FoundFile, publication: &mut Publication<'_>) -> bool {
+        if file.is_listed || audience.includes(file.readers) {
+            return true;
+        }
+        let folders = file.place.match_indices('/').map(|(at, _)| &file.place[..=at]);
+        let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
+        let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
+        // All files in a closed folder have the same reason.
+        let closed = folders.filter_map(mode_of).find(is_closed);
+        let (name, mode) = closed.unwrap_or_else(|| (file.place.clone(), file.metadata.mode()));
+        let path = (self.served_path)(&name);
+        publication.exclude(name, path, ExclusionReason::Mode(mode));
+        false
+    }
+
+    /// Whether the file is a copy of one of the operator's files. Records an exclusion if so.
+    pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
+        let Some(why) = self.private.find_copied(content) else { return false };
+        let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));
+        publication.exclude(file.place.clone(), (self.served_path)(&file.place), reason);
+        true
+    }
+
+    /// Records that the content of a file excludes it.
+    pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
+        let path = (self.served_path)(&file.place);
+        publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
+    }
+
+    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host.
+    fn is_hosting(&self, target: &Path) -> bool {
+        let mut below = self.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
+        let parts = below.next().map(|below| (below.iter().next(), below.iter().count()));
+        let Some((Some(first), count)) = parts else { return false };
+        let found = HostingFile::from_name(&first.to_string_lossy(), count > 1 || target.is_dir());
+        found.is_some_and(|found| found != HostingFile::Configuration)
+    }
+
+    /// The read bits of the users who can enter all folders from a served folder down to `target`.
+    fn readers_above(&self, target: &Path) -> u32 {
+        let mut readers = 0o444;
+        for folder in target.ancestors().skip(1) {
+            if let Some((_, mode)) = self.folders.iter().find(|(served, _)| served == folder) {
+                return restrict_readers(readers, *mode);
+            }
+            readers = folder.metadata().map_or(0, |folder| restrict_readers(readers, folder.mode()));
+        }
+        readers
+    }
+}
+
+/// A folder to list.
+struct Folder {
+    /// The canonical paths of the folders on the way to this one, which is the last. With a symbolic link on
+    /// the way, they do not contain each other.
+    path: Vec<PathBuf>,
+    metadata: Metadata,
+    /// The name relative to the folder that is listed, which ends with a slash unless it is empty.
+    name: String,
+    /// The read bits of the users who can enter this folder and all folders above it.
+    readers: u32,
+    /// Whether the folder is listed only because it may have files that `site.publish` lists.
+    is_excluded: bool,
+    /// Whether a symbolic link is on the way.
+    is_linked: bool,
+}
+
+/// The files and folders found so far.
+struct FolderListing<'l, 'a, 'p> {
+    served: &'l mut ServedFolders<'a>,
+    publication: &'l mut Publication<'p>,
+    faults: &'l mut Vec<Fault>,
+    /// The name of the folder that is listed relative to the site's folder. Ends with a slash unless empty.
+    place: String,
+    folders: Vec<Folder>,
+    files: Vec<FoundFile>,
+    /// The number of files and folders below symbolic links.
+    linked: usize,
+}
+
+impl FolderListing<'_, '_, '_> {
+    /// Adds the published files in a folder, and the folders in it that are still to be listed.
+    fn read_folder(&mut self, folder: &Folder) -> Result<(), FileChanged> {
+        let Some(real) = folder.path.last() else { return Ok(()) };
+        let place = [&self.place, folder.name.trim_end_matches('/')].concat();
+        let place = place.trim_end_matches('/');
+        let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
+        let entries = match opened.and_then(|_| std::fs::read_dir(real)) {
+            Ok(entries) => entries.flatten().collect::<Vec<_>>(),
+            Err(why) => {
+                self.faults.push(Fault::error(place, None, why.to_string()));
+                return Ok(());
+            }
+        };
+        self.linked += if folder.is_linked { entries.len() } else { 0 };
+        if self.linked > MAX_LINKED {
+            let message =
+                format!("symbolic links to folders lead to more than {MAX_LINKED} files and folders");
+            let hint = "remove links between folders that contain each other's links";
+            self.served.limit_fault = Some(Fault::error(place, None, message).hint(hint));
+            self.folders.clear();
+            return Ok(());
+        }
+        let names: Vec<_> = entries.iter().map(DirEntry::file_name).collect();
+        let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
+        for (entry, name) in entries.iter().zip(&names) {
+            let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
+            match name.to_str() {
+                Some(name) => {
+                    let result = self.read_entry(folder, real, entry, name, &place, siblings);
+                    self.faults.extend(result.err());
+                }
+                None => self.faults.push(Fault::error(place, None, "the file's name is not valid UTF-8")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the file or folder, unless it is not published. `place` is its name relative to the site's folder
+    /// or the build.
+    fn read_entry(
+        &mut self,
+        folder: &Folder,
+        real: &Path,
+        entry: &DirEntry,
+        name: &str,
+        place: &str,
+        siblings: Siblings,
+    ) -> Result<(), Fault> {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let at = entry.path();
+        let metadata = if is_link { at.metadata() } else { entry.metadata() };
+        let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
+        let place = if is_folder { [place, "/"].concat() } else { place.to_owned() };
+        let is_listed = self.publication.lists(&place);
+        let not_regular = |place: &str| {
+            let mebibytes = MAX_FILE_BYTES >> 20;
+            let message = format!("is not a regular file, or is larger than {mebibytes} MiB");
+            Fault::error(place, None, message)
+        };
+        if let Ok(file) = &metadata
+            && let Some(why) = self.served.private.find(&real.join(name), file).filter(|_| !is_link)
+        {
+            self.exclude(place, ExclusionReason::Private(why.to_owned()));
+            return Ok(());
+        }
+        if folder.name.is_empty() && self.leave_out_hosting(name, &place, &at, is_folder, is_listed) {
+            return Ok(());
+        }
+        let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
+        let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
+        if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
+            // `site.publish` cannot list an inbox.
+            let is_final = reason == ExclusionReason::Database
+                && metadata.is_ok_and(|file| file.is_file())
+                && is_inbox(&at);
+            self.exclude(place, if is_final { ExclusionReason::Content(ContentMark::Inbox) } else { reason });
+            return Ok(());
+        }
+        if folder.is_excluded && !is_listed {
+            // The folder's exclusion covers its files.
+            return Ok(());
+        }
+        let metadata = match metadata {
+            Ok(metadata) => metadata,
+            Err(_) if is_link => return Err(Fault::error(place, None, "the symbolic link is broken")),
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                self.served.has_changed = true;
+                return Ok(());
+            }
+            Err(_) => return Err(not_regular(&place)),
+        };
+        let mut readers = folder.readers;
+        let mut at = at;
+        if is_link {
+            let target = self.find_target(&at, place.trim_end_matches('/'), is_listed)?;
+            let name = target.file_name().unwrap_or_default().to_string_lossy();
+            let by_name = exclusion_by_name(&name, is_folder, Siblings::default()).filter(|_| !is_listed);
+            let private = self.served.private.find(&target, &metadata);
+            let private = private.map(|why| ExclusionReason::Private(why.to_owned()));
+            let hosting = self.served.is_hosting(&target).then_some(ExclusionReason::Hosting);
+            if let Some(reason) = private.or(hosting).or(by_name) {
+                self.exclude(place, reason);
+                return Ok(());
+            }
+            if is_folder && folder.path.contains(&target) {
+                let message = "the symbolic link points to a folder that contains it; it is not followed";
+                return Err(Fault::warning(place, None, message));
+            }
+            readers = self.served.readers_above(&target);
+            at = target;
+        }
+        let mode = metadata.mode();
+        if is_folder {
+            self.served.modes.insert(place, mode);
+            let is_excluded = folder.is_excluded || by_name.is_some();
+            let name = [&folder.name, name, "/"].concat();
+            if folder.path.len() > MAX_DEPTH {
+                let message = format!("is in more than {MAX_DEPTH} folders, and is not published");
+                return Err(Fault::error([&self.place, &*name].concat(), None, message));
+            }
+            self.folders.push(Folder {
+                path: folder.path.iter().cloned().chain([at]).collect(),
+                metadata,
+                name,
+                readers: restrict_readers(readers, mode),
+                is_excluded,
+                is_linked: folder.is_linked || is_link,
+            });
+        } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
+            let name = [&folder.name, name].concat();
+            self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
+        } else {
+            return Err(not_regular(&place));
+        }
+        Ok(())
+    }
+
+    /// Whether an entry at the root of a build, or of `static/`, is for the server of a host. Reports what
+    /// does not apply.
+    fn leave_out_hosting(
+        &mut self,
+        name: &str,
+        place: &str,
+        at: &Path,
+        is_folder: bool,
+        is_listed: bool,
+    ) -> bool {
+        let is_build = self.place.is_empty();
+        if !is_build && self.place != "static/" {
+            return false;
+        }
+        let warn = |message: &str| Fault::warning(place, None, message);
+        match HostingFile::from_name(name, is_folder) {
+            Some(HostingFile::Rules) if is_build => {
+                // The rules are read in any case.
+                self.publication.refuse(place, &ExclusionReason::Hosting);
+                return true;
+            }
+            Some(HostingFile::Rules) => {
+                let hint = if name == "_redirects" {
+                    "`[redirects]` in frontdesk.toml redirects paths"
+                } else {
+                    "a proxy in front of this server can add headers"
+                };
+                let message = "its rules apply only in a build; it is not published";
+                self.faults.push(warn(message).hint(hint));
+            }
+            Some(HostingFile::Program) if !name.to_ascii_lowercase().starts_with("_worker.js.") => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+            }
+            Some(HostingFile::Program | HostingFile::RulesCopy) => {}
+            Some(HostingFile::Configuration) if !is_listed => {
+                self.faults.push(warn("is the configuration of a host; it is neither applied nor published"));
+                self.exclude(place.to_owned(), ExclusionReason::Configuration);
+                return true;
+            }
+            _ if is_build && is_folder && name == "functions" && !is_listed && has_programs(at) => {
+                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+                self.faults.push(warn(message));
+                self.exclude(place.to_owned(), ExclusionReason::ServerCode);
+                return true;
+            }
+            _ => return false,
+        }
+        self.exclude(place.to_owned(), ExclusionReason::Hosting);
+        true
+    }
+
+    /// The canonical path of a symbolic link's target, which must be in a served folder and, unless
+    /// `site.publish` lists the link, not hidden. `place` is the name of the link.
+    fn find_target(&self, link: &Path, place: &str, is_listed: bool) -> Result<PathBuf, Fault> {
+        let broken = |_| Fault::error(place, None, "the symbolic link is broken");
+        let target = link.canonicalize().map_err(broken)?;
+        let is_hidden = |name: &OsStr| {
+            let reason = exclusion_by_name(&name.to_string_lossy(), true, Siblings::default());
+            reason == Some(ExclusionReason::Hidden)
+        };
+        let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
+        // A volume of Kubernetes links to files in a folder such as `..data`, which it replaces at once.
+        let is_version = |name: &OsStr| name.as_encoded_bytes().starts_with(b"..");
+        let is_hidden = |name: &OsStr| is_hidden(name) && !is_version(name);
+        if below.next().is_some_and(|below| is_listed || !below.iter().any(is_hidden)) {
+            return Ok(target);
+        }
+        Err(outside_link_fault(place, "the published folders"))
+    }
+
+    fn exclude(&mut self, place: String, reason: ExclusionReason) {
+        let path = (self.served.served_path)(&place);
+        self.publication.exclude(place, path, reason);
+    }
+}
+
+fn outside_link_fault(place: &str, boundary: &str) -> Fault {
+    Fault::error(place, None, format!("the symbolic link points outside {boundary}"))
+        .hint("replace the link with a copy of its target")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::PublicationOptions;
+
+    fn list(root: &Path, faults: &mut Vec<Fault>) -> Vec<FoundFile> {
+        let options = PublicationOptions::default();
+        let mut publication = Publication::new(&options);
+        let mut served = ServedFolders::new(root, &SITE_FOLDERS, &publication, &str::to_owned);
+        served.list("static", &mut publication, faults)
+    }
+
+    /// Makes `static/link` a symbolic link to `target`, and checks that the site then has the files `found`
+    /// in `static/` and reports `fault`.
+    fn check(target: &str, found: &[&str], fault: Option<&str>) {
+        let outside = tempfile::tempdir().expect("a folder");
+        std::fs::write(outside.path().join("secret"), "secret").expect("the file is written");
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for part in ["pages", "static/.git", "static/..2026", "assets", "data"] {
+            std::fs::create_dir_all(root.join(part)).expect("a folder");
+        }
+        for file in [
+            "frontdesk.toml",
+            "data/inbox.sqlite",
+            "static/.git/config",
+            "static/..2026/c.txt",
+            "static/a.txt",
+            "assets/b.txt",
+        ] {
+            std::fs::write(root.join(file), "x").expect("the file is written");
+        }
+        let target = target.replace("OUTSIDE", outside.path().to_str().expect("a name"));
+        symlink(&target, root.join("static/link")).expect("a link");
+        let mut faults = Vec::new();
+        let listed = list(root, &mut faults);
+        let names: Vec<&str> = listed.iter().map(|file| &*file.name).collect();
+        assert_eq!(names, found, "{target}");
+        let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), usize::from(fault.is_some()), "{target}: {said:?}");
+        assert!(fault.is_none_or(|fault| said[0].contains(fault)), "{target}: {said:?}");
+    }
+
+    #[test]
+    fn a_symbolic_link_out_of_the_published_folders_is_a_fault() {
+        check("a.txt", &["a.txt", "link"], None);
+        check("../assets/b.txt", &["a.txt", "link"], None);
+        check("../assets", &["a.txt", "link/b.txt"], None);
+        // As in a volume of Kubernetes.
+        check("..2026/c.txt", &["a.txt", "link"], None);
+        check("..2026", &["a.txt"], None);
+        // A link to the folder that contains it.
+        check(".", &["a.txt"], Some("static/link/: the symbolic link points to a folder that contains it"));
+        let out = Some("static/link: the symbolic link points outside the published folders");
+        for target in [
+            "OUTSIDE/secret",
+            "OUTSIDE",
+            "..",
+            "../frontdesk.toml",
+            "../data",
+            "../data/inbox.sqlite",
+            ".git",
+            ".git/config",
+        ] {
+            check(target, &["a.txt"], out);
+        }
+        check("../none", &["a.txt"], Some("static/link: the symbolic link is broken"));
+        check("link", &["a.txt"], Some("static/link: the symbolic link is broken"));
+    }
+
+    #[test]
+    fn a_folder_that_links_out_of_the_site_is_a_fault() {
+        let (outside, folder) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        std::fs::write(outside.path().join("a.txt"), "x").expect("the file is written");
+        std::fs::create_dir(folder.path().join("pages")).expect("a folder");
+        symlink(outside.path(), folder.path().join("static")).expect("a link");
+        let mut faults = Vec::new();
+        assert!(list(folder.path(), &mut faults).is_empty());
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().contains("static: the symbolic link points outside the site's folder"));
+    }
+
+    #[test]
+    fn a_file_that_fewer_users_may_read_than_the_pages_is_excluded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let write = |name: &str, mode| {
+            std::fs::create_dir_all(root.join(name).parent().expect("a folder")).expect("a folder");
+            std::fs::write(root.join(name), "x").expect("it is written");
+            std::fs::set_permissions(root.join(name), Permissions::from_mode(mode)).expect("ours");
+        };
+        let close = |name: &str, mode| {
+            std::fs::set_permissions(root.join(name), Permissions::from_mode(mode)).expect("ours");
+        };
+        for (name, mode) in [
+            ("static/all", 0o644),
+            ("static/group", 0o640),
+            ("static/own", 0o600),
+            ("static/open/all", 0o644),
+            ("static/closed/all", 0o644),
+            ("static/closed/in/all", 0o644),
+            ("static/hidden/all", 0o644),
+            ("assets/all", 0o644),
+        ] {
+            write(name, mode);
+        }
+        for (name, mode) in [("static", 0o755), ("static/open", 0o755), ("static/closed/in", 0o755)] {
+            close(name, mode);
+        }
+        close("static/closed", 0o750);
+        close("static/hidden", 0o700);
+        close("assets", 0o750);
+        symlink("closed/in/all", root.join("static/link")).expect("a link");
+        symlink("../assets/all", root.join("static/other")).expect("a link");
+        let check = |audience, expected: &[&str]| {
+            let options = PublicationOptions::default();
+            let mut publication = Publication::new(&options);
+            let mut served = ServedFolders::new(root, &SITE_FOLDERS, &publication, &str::to_owned);
+            let files = served.list("static", &mut publication, &mut Vec::new());
+            for file in files {
+                served.is_for(audience, &file, &mut publication);
+            }
+            let excluded = publication.finish(&mut Vec::new()).exclusions;
+            let excluded: Vec<String> = excluded
+                .iter()
+                .map(|exclusion| match exclusion.reason {
+                    ExclusionReason::Mode(mode) => format!("{} {:o}", exclusion.name, mode & 0o777),
+                    _ => exclusion.to_string(),
+                })
+                .collect();
+            assert_eq!(excluded, expected, "{audience:?}");
+        };
+        let closed = [
+            "static/closed/ 750",
+            "static/group 640",
+            "static/hidden/ 700",
+            "static/link 644",
+            "static/other 644",
+            "static/own 600",
+        ];
+        check(Audience::Others, &closed);
+        check(Audience::Group, &["static/hidden/ 700", "static/own 600"]);
+        check(Audience::Owner, &[]);
+    }
+
+    #[test]
+    fn a_folder_has_as_many_names_as_links_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["static/v1", "static/v2/deep"] {
+            std::fs::create_dir_all(at(name)).expect("a folder");
+        }
+        for name in ["static/v1/a", "static/v2/deep/b"] {
+            std::fs::write(at(name), "x").expect("it is written");
+        }
+        for (target, link) in [
+            ("v1", "static/old"),
+            ("v2", "static/latest"),
+            ("v2", "static/stable"),
+            ("../../v1", "static/v2/deep/before"),
+            ("../v2", "static/v1/after"),
+        ] {
+            symlink(target, at(link)).expect("a link");
+        }
+        let mut faults = Vec::new();
+        let files = list(folder.path(), &mut faults);
+        let names: Vec<&str> = files.iter().map(|file| &*file.name).collect();
+        let expected = [
+            "latest/deep/b",
+            "latest/deep/before/a",
+            "old/a",
+            "old/after/deep/b",
+            "stable/deep/b",
+            "stable/deep/before/a",
+            "v1/a",
+            "v1/after/deep/b",
+            "v2/deep/b",
+            "v2/deep/before/a",
+        ];
+        assert_eq!(names, expected);
+        let mut said: Vec<String> = faults.iter().map(|fault| fault.place.clone()).collect();
+        said.sort();
+        let skipped = [
+            "static/latest/deep/before/after/",
+            "static/old/after/deep/before/",
+            "static/stable/deep/before/after/",
+            "static/v1/after/deep/before/",
+            "static/v2/deep/before/after/",
+        ];
+        assert_eq!(said, skipped);
+    }
+
+    #[test]
+    fn folders_that_link_to_each_other_are_listed_up_to_a_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: String| folder.path().join("static").join(name);
+        for name in 0..12 {
+            std::fs::create_dir_all(at(format!("{name}"))).expect("a folder");
+            for other in (0..12).filter(|other| *other != name) {
+                symlink(format!("../{other}"), at(format!("{name}/{other}"))).expect("a link");
+            }
+        }
+        let options = PublicationOptions::default();
+        let mut publication = Publication::new(&options);
+        let mut served = ServedFolders::new(folder.path(), &SITE_FOLDERS, &publication, &str::to_owned);
+        served.list("static", &mut publication, &mut Vec::new());
+        let fault = served.limit_fault.expect("a fault").to_string();
+        assert!(fault.contains("symbolic links to folders lead to more than 100000 files"), "{fault}");
+    }
+
+    #[test]
+    fn only_the_listed_file_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str| std::fs::write(at(name), name).expect("it is written");
+        let reset = || {
+            for name in ["static", "outside"] {
+                let _ = std::fs::remove_dir_all(at(name));
+                let _ = std::fs::remove_file(at(name));
+            }
+            for name in ["static/sub", "outside"] {
+                std::fs::create_dir_all(at(name)).expect("a folder");
+            }
+            write("static/sub/a.txt");
+            write("static/sub/private");
+            write("outside/a.txt");
+            list(folder.path(), &mut Vec::new()).swap_remove(0)
+        };
+        let remove = |name: &str| std::fs::remove_file(at(name)).expect("ours");
+        let rename = |from: &str, to: &str| std::fs::rename(at(from), at(to)).expect("ours");
+        let read = |file: &FoundFile| file.read().map(|read| read.expect("it is read"));
+        let file = reset();
+        assert_eq!(read(&file).expect("unchanged"), b"static/sub/a.txt");
+        std::fs::write(at("static/sub/a.txt"), "a longer text than before").expect("it is written");
+        assert_eq!(read(&file).expect("the same file"), b"a longer text than before");
+        std::fs::set_permissions(at("static/sub/a.txt"), Permissions::from_mode(0o600)).expect("ours");
+        assert!(read(&file).is_err(), "the mode is another one");
+        let changes: [(&str, &dyn Fn()); 5] = [
+            ("removed", &|| remove("static/sub/a.txt")),
+            ("replaced with another file", &|| rename("static/sub/private", "static/sub/a.txt")),
+            ("replaced with a link", &|| {
+                remove("static/sub/a.txt");
+                symlink(at("outside/a.txt"), at("static/sub/a.txt")).expect("a link");
+            }),
+            ("in a folder that was replaced with a link", &|| {
+                rename("static/sub", "outside/sub");
+                symlink(at("outside"), at("static/sub")).expect("a link");
+            }),
+            // Even to the same file.
+            ("in a folder that was moved", &|| {
+                rename("static/sub", "outside/sub");
+                symlink(at("outside/sub"), at("static/sub")).expect("a link");
+            }),
+        ];
+        for (change, make) in changes {
+            let file = reset();
+            make();
+            assert!(read(&file).is_err(), "{change}");
+        }
+    }
+}

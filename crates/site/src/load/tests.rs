@@ -1,0 +1,659 @@
+//! Tests that a reload with a cache gives the same site as a load without one, after any edits.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File as Disk};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fault::Placed;
+use crate::resources::{ResourceCache, ResourceOptions};
+use crate::{AllowedOrigin, BrandOptions, Color, FooterGroup, FooterLink, RedirectOption, WordOverride};
+
+/// An operator's change to a site.
+#[derive(Debug, Clone)]
+enum Edit {
+    Body(usize, usize),
+    Title(usize, u8),
+    Matter(usize, usize),
+    Rename(usize, usize),
+    Remove(usize),
+    Asset(usize, u8),
+    Static(usize, u8),
+    Theme(usize, usize),
+    Options(usize),
+    /// Treats all files as settled, as if they had been written long ago.
+    Age,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let (file, asset) = (0..FILES.len(), 0..ASSETS.len());
+    prop_oneof![
+        5 => (file.clone(), 0..BODIES.len()).prop_map(|(file, body)| Edit::Body(file, body)),
+        2 => (file.clone(), any::<u8>()).prop_map(|(file, title)| Edit::Title(file, title % 4)),
+        4 => (file.clone(), 0..MATTERS.len()).prop_map(|(file, matter)| Edit::Matter(file, matter)),
+        2 => (file.clone(), file.clone()).prop_map(|(from, to)| Edit::Rename(from, to)),
+        1 => file.prop_map(Edit::Remove),
+        2 => (asset.clone(), any::<u8>()).prop_map(|(asset, byte)| Edit::Asset(asset, byte % 3)),
+        1 => (0..STATICS.len(), any::<u8>()).prop_map(|(file, byte)| Edit::Static(file, byte % 3)),
+        2 => (0..THEMES.len(), 0..THEMES.len()).prop_map(|(file, text)| Edit::Theme(file, text)),
+        2 => (0_usize..18).prop_map(Edit::Options),
+        3 => Just(Edit::Age),
+    ]
+}
+
+const FILES: [&str; 16] = [
+    "pages/index.md",
+    "pages/about.md",
+    "pages/about/team.md",
+    "pages/docs/index.md",
+    "pages/docs/first.md",
+    "pages/404.md",
+    "posts/2026-01-01-one.md",
+    "posts/2026-02-02-two.md",
+    "posts/three/index.md",
+    "posts/2026-01-03-four.markdown",
+    "posts/_index.md",
+    "pages/blog/tags/rust.md",
+    "pages/de/index.md",
+    "pages/de/about.md",
+    "posts/de/2026-01-01-one.md",
+    "pages/about/index.md",
+];
+
+const ASSETS: [&str; 5] =
+    ["assets/a.svg", "assets/custom.css", "posts/three/pic.png", "pages/docs/x.png", "pages/note.txt"];
+
+const STATICS: [&str; 3] = ["static/llms.txt", "static/old/index.html", "static/about.md"];
+
+const BODIES: [&str; 9] = [
+    "Some words.\n",
+    "## One\n\nTo [two](/blog/two/#one), [team](team.md), [first](../docs/first.md) and [here](#one).\n",
+    "## One\n\n```rust\nfn main() {}\n```\n\n```text\nplain\n```\n\n```rust\nfn main() {}\n```\n",
+    "![a](/assets/a.svg) and ![pic](pic.png) and <img src=\"x.png\">\n",
+    "[a]: /docs/first/\n\nSee [a], [@](@/about.md#none), [gone](/gone/).\n",
+    "# A second title\n\n{{ shortcode }}\n\n| a |\n| --- |\n| b |\n",
+    "## One {#chosen}\n\n## Two {#chosen}\n\n[x](/about/#chosen) [y](/blog/tags/rust/)\n",
+    "<h2 id=\"raw\">Raw</h2>\n<script>1</script> [raw](/docs/#raw)\n",
+    "",
+];
+
+const MATTERS: [&str; 20] = [
+    "",
+    "nav: 1\nnav_title: Short\n",
+    "nav: 2\n",
+    "draft: true\n",
+    "unlisted: true\n",
+    "tags: [rust, Go]\n",
+    "tags: [Rust, c, \"C++\"]\n",
+    "updated: 2026-03-03\ndate: 2025-01-01\n",
+    "aliases: [/old/, /docs/]\n",
+    "slug: moved\n",
+    "cta:\n  - { label: Go, href: first.md }\n  - { label: No, href: /nowhere/#x }\n",
+    "image: /assets/a.svg\ntoc: true\n",
+    "template: own\n",
+    "form: contact\n",
+    "lang: de\n",
+    "translation: same\n",
+    "highlights:\n  - { title: A, text: B, href: ../about.md }\n",
+    "title: [\n",
+    "section: true\nweight: 2\n",
+    "weight: 1\nextra:\n  colour: { red: 1 }\n",
+];
+
+const THEMES: [(&str, &str); 8] = [
+    (
+        "theme/page.html",
+        "{% extends \"base.html\" %}{% block main %}<i>{{ page.html }}</i>{{ tags|length }}{% endblock %}",
+    ),
+    ("theme/page.html", "{{ page.html|upper }}{{ asset(\"a.svg\") }}"),
+    ("theme/post.html", "{% if %}"),
+    (
+        "theme/own.html",
+        "<p id=\"own\">{{ page.title }} {{ page.next.title }}{% for p in site.nav %}{{ p.title }}{% endfor %}</p>{{ page.html }}",
+    ),
+    ("theme/style.css", "p { color: red }"),
+    ("theme/words/de.toml", "home = \"Anfang\"\n"),
+    ("theme/words/en.toml", "blog = \"Writing\"\nhoem = \"x\"\n"),
+    ("theme/404.html", "{{ page.html }}{{ nothing.at.all }}"),
+];
+
+/// A site in a temporary folder, and a cache of its loads.
+struct Bench {
+    folder: tempfile::TempDir,
+    /// Keyed by index into `FILES`. The values are the number in the page's title, an index into `MATTERS`
+    /// and an index into `BODIES`.
+    pages: BTreeMap<usize, (u8, usize, usize)>,
+    options: PagesOptions,
+    cache: LoadCache,
+    resources: ResourceCache,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let options = PagesOptions {
+            title: "Site".into(),
+            language: "en".into(),
+            base_url: "https://www.example.com".into(),
+            reserved: vec!["/llms.txt"],
+            today: jiff::civil::date(2026, 11, 20),
+            ..PagesOptions::default()
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let (cache, resources) = (LoadCache::default(), ResourceCache::default());
+        let mut bench = Self { folder, pages: BTreeMap::new(), options, cache, resources };
+        for file in [0, 1, 3, 6, 7, 8] {
+            bench.pages.insert(file, (0, 0, 1));
+            bench.write_page(file);
+        }
+        bench.write("assets/a.svg", "<svg/>");
+        bench
+    }
+
+    fn at(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let at = self.at(file);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+        // Replace the file, as editors often do: a second write with the same time stamp then gets a new
+        // inode.
+        let draft = self.folder.path().join("draft");
+        fs::write(&draft, text).expect("the file is written");
+        fs::rename(draft, at).expect("the file is renamed");
+    }
+
+    fn write_page(&self, file: usize) {
+        let Some((title, matter, body)) = self.pages.get(&file) else {
+            let _ = fs::remove_file(self.at(FILES[file]));
+            return;
+        };
+        let (matter, body) = (MATTERS[*matter], BODIES[*body]);
+        let text = format!("---\ntitle: Title {title}\ndescription: About it.\n{matter}---\n{body}");
+        self.write(FILES[file], &text);
+    }
+
+    fn apply(&mut self, edit: &Edit) {
+        match *edit {
+            Edit::Body(file, body) => self.pages.entry(file).or_default().2 = body,
+            Edit::Title(file, title) => self.pages.entry(file).or_default().0 = title,
+            Edit::Matter(file, matter) => self.pages.entry(file).or_default().1 = matter,
+            Edit::Rename(from, to) => {
+                if let Some(page) = self.pages.remove(&from) {
+                    self.pages.insert(to, page);
+                }
+                self.write_page(to);
+            }
+            Edit::Remove(file) => {
+                self.pages.remove(&file);
+            }
+            Edit::Asset(asset, byte) => self.put(ASSETS[asset], byte, "content"),
+            Edit::Static(file, byte) => self.put(STATICS[file], byte, "<p>static</p>"),
+            Edit::Theme(file, text) => {
+                let (name, own) = THEMES[file];
+                self.put(name, u8::from(file == text), own);
+            }
+            Edit::Options(0) => self.options.title.push('x'),
+            Edit::Options(1) => self.options.base_url = "https://example.com".into(),
+            Edit::Options(2) => self.options.today = jiff::civil::date(2025, 12, 31),
+            Edit::Options(3) => self.options.operator.email = "desk@example.com".into(),
+            Edit::Options(4) => {
+                let asset =
+                    || Some(Placed { value: "a.svg".into(), place: "frontdesk.toml".into(), line: None });
+                let color = Color::parse("#00694b").expect("a colour");
+                let accent = Some(Placed { value: color, place: "frontdesk.toml".into(), line: None });
+                self.options.brand =
+                    BrandOptions { logo: asset(), favicon: asset(), accent, ..BrandOptions::default() };
+            }
+            Edit::Options(7) => self.options.shows_unpublished ^= true,
+            Edit::Options(8) => {
+                let now = "2026-01-02T00:00Z".parse().expect("a time");
+                self.options.now = if self.options.now.is_some() { None } else { Some(now) };
+            }
+            Edit::Options(9) => {
+                self.options.has_reload_script ^= true;
+                let origin = AllowedOrigin::parse("https://img.example.org").expect("an origin");
+                self.options.allowed.image = vec![origin];
+            }
+            Edit::Options(10) => self.options.languages = vec!["en".into(), "de".into()],
+            Edit::Options(11) => self.options.words = vec![word("copied", "Done")],
+            Edit::Options(12) => self.options.search = Some(true),
+            Edit::Options(13) => self.options.posts_per_page = 1,
+            Edit::Options(14) => {
+                let redirect = |from: &str, to: &str| RedirectOption {
+                    from: from.into(),
+                    to: to.into(),
+                    status: if to.is_empty() { 410 } else { 308 },
+                    place: "frontdesk.toml".into(),
+                    line: Some(1),
+                };
+                self.options.redirects = vec![
+                    redirect("/old/", "/about/"),
+                    redirect("/former/*", "/docs/:splat"),
+                    redirect("/gone", ""),
+                ];
+            }
+            Edit::Options(15) => self.options.html_posts ^= true,
+            Edit::Options(16) => self.options.confirms_waitlist ^= true,
+            Edit::Options(_) => {
+                let link = |href: &str| FooterLink { title: None, href: href.into() };
+                let links = vec![link("/about/"), link("/nowhere/")];
+                self.options.footer = vec![FooterGroup { title: "More".into(), language: None, links }];
+            }
+            Edit::Age => {}
+        }
+        if let Edit::Body(file, _)
+        | Edit::Title(file, _)
+        | Edit::Matter(file, _)
+        | Edit::Rename(file, _)
+        | Edit::Remove(file) = *edit
+        {
+            self.write_page(file);
+        }
+        if matches!(edit, Edit::Age) {
+            self.cache.files.trust();
+        }
+    }
+
+    /// Writes the file, or removes it if `byte` is zero.
+    fn put(&self, file: &str, byte: u8, text: &str) {
+        if byte == 0 {
+            let _ = fs::remove_file(self.at(file));
+        } else {
+            self.write(file, &format!("{text}{}", if byte > 1 { "!" } else { "" }));
+        }
+    }
+
+    fn check(&mut self, forms: &[PageForm]) {
+        let mut again = self.cache.load(self.folder.path(), &self.options, forms);
+        let mut fresh = load(self.folder.path(), &self.options, forms);
+        assert_eq!(again.faults, fresh.faults);
+        let resources = [&mut self.resources, &mut ResourceCache::default()];
+        for (loaded, resources) in [&mut again, &mut fresh].into_iter().zip(resources) {
+            if let Some(site) = &mut loaded.site {
+                resources.add_resources(site, &loaded.options, &ResourceOptions::default());
+            }
+        }
+        assert_eq!(again.site.as_ref().map(state), fresh.site.as_ref().map(state));
+    }
+}
+
+fn word(name: &str, text: &str) -> WordOverride {
+    let text = Placed { value: text.into(), place: "frontdesk.toml".into(), line: Some(3) };
+    WordOverride { language: None, name: name.into(), text }
+}
+
+/// All responses and page summaries of a site, in a comparable form.
+fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
+    let file = |file: &File| {
+        let text = String::from_utf8_lossy(&file.unencoded().bytes);
+        format!("{} {:?} {:?} {} {text}", file.media_type, file.cache, file.link, file.unencoded().etag())
+    };
+    let page =
+        |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));
+    let entries = site.entries.iter().map(|(path, entry)| {
+        let entry = match entry {
+            SiteEntry::Page(both) => page(both),
+            SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
+            SiteEntry::Redirect(to) => format!("{to:?}"),
+            SiteEntry::Gone => "gone".to_owned(),
+        };
+        (&**path, entry)
+    });
+    let missing = site.folder_not_found.iter().map(|(folder, missing)| format!("{folder} {}", page(missing)));
+    let missing = page(&site.not_found) + &missing.collect::<String>();
+    let confirm: String = site.confirm_pages.iter().map(page).collect();
+    (
+        entries.collect(),
+        format!(
+            "{missing} {confirm} {:?} {:?} {:?} {:?} {:?}",
+            &site.pages, &site.languages, &site.scheduled, &site.drafts, &site.form_pages
+        ),
+        site.hash().to_owned(),
+    )
+}
+
+fn form() -> PageForm {
+    let (name, action, tool) = ("contact", "/api/contact", "sendContactMessage");
+    PageForm { name, action, tool, description: "", fields: &[], markdown: "Send it.".into() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn a_cached_load_gives_the_same_site_as_a_fresh_one(edits in prop::collection::vec(edit(), 1..14)) {
+        let mut bench = Bench::new();
+        bench.check(&[form()]);
+        for edit in &edits {
+            bench.apply(edit);
+            bench.check(&[form()]);
+        }
+    }
+}
+
+#[test]
+fn a_page_keeps_its_text_after_another_page_claimed_its_path() {
+    let mut bench = Bench::new();
+    bench.write("pages/x/index.md", "---\ntitle: A\ndescription: A.\n---\nThe first text.\n");
+    bench.check(&[]);
+    bench.write("pages/x.md", "---\ntitle: B\ndescription: B.\n---\nAnother text.\n");
+    bench.check(&[]);
+    fs::remove_file(bench.at("pages/x.md")).expect("it exists");
+    bench.check(&[]);
+}
+
+#[test]
+fn warnings_name_current_lines_when_an_unchanged_text_moves() {
+    let mut bench = Bench::new();
+    for edit in [Edit::Matter(0, 12), Edit::Body(1, 0), Edit::Title(1, 1)] {
+        bench.check(&[]);
+        bench.apply(&edit);
+    }
+    bench.check(&[]);
+}
+
+#[test]
+fn future_pages_appear_at_their_time_with_their_files() {
+    let mut bench = Bench::new();
+    bench.write("pages/about.md", "---\ntitle: A\ndescription: B.\ndate: 2026-01-01T12:00:00Z\n---\n");
+    bench.write("posts/three/index.md", "---\ntitle: A\ndescription: B.\ndate: 2026-02-02\n---\n");
+    bench.write("posts/three/pic.png", "picture");
+    let mut paths = |now: &str, preview: bool| {
+        bench.options.now = Some(now.parse().expect("a time"));
+        bench.options.shows_unpublished = preview;
+        let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+        let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+        let expected = ["/about/", "/blog/one/", "/blog/two/", "/blog/three/", "/assets/blog/three/pic.png"];
+        let found: Vec<bool> = expected
+            .iter()
+            .map(|path| site.get(path).is_some() || site.get(&path.replace("/assets", "")).is_some())
+            .collect();
+        let scheduled: Vec<String> =
+            site.scheduled.iter().map(|page| format!("{} {}", page.at, page.file)).collect();
+        (found, scheduled)
+    };
+    let about = "2026-01-01T12:00:00Z pages/about.md".to_owned();
+    let three = "2026-02-02T00:00:00Z posts/three/index.md".to_owned();
+    let two = "2026-02-02T00:00:00Z posts/2026-02-02-two.md".to_owned();
+    let later = vec![about.clone(), two.clone(), three.clone()];
+    assert_eq!(paths("2026-01-01T11:59:59Z", false), (vec![false, true, false, false, false], later.clone()));
+    assert_eq!(paths("2026-01-01T11:59:59Z", true), (vec![true; 5], later));
+    assert_eq!(
+        paths("2026-01-01T12:00:00Z", false),
+        (vec![true, true, false, false, false], vec![two, three])
+    );
+    assert_eq!(paths("2026-02-02T00:00:00Z", false), (vec![true; 5], vec![]));
+}
+
+#[test]
+fn a_reload_renders_changed_pages_only() {
+    let mut bench = Bench::new();
+    let mut pages = || {
+        bench.cache.files.trust();
+        let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+        let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+        let file = |path: &str| match site.get(path) {
+            Some(SiteEntry::Page(page)) => page.html.clone(),
+            other => panic!("{path}: {other:?}"),
+        };
+        [file("/"), file("/about/"), file("/blog/two/")]
+    };
+    let before = pages();
+    let same = pages();
+    assert!(before.iter().zip(&same).all(|(before, same)| Arc::ptr_eq(before, same)));
+
+    // Write different text of the same length, and restore the old modification time.
+    let at = bench.folder.path().join("pages/about.md");
+    let modified = fs::metadata(&at).and_then(|meta| meta.modified()).expect("a time");
+    let changed = |at: &Path| fs::metadata(at).map(|meta| (meta.ctime(), meta.ctime_nsec())).expect("a time");
+    let (written, probe) = (changed(&at), bench.folder.path().join("probe"));
+    while {
+        fs::write(&probe, "tick").expect("the file is written");
+        changed(&probe) <= written
+    } {}
+    let text = fs::read_to_string(&at).expect("the file exists").replace("here", "HERE");
+    fs::write(&at, text).expect("the file is written");
+    Disk::options()
+        .write(true)
+        .open(&at)
+        .and_then(|file| file.set_modified(modified))
+        .expect("the time is set");
+    let after = pages();
+    assert!(Arc::ptr_eq(&before[0], &after[0]) && Arc::ptr_eq(&before[2], &after[2]));
+    assert!(!Arc::ptr_eq(&before[1], &after[1]), "the inode change time differs");
+    assert!(String::from_utf8_lossy(&after[1].unencoded().bytes).contains("HERE"));
+}
+
+#[test]
+fn recently_written_files_are_read_again() {
+    let bench = Bench::new();
+    let at = bench.folder.path().join("pages/about.md");
+    let written = fs::metadata(&at).expect("the file exists");
+    for (later, settled) in [(0, false), (1, false), (4, true), (3_600, true)] {
+        let now = SystemTime::now() + Duration::from_secs(later);
+        assert_eq!(crate::site_files::is_settled(&written, now), settled, "{later}");
+    }
+    assert!(!crate::site_files::is_settled(&written, SystemTime::UNIX_EPOCH), "a clock that was set back");
+}
+
+#[test]
+fn the_cache_shares_bodies_with_the_site() {
+    let mut bench = Bench::new();
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.expect("a valid site");
+    let Some(SiteEntry::Page(page)) = site.get("/about/") else { panic!("no page") };
+    let html = page.html.unencoded().bytes.as_ptr_range();
+    let markdown = page.markdown.unencoded().bytes.as_ptr_range();
+    let kept = &bench.cache.bodies.by_file["pages/about.md"].content;
+    assert!(html.contains(&kept.html.as_ptr()) && markdown.contains(&kept.markdown.as_ptr()));
+    assert!(html.contains(&bench.cache.pages["/about/"].content.html.as_ptr()));
+}
+
+/// Writes `count` posts, and returns the site with `per_page` posts on a page.
+fn site_with_posts(bench: &mut Bench, count: usize, per_page: usize) -> Site {
+    for number in 1..=count {
+        let day =
+            jiff::civil::date(2026, 1, 1) + jiff::Span::new().days(i64::try_from(number).unwrap_or_default());
+        let text = format!("---\ntitle: Post {number}\ndescription: It.\ndate: {day}\ntags: [rust]\n---\n");
+        bench.write(&format!("posts/p{number}.md"), &text);
+    }
+    bench.options.posts_per_page = per_page;
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))
+}
+
+/// The HTML and the Markdown of a page.
+fn texts(site: &Site, path: &str) -> Option<[String; 2]> {
+    let Some(SiteEntry::Page(page)) = site.get(path) else { return None };
+    Some(
+        [&page.html, &page.markdown]
+            .map(|file| String::from_utf8_lossy(&file.unencoded().bytes).into_owned()),
+    )
+}
+
+#[test]
+fn long_lists_of_posts_are_divided_into_pages() {
+    for (posts, pages) in [(0, 1), (1, 1), (20, 1), (21, 2), (41, 3)] {
+        let mut bench = Bench::new();
+        for file in [6, 7, 8] {
+            bench.apply(&Edit::Remove(file));
+        }
+        let site = site_with_posts(&mut bench, posts, 20);
+        for base in ["/blog/", "/blog/tags/rust/"] {
+            let first = texts(&site, base);
+            assert_eq!(first.is_some(), posts > 0, "{base}: {posts}");
+            for number in 2..=pages + 1 {
+                let page = texts(&site, &format!("{base}page/{number}/"));
+                assert_eq!(page.is_some(), number <= pages, "{base}: {posts}, {number}");
+            }
+            let alias = site.get(&format!("{base}page/1/"));
+            assert_eq!(matches!(alias, Some(SiteEntry::Redirect(to)) if to.to == base), pages > 1, "{posts}");
+        }
+        let listed: usize = (1..=pages)
+            .filter_map(|number| texts(&site, &crate::pagination::page_path("/blog/", number)))
+            .map(|[_, markdown]| markdown.matches("- [Post ").count())
+            .sum();
+        assert_eq!(listed, posts, "each post is listed once");
+    }
+}
+
+#[test]
+fn pages_of_a_list_link_to_each_other_in_both_representations() {
+    let mut bench = Bench::new();
+    let site = site_with_posts(&mut bench, 21, 10);
+    let [html, markdown] = texts(&site, "/blog/page/2/").expect("the second page");
+    for part in [
+        "<link rel=\"prev\" href=\"/blog/\">",
+        "<link rel=\"next\" href=\"/blog/page/3/\">",
+        "<link rel=\"canonical\" href=\"https://www.example.com/blog/page/2/\">",
+        "<h1>Blog, page 2</h1>",
+        "aria-current=\"page\"",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert!(markdown.contains("[Newer posts](https://www.example.com/blog/) · [Older posts](https://www.example.com/blog/page/3/)"), "{markdown}");
+    assert!(
+        site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
+        "in the sitemap"
+    );
+    // With fewer posts per page, the same posts need more pages, so the cached pages must be discarded.
+    let site = site_with_posts(&mut bench, 21, 5);
+    let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
+    assert!(html.contains("/blog/page/5/"), "{html}");
+    bench.check(&[]);
+}
+
+#[test]
+fn the_search_has_listed_pages_only() {
+    let mut bench = Bench::new();
+    bench.options.search = Some(true);
+    bench.apply(&Edit::Matter(1, 4));
+    bench.apply(&Edit::Matter(6, 3));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.json") else {
+        panic!("no index")
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
+    let mut paths: Vec<_> =
+        index.as_array().expect("a list").iter().filter_map(|page| page[0].as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        ["/", "/blog/three/", "/blog/two/", "/docs/"],
+        "without unlisted pages, drafts and lists"
+    );
+    let [html, _] = texts(&site, "/").expect("a page");
+    assert!(html.contains("data-search=\"/_frontdesk/search.json\""), "{html}");
+    bench.options.languages = vec!["en".into(), "de".into()];
+    bench.write("pages/de/index.md", "---\ntitle: Start\ndescription: S.\n---\nText.\n");
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/de/").expect("a page");
+    assert!(html.contains("data-search=\"/_frontdesk/search.de.json\""), "{html}");
+    let Some(SiteEntry::File(index, Role::Resource)) = site.get("/_frontdesk/search.de.json") else {
+        panic!("no index")
+    };
+    let index: serde_json::Value = serde_json::from_slice(&index.unencoded().bytes).expect("JSON");
+    assert_eq!((index.as_array().map(Vec::len), &index[0][0]), (Some(1), &"/de/".into()));
+    // Nine pages or fewer have no search by default.
+    bench.options.search = None;
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    assert!(site.get("/_frontdesk/search.json").is_none());
+    let [html, _] = texts(&site, "/").expect("a page");
+    assert!(!html.contains("data-search"), "{html}");
+}
+
+#[test]
+fn the_pages_of_a_section_have_its_navigation() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Matter(3, 18));
+    bench.apply(&Edit::Matter(4, 19));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [html, _] = texts(&site, "/docs/first/").expect("a page");
+    assert!(html.contains("<a href=\"/docs/first/\" aria-current=\"page\">"), "{html}");
+    assert!(html.contains("<a rel=\"prev\" href=\"/docs/\">"), "{html}");
+    let [other, _] = texts(&site, "/about/").expect("a page");
+    assert!(!other.contains("section-nav"), "{other}");
+}
+
+#[test]
+fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
+    let mut bench = Bench::new();
+    bench.options.languages = vec!["en".into(), "de".into()];
+    let page = |title: &str, more: &str| format!("---\ntitle: {title}\ndescription: D.\n{more}---\nText.\n");
+    bench.write("pages/index.md", &page("Docs", "section: true\n"));
+    bench.write("pages/de/index.md", &page("Start", "section: true\n"));
+    bench.write("pages/de/mehr.md", &page("Mehr", ""));
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let navigation = |path| {
+        let [html, _] = texts(&site, path).expect("a page");
+        let (_, after) = html.split_once("section-nav").unwrap_or_else(|| panic!("{html}"));
+        after.split_once("</nav>").expect("it ends").0.to_owned()
+    };
+    let english = navigation("/");
+    assert!(english.contains("<a href=\"/\" aria-current=\"page\">Docs</a>"), "{english}");
+    assert!(english.contains("/about/") && !english.contains("/de/"), "{english}");
+    let german = navigation("/de/");
+    assert!(german.contains("/de/mehr/") && !german.contains("/about/"), "{german}");
+    assert!(texts(&site, "/de/").expect("a page")[0].contains("<a rel=\"next\" href=\"/de/mehr/\">"));
+}
+
+#[test]
+fn templates_read_extra_values_of_page_and_site() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Matter(1, 19));
+    bench.options.extra.insert("phone".into(), "+1 555".into());
+    bench.write(
+        "theme/page.html",
+        "{% if page.extra.colour %}{{ page.extra.colour.red }}{% endif %} {{ site.extra.phone }}",
+    );
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    assert_eq!(texts(&site, "/about/").expect("a page")[0], "1 +1 555");
+}
+
+#[test]
+fn redirects_of_the_configuration_are_entries_or_rules() {
+    let mut bench = Bench::new();
+    bench.apply(&Edit::Options(14));
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for path in ["/old", "/old/"] {
+        assert!(
+            matches!(site.get(path), Some(SiteEntry::Redirect(to)) if to.to == "/about/" && to.status == 308)
+        );
+    }
+    let rule = site.find_rule("/former/x/");
+    assert!(matches!(rule.as_deref(), Some(SiteEntry::Redirect(to)) if to.to == "/docs/x/"));
+    assert_eq!(site.rule_lines(), ["/former/* /docs/:splat 308"]);
+    for path in ["/gone", "/gone/"] {
+        assert!(matches!(site.get(path), Some(SiteEntry::Gone)), "{path}");
+    }
+    bench.options.redirects[0].to = "/abuot/".into();
+    let faults = bench.cache.load(bench.folder.path(), &bench.options, &[]).faults;
+    let said = "frontdesk.toml:1: the link to `/abuot/` is broken";
+    assert!(faults.iter().any(|fault| fault.to_string().starts_with(said)), "{faults:?}");
+}
+
+#[test]
+fn posts_of_one_day_are_sorted_by_their_times() {
+    let mut bench = Bench::new();
+    for (name, date) in [
+        ("a", "2026-05-01T08:00:00Z"),
+        ("b", "2026-05-01T11:00:00+02:00"),
+        ("c", "2026-05-01"),
+        ("d", "2026-05-01"),
+        ("e", "2026-05-02"),
+    ] {
+        bench.write(
+            &format!("posts/{name}.md"),
+            &format!("---\ntitle: T\ndescription: D.\ndate: {date}\n---\nText.\n"),
+        );
+    }
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let posts = site.pages.iter().filter(|page| page.is_post && page.path.len() == "/blog/a/".len());
+    let order: Vec<&str> = posts.map(|page| page.path.as_str()).collect();
+    assert_eq!(order, ["/blog/e/", "/blog/b/", "/blog/a/", "/blog/c/", "/blog/d/"]);
+}

@@ -1,0 +1,316 @@
+//! Reads the text of a mail to visitors: a Markdown file with a subject in its front matter. The result has a
+//! plain-text and an HTML version.
+//!
+//! Its placeholders, such as `{site}`, stand only for values that the operator wrote.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use comrak::Arena;
+use comrak::nodes::{ListType, Node, NodeValue};
+use comrak::options::Options;
+use serde_json::{Map, Value};
+
+use super::front_matter::split;
+use super::placeholder::{fill, placeholders};
+use crate::fault::{Fault, closest};
+use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::text::{escape_html, visible};
+
+/// Maximum length of the text in bytes. Mail programs cut longer messages off.
+const MAX_TEXT: usize = 50_000;
+/// Maximum length of the subject in characters. Mail programs cut longer subjects off.
+const MAX_SUBJECT: usize = 100;
+
+/// A mail to visitors. Placeholders without a value at load time are still in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsedMail {
+    pub subject: String,
+    /// Empty if the file does not set it.
+    pub from_name: String,
+    /// A Mailbox; empty if the file does not set it.
+    pub reply_to: String,
+    pub text: String,
+    pub html: String,
+}
+
+/// A placeholder, and its value; `None` if the value is known only when the mail is sent.
+pub type Placeholder<'a> = (&'a str, Option<&'a str>);
+
+const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
+
+/// Parses a file. `place` is the file's name in faults, and `language` the language of its text.
+pub fn parse_mail(
+    place: &str,
+    text: &str,
+    language: &str,
+    known: &[Placeholder<'_>],
+) -> Result<ParsedMail, Vec<Fault>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (source, body, table) = split(place, text).map_err(|fault| vec![without_pages_hint(fault)])?;
+    let mut faults = Vec::new();
+    let line_of = |key: &str| {
+        let is_it = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
+        source.lines().position(is_it).map(|line| line + 2)
+    };
+    for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        let fault = Fault::error(place, line_of(key), format!("unknown key `{key}`"));
+        let hint = match closest(key, KEYS) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None => format!("a mail has the keys {}", KEYS.map(|key| format!("`{key}`")).join(", ")),
+        };
+        faults.push(fault.hint(hint));
+    }
+    let mut get = |key: &str| match get_line(&table, key) {
+        Ok(value) => value,
+        Err(what) => {
+            faults.push(Fault::error(place, line_of(key), format!("`{key}` {what}")));
+            String::new()
+        }
+    };
+    let (subject, from_name, reply_to) = (get("subject"), get("from_name"), get("reply_to"));
+    let mut refuse = |line, what: String| faults.push(Fault::error(place, line, what));
+    if subject.is_empty() && !table.contains_key("subject") {
+        refuse(Some(1), "the front matter needs a `subject`".to_owned());
+    }
+    if subject.chars().count() > MAX_SUBJECT {
+        refuse(line_of("subject"), format!("`subject` must have at most {MAX_SUBJECT} characters"));
+    }
+    if !reply_to.is_empty() && Mailbox::parse(&reply_to).is_none() {
+        refuse(line_of("reply_to"), "`reply_to` must be an e-mail address".to_owned());
+    }
+    let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
+    if body.trim().is_empty() {
+        refuse(Some(body_line), "the mail has no text".to_owned());
+    }
+    if body.len() > MAX_TEXT {
+        refuse(Some(body_line), format!("the text must have at most {MAX_TEXT} bytes"));
+    }
+    for (name, line) in unknown_placeholders(&subject, body, known, line_of("subject"), body_line) {
+        let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
+        let fault = Fault::error(place, line, format!("unknown placeholder {{{name}}}"));
+        faults.push(fault.hint(format!("known ones are {}", names.join(", "))));
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let value = |name: &str| known.iter().find(|(other, _)| *other == name).and_then(|(_, value)| *value);
+    let plain = |text: &str| fill(text, |name| value(name).map(Cow::Borrowed));
+    let arena = Arena::new();
+    let options = parser_options();
+    let root = comrak::parse_document(&arena, body, &options);
+    let mut text = String::new();
+    write_plain_text(root, &mut text);
+    let subject = plain(&subject);
+    let html = html_document(root, &options, &subject, language, known);
+    let html = fill(&html, |name| value(name).map(|value| escape_html(value).into()));
+    let text = format!("{}\n", plain(text.trim()));
+    Ok(ParsedMail { subject, from_name, reply_to, text, html })
+}
+
+/// The hint for missing front matter names the keys of pages.
+fn without_pages_hint(fault: Fault) -> Fault {
+    match fault.hint {
+        Some(_) if fault.message == "no front matter" => {
+            fault.hint("begin the file with a line `---`, `subject: …`, and a line `---`")
+        }
+        _ => fault,
+    }
+}
+
+/// The value of a key as one line of text; empty if it is not set.
+fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static str> {
+    match table.get(key) {
+        None => Ok(String::new()),
+        Some(Value::String(text)) if text.trim().is_empty() => Err("must not be empty"),
+        Some(Value::String(text)) if visible(text) != *text => {
+            Err("must be one line without control characters")
+        }
+        Some(Value::String(text)) => Ok(text.trim().to_owned()),
+        Some(_) => Err("must be text"),
+    }
+}
+
+/// The unknown placeholders in the subject and the body, with their lines.
+fn unknown_placeholders<'a>(
+    subject: &'a str,
+    body: &'a str,
+    known: &[Placeholder<'_>],
+    subject_line: Option<usize>,
+    body_line: usize,
+) -> Vec<(&'a str, Option<usize>)> {
+    let lines = body.lines().enumerate().map(|(at, line)| (line, Some(body_line + at)));
+    let all = [(subject, subject_line)].into_iter().chain(lines);
+    let named = all.flat_map(|(text, line)| placeholders(text).into_iter().map(move |name| (name, line)));
+    named.filter(|(name, _)| !known.iter().any(|(other, _)| other == name)).collect()
+}
+
+fn parser_options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.autolink = true;
+    options.extension.strikethrough = true;
+    options.render.r#unsafe = true;
+    options
+}
+
+/// The HTML version. A placeholder may be the target of a link, where the renderer has escaped its braces.
+fn html_document(
+    root: Node<'_>,
+    options: &Options<'_>,
+    subject: &str,
+    language: &str,
+    known: &[Placeholder<'_>],
+) -> String {
+    let mut body = String::new();
+    // Writing to a string cannot fail.
+    let _ = comrak::format_html(root, options, &mut body);
+    for (name, _) in known {
+        body = body.replace(&format!("%7B{name}%7D"), &format!("{{{name}}}"));
+        // A link in the text, which is not the target of a link yet.
+        if name.ends_with("_link") {
+            let link = format!("{{{name}}}");
+            let parts: Vec<&str> = body.split(&link).collect();
+            let mut linked = parts[0].to_owned();
+            for part in &parts[1..] {
+                let is_target = linked.ends_with("href=\"");
+                linked.push_str(&if is_target {
+                    link.clone()
+                } else {
+                    format!("<a href=\"{link}\">{link}</a>")
+                });
+                linked.push_str(part);
+            }
+            body = linked;
+        }
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n<title>{}</title>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escape_html(language),
+        escape_html(subject)
+    )
+}
+
+/// Writes the text of a node without Markdown's syntax. Links are followed by their targets.
+fn write_plain_text(node: Node<'_>, text: &mut String) {
+    let value = node.data().value.clone();
+    let all = |text: &mut String| node.children().for_each(|child| write_plain_text(child, text));
+    match value {
+        NodeValue::Text(words) => text.push_str(&words),
+        NodeValue::Code(code) => text.push_str(&code.literal),
+        NodeValue::SoftBreak | NodeValue::LineBreak => text.push('\n'),
+        NodeValue::ThematicBreak => text.push_str("--\n\n"),
+        NodeValue::CodeBlock(code) => {
+            code.literal.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+            text.push('\n');
+        }
+        NodeValue::Link(link) => {
+            let from = text.len();
+            all(text);
+            let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
+            if text[from..] != *target {
+                let _ = write!(text, " <{target}>");
+            }
+        }
+        NodeValue::Item(item) => {
+            let marker = match item.list_type {
+                ListType::Bullet => "- ".to_owned(),
+                ListType::Ordered => format!("{}. ", item.start),
+            };
+            let mut words = String::new();
+            all(&mut words);
+            let indented = words.trim().replace('\n', &format!("\n{}", " ".repeat(marker.len())));
+            let _ = writeln!(text, "{marker}{indented}");
+        }
+        NodeValue::BlockQuote => {
+            let mut words = String::new();
+            all(&mut words);
+            words.trim().lines().for_each(|line| text.push_str(&format!("> {line}\n")));
+            text.push('\n');
+        }
+        NodeValue::Paragraph | NodeValue::Heading(_) => {
+            all(text);
+            text.push_str("\n\n");
+        }
+        NodeValue::List(_) => {
+            all(text);
+            text.push('\n');
+        }
+        // Raw HTML is only in the HTML version.
+        NodeValue::HtmlBlock(_) | NodeValue::HtmlInline(_) => {}
+        _ => all(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [Placeholder<'static>; 3] =
+        [("site", Some("A & B")), ("date", None), ("link", Some("https://example.com/?a=1&b=2"))];
+
+    #[test]
+    fn a_mail_has_a_plain_and_an_html_version() {
+        let mail = parse(
+            "---\nsubject: \"Thanks: {site}\"\nfrom_name: Desk\nreply_to: desk@example.com\n---\n\
+             # Hello\n\nWe *got* it on {date}.\nSee [our site]({link}) or <https://example.org>.\n\n- one\n- two\n  more\n\n\
+             1. first\n\n> quoted\n\n<b>raw</b> `code`\n",
+        )
+        .expect("it is valid");
+        assert_eq!(
+            (mail.subject.as_str(), mail.from_name.as_str(), mail.reply_to.as_str()),
+            ("Thanks: A & B", "Desk", "desk@example.com")
+        );
+        assert_eq!(
+            mail.text,
+            "Hello\n\nWe got it on {date}.\nSee our site <https://example.com/?a=1&b=2> or https://example.org.\n\n\
+             - one\n- two\n  more\n\n1. first\n\n> quoted\n\nraw code\n"
+        );
+        assert!(mail.html.contains("<title>Thanks: A &amp; B</title>"), "{}", mail.html);
+        assert!(
+            mail.html.contains("<a href=\"https://example.com/?a=1&amp;b=2\">our site</a>"),
+            "{}",
+            mail.html
+        );
+        assert!(mail.html.contains("<em>got</em> it on {date}") && mail.html.contains("<html lang=\"de\">"));
+    }
+
+    #[test]
+    fn faults_have_a_line_and_say_what_would_be_right() {
+        check("Thanks.", Some(1), "no front matter");
+        check("---\nfrom_name: Desk\n---\nThanks.", Some(1), "the front matter needs a `subject`");
+        check("---\nsubject: [a]\n---\nThanks.", Some(2), "`subject` must be text");
+        check("---\nsubject: ''\n---\nThanks.", Some(2), "`subject` must not be empty");
+        check(
+            "---\nsubject: \"a\\r\\nBcc: x\"\n---\nThanks.",
+            Some(2),
+            "`subject` must be one line without control characters",
+        );
+        check(
+            "---\nsubject: a\nfrom_name: \"a\\nb\"\n---\nThanks.",
+            Some(3),
+            "`from_name` must be one line without control characters",
+        );
+        check(
+            "---\nsubject: a\nreply_to: nowhere\n---\nThanks.",
+            Some(3),
+            "`reply_to` must be an e-mail address",
+        );
+        check("---\nsubject: a\nreplyto: a@b.example\n---\nThanks.", Some(3), "unknown key `replyto`");
+        check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");
+        check("---\nsubject: a\n---\nDear\n{name},\n", Some(5), "unknown placeholder {name}");
+        check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");
+        let long = format!("---\nsubject: {}\n---\nThanks.", "a".repeat(101));
+        check(&long, Some(2), "`subject` must have at most 100 characters");
+    }
+
+    fn parse(text: &str) -> Result<ParsedMail, Vec<Fault>> {
+        parse_mail("mails/thanks.md", text, "de", &KNOWN)
+    }
+
+    fn check(text: &str, line: Option<usize>, message: &str) {
+        let faults = parse(text).expect_err("it is invalid");
+        let found: Vec<_> = faults.iter().map(|fault| (fault.line, fault.message.as_str())).collect();
+        assert_eq!(found, [(line, message)], "{text}");
+        assert_eq!(faults[0].place, "mails/thanks.md");
+    }
+}

@@ -1,0 +1,1109 @@
+//! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
+
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::sync::Mutex;
+
+use blake3::Hash;
+use comrak::adapters::{HeadingAdapter, HeadingMeta};
+use comrak::nodes::{
+    ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos, TableAlignment,
+};
+use comrak::options::{Options, Plugins};
+use comrak::{Anchorizer, Arena};
+use frontdesk_media::ImageSize;
+
+use super::allowed_hosts::{AllowedOrigin, permit};
+use super::code_block::{self, CodeBlock};
+use super::highlight::Highlighter;
+use super::html::rewrite_links;
+use super::images::{ImageFacts, Variant, should_have_size};
+use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use super::maps::HashMap;
+use super::math::{self, MathError};
+use crate::fault::REPORT_DEFECT;
+use frontdesk_forms::text::escape_html;
+use frontdesk_process::panics::{self, Panic, Part};
+
+#[derive(Debug, Default)]
+pub struct RenderedBody {
+    /// HTML without the title.
+    pub html: String,
+    /// Markdown with absolute links.
+    pub markdown: String,
+    pub facts: BodyFacts,
+    /// The code blocks in document order, each as a hash of its info string and source, and its HTML.
+    pub blocks: Vec<(Hash, String)>,
+}
+
+/// Properties of a body that rendering collects.
+#[derive(Debug, Default)]
+pub struct BodyFacts {
+    pub headings: Vec<Heading>,
+    /// The links to pages of this site, with their line numbers.
+    pub links: Vec<(LinkTarget, usize)>,
+    pub warnings: Vec<BodyWarning>,
+    /// The number of words, not counting code.
+    pub words: usize,
+    pub lookups: LinkLookups,
+}
+
+/// The links that a rendering has resolved, and a hash of the results. As long as the results are the same,
+/// rendering the same source gives the same body.
+#[derive(Debug, Default)]
+pub struct LinkLookups {
+    links: Box<[Box<str>]>,
+    results: Option<Hash>,
+}
+
+impl LinkLookups {
+    /// Whether `catalog` resolves all recorded links as before.
+    pub fn are_current(&self, place: LinkOrigin<'_>, catalog: &LinkCatalog) -> bool {
+        let mut now = LookupRecorder::default();
+        for link in &self.links {
+            now.look_up(catalog, place, link);
+        }
+        now.finish().results == self.results
+    }
+}
+
+#[derive(Default)]
+struct LookupRecorder {
+    links: Vec<Box<str>>,
+    /// Hashed in one call, because hashing each part separately takes several times as long.
+    serialized_results: Vec<u8>,
+}
+
+impl LookupRecorder {
+    /// Resolves a link, and records the result if it depends on the catalog.
+    fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
+        let resolved = catalog.resolve(place, link);
+        if let Some(target) = &resolved.target {
+            for part in [&*resolved.href, &resolved.absolute, &target.path] {
+                self.serialized_results.extend_from_slice(&part.len().to_le_bytes());
+                self.serialized_results.extend_from_slice(part.as_bytes());
+            }
+            // Record the image's size too: the address of an image in static/ does not depend on its content.
+            if let Some(image) = catalog.images.get(&*target.path) {
+                self.serialized_results.extend_from_slice(format!("{image:?}").as_bytes());
+            }
+            self.links.push(link.into());
+        }
+        resolved
+    }
+
+    fn finish(self) -> LinkLookups {
+        LinkLookups { links: self.links.into(), results: Some(blake3::hash(&self.serialized_results)) }
+    }
+}
+
+/// A part of the body that probably does not render as the author expects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyWarning {
+    pub line: usize,
+    pub message: String,
+    pub hint: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: u8,
+    pub id: String,
+    /// The text without formatting.
+    pub title: String,
+}
+
+/// The HTML of code blocks from an earlier rendering, keyed by a hash of the parsed info string and the
+/// source.
+pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
+
+/// Renders `body`, which begins on line `first_line` of its file.
+///
+/// The syntax is GitHub Flavored Markdown with footnotes and alerts. Raw HTML is kept, because the author is
+/// the operator. Code blocks in `earlier` are not highlighted again.
+pub fn render(
+    body: &str,
+    first_line: usize,
+    place: LinkOrigin<'_>,
+    catalog: &LinkCatalog,
+    highlighter: &Highlighter,
+    earlier: &HighlightCache<'_>,
+) -> RenderedBody {
+    let arena = Arena::new();
+    let options = parser_options();
+    let root = comrak::parse_document(&arena, body, &options);
+    let mut work = BodyRenderer {
+        arena: &arena,
+        source: SourceText::new(body),
+        first_line,
+        place,
+        catalog,
+        highlighter,
+        earlier,
+        edits: Vec::new(),
+        verbatim: Vec::new(),
+        tables: 0,
+        has_aligned_cells: false,
+        images: 0,
+        anchorizer: Anchorizer::new(),
+        consultation: LookupRecorder::default(),
+        rendered: RenderedBody::default(),
+    };
+    let mut nodes = root.descendants().collect::<Vec<Node<'_>>>().into_iter();
+    while let Some(node) = nodes.next() {
+        // An image becomes HTML with the text of the nodes inside, so these are not processed again.
+        let inside = match node.data().value {
+            NodeValue::Image(_) => node.descendants().count() - 1,
+            _ => 0,
+        };
+        work.process_node(node);
+        nodes.by_ref().take(inside).for_each(drop);
+    }
+    work.resolve_reference_definitions();
+    let mut rendered = std::mem::take(&mut work.rendered);
+    // Facts stay in memory as long as the page.
+    rendered.facts.links.shrink_to_fit();
+    rendered.facts.headings.shrink_to_fit();
+    rendered.facts.lookups = std::mem::take(&mut work.consultation).finish();
+    rendered.markdown = work.source.apply_edits(std::mem::take(&mut work.edits));
+    let headings = AnchoredHeadings(Mutex::new(rendered.facts.headings.clone().into_iter()));
+    let mut plugins = Plugins::default();
+    plugins.render.heading_adapter = Some(&headings);
+    // Writing to a string cannot fail.
+    let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
+    if rendered.html.contains("footnote-backref") {
+        // The stylesheet adds the arrow instead, so that the arrow is not part of the footnote's text.
+        rendered.html = rendered.html.replace("\">↩", "\">");
+    }
+    if work.has_aligned_cells {
+        // The `align` attribute is obsolete, and the content security policy forbids inline styles.
+        rendered.html =
+            rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
+    }
+    rendered
+}
+
+impl RenderedBody {
+    /// The body of a page whose rendering panicked: the source in both representations, and a warning.
+    pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
+        let message = format!("{}: the page shows its source", panic.with_message());
+        let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
+        let words = count_words(source);
+        Self {
+            html: format!("<pre>{}</pre>\n", escape_html(source.trim())),
+            markdown: source.to_owned(),
+            facts: BodyFacts { warnings: vec![warning], words, ..BodyFacts::default() },
+            blocks: Vec::new(),
+        }
+    }
+}
+
+fn parser_options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.strikethrough = true;
+    options.extension.table = true;
+    options.extension.autolink = true;
+    options.extension.tasklist = true;
+    options.extension.footnotes = true;
+    options.extension.alerts = true;
+    options.extension.math_dollars = true;
+    options.parse.smart = true;
+    options.render.r#unsafe = true;
+    options
+}
+
+struct BodyRenderer<'a, 'b> {
+    arena: &'a Arena<'a>,
+    source: SourceText<'b>,
+    first_line: usize,
+    place: LinkOrigin<'b>,
+    catalog: &'b LinkCatalog,
+    highlighter: &'b Highlighter,
+    earlier: &'b HashMap<Hash, &'b str>,
+    /// Edits to the source that produce the Markdown representation.
+    edits: Vec<(Range<usize>, String)>,
+    /// The line ranges of code blocks and HTML blocks, in ascending order. They contain no link definitions.
+    verbatim: Vec<RangeInclusive<usize>>,
+    /// The number of tables so far. Each table's region gets its number as a unique name.
+    tables: usize,
+    has_aligned_cells: bool,
+    /// The number of images so far.
+    images: usize,
+    anchorizer: Anchorizer,
+    consultation: LookupRecorder,
+    rendered: RenderedBody,
+}
+
+impl<'a> BodyRenderer<'a, '_> {
+    fn process_node(&mut self, node: Node<'a>) {
+        let position = node.data().sourcepos;
+        // Text is handled without a copy, because most nodes are text.
+        if let NodeValue::Text(text) = &node.data().value {
+            self.process_text(text, position);
+            return;
+        }
+        let value = node.data().value.clone();
+        match value {
+            NodeValue::Heading(heading) => self.set_anchor(node, heading.level, position),
+            NodeValue::CodeBlock(block) => {
+                self.verbatim.push(position.start.line..=position.end.line);
+                node.data_mut().value = NodeValue::Raw(self.render_code(&block, position));
+            }
+            NodeValue::Table(table) => {
+                self.has_aligned_cells |= table.alignments.iter().any(|it| *it != TableAlignment::None);
+                self.tables += 1;
+                let number = self.tables;
+                let region = format!(
+                    "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"Table {number}\">\n"
+                );
+                node.insert_before(self.new_raw_node(region, position));
+                node.insert_after(self.new_raw_node("</div>\n".to_owned(), position));
+            }
+            NodeValue::TaskItem(item) => self.render_task(node, item.symbol.is_some(), position),
+            NodeValue::Link(link) => {
+                let resolved = self.resolve_link(&link.url, position.start.line);
+                self.replace_destination(node, position, &link.url, &resolved.1);
+                if let NodeValue::Link(link) = &mut node.data_mut().value {
+                    link.url = resolved.0;
+                }
+            }
+            NodeValue::Image(image) => {
+                let html = self.render_image(node, &image, position);
+                for child in node.children().collect::<Vec<_>>() {
+                    child.detach();
+                }
+                node.data_mut().value = NodeValue::Raw(html);
+            }
+            NodeValue::HtmlBlock(block) => {
+                self.verbatim.push(position.start.line..=position.end.line);
+                let html = self.resolve_html(&block.literal, position);
+                if let NodeValue::HtmlBlock(block) = &mut node.data_mut().value {
+                    block.literal = html;
+                }
+            }
+            NodeValue::HtmlInline(literal) => {
+                node.data_mut().value = NodeValue::HtmlInline(self.resolve_html(&literal, position));
+            }
+            NodeValue::Math(math) => self.render_formula(node, &math, position),
+            _ => {}
+        }
+    }
+
+    fn process_text(&mut self, text: &str, position: Sourcepos) {
+        self.rendered.facts.words += count_words(text);
+        if text.contains('{') && (text.contains("{{") || text.contains("{%")) {
+            let message = "shortcodes are not supported; the page shows them as text".to_owned();
+            self.warn(position, message, "write Markdown or HTML instead");
+        }
+    }
+
+    /// Renders an image with its size, so that the text below does not move when the image loads. The first
+    /// image of a page loads immediately, because it is often visible without scrolling; the others load when
+    /// they come close to the viewport.
+    fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
+        let catalog = self.catalog;
+        self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
+        let alternative = node.collect_text();
+        if alternative.trim().is_empty() {
+            let message = format!("the image `{}` has no alternative text", image.url);
+            self.warn(position, message, NO_ALTERNATIVE);
+        }
+        let ResolvedLink { href, absolute, target } =
+            self.consultation.look_up(self.catalog, self.place, &image.url);
+        let known = target.as_ref().and_then(|target| self.catalog.images.get(&*target.path));
+        let is_damaged = target.as_ref().is_some_and(|target| {
+            known.is_none()
+                && self.catalog.assets.contains_key(&*target.path)
+                && should_have_size(&target.path)
+        });
+        if is_damaged {
+            let message = format!("the size of the image `{}` cannot be read", image.url);
+            self.warn(position, message, "the file is probably damaged or in another format; save it again");
+        }
+        if let Some(target) = target {
+            self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));
+        }
+        self.replace_destination(node, position, &image.url, &absolute);
+        let mut html = format!("<img src=\"{}\" alt=\"{}\"", escape_html(&href), escape_html(&alternative));
+        if !image.title.is_empty() {
+            html.push_str(&format!(" title=\"{}\"", escape_html(&image.title)));
+        }
+        if let Some(ImageFacts { size: ImageSize { width, height }, variants }) = known {
+            html.push_str(&format!(" width=\"{width}\" height=\"{height}\""));
+            // Omit the smaller variants if the address has a query: it may select another image.
+            if !variants.is_empty() && !href.contains('?') {
+                let candidate = |variant: &Variant| format!("{} {}w, ", variant.href, variant.width);
+                let smaller: String = variants.iter().map(candidate).collect();
+                let srcset = escape_html(&format!("{smaller}{href} {width}w"));
+                html.push_str(&format!(" srcset=\"{srcset}\" sizes=\"{IMAGE_SIZES}\""));
+            }
+        }
+        if self.images > 0 {
+            html.push_str(" loading=\"lazy\"");
+        }
+        self.images += 1;
+        html.push_str(" decoding=\"async\">");
+        html
+    }
+
+    /// Renders `$…$` and `$$…$$` as a formula, unless the dollar signs are those of prices or of names such
+    /// as `$HOME/$USER`.
+    fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
+        let is_glued = self.source.byte_range(position).is_some_and(|range| {
+            let text = self.source.text;
+            let (before, after) = (text[..range.start].chars().next_back(), text[range.end..].chars().next());
+            text[range].starts_with('$') && [before, after].into_iter().flatten().any(char::is_alphanumeric)
+        });
+        let value = if !math.display_math && (is_glued || math::is_price(&math.literal)) {
+            self.rendered.facts.words += count_words(&math.literal);
+            NodeValue::Text(format!("${}$", math.literal).into())
+        } else {
+            NodeValue::Raw(self.formula_html(&math.literal, math.display_math, position))
+        };
+        node.data_mut().value = value;
+    }
+
+    /// A formula as MathML, or its source if the formula is faulty.
+    fn formula_html(&mut self, formula: &str, is_block: bool, position: Sourcepos) -> String {
+        math::render(formula, is_block).unwrap_or_else(|MathError { message, line }| {
+            let mut at = position;
+            at.start.line += line;
+            let message = format!("the formula cannot be shown: {message}");
+            self.warn(
+                at,
+                message,
+                "formulas are in TeX notation, as in `$\\sqrt{2}$`; `\\$` is a dollar sign",
+            );
+            format!("<code>{}</code>", escape_html(formula.trim()))
+        })
+    }
+
+    /// Renders a code block, or takes its HTML from an earlier rendering. The Markdown representation keeps
+    /// the language and the title.
+    fn render_code(&mut self, block: &NodeCodeBlock, position: Sourcepos) -> String {
+        if block.fenced && !block.closed {
+            let hint = "end the block with a line of as many backticks as it begins with";
+            self.warn(
+                position,
+                "the code block has no end, so the rest of the page is shown as code".to_owned(),
+                hint,
+            );
+        }
+        if block.info.trim() == "math" {
+            let mut inside = position;
+            inside.start.line += 1;
+            return format!("<p>{}</p>\n", self.formula_html(&block.literal, true, inside));
+        }
+        let mut warnings = Vec::new();
+        let code = block.literal.trim_end_matches('\n');
+        let lines = code.split('\n').count();
+        let parsed = CodeBlock::parse(block.info.trim(), lines, &mut |warning| warnings.push(warning));
+        for warning in warnings {
+            self.warn(
+                position,
+                warning,
+                "a block may begin, for example, ```rust title=\"main.rs\" {1,3-5} showLineNumbers",
+            );
+        }
+        if is_diagram(&parsed.language) {
+            let message = format!("the `{}` diagram is shown as source code", parsed.language);
+            self.warn(
+                position,
+                message,
+                "export it as SVG, put the file into assets/, and show it as an image",
+            );
+        }
+        let grammar = parsed.grammar();
+        if !is_diagram(&parsed.language) && !self.highlighter.knows(grammar) {
+            let hint = "code in the language `text` is not highlighted";
+            self.warn(position, code_block::describe_unknown_language(grammar), hint);
+        }
+        if parsed.has_attributes() {
+            self.replace_info(block, position, &parsed.plain_info());
+        }
+        let of = blake3::hash(format!("{parsed:?}\0{}", block.literal).as_bytes());
+        if let Some(html) = self.earlier.get(&of) {
+            self.rendered.blocks.push((of, (*html).to_owned()));
+            return (*html).to_owned();
+        }
+        let highlight = || {
+            panics::inject("highlight", &block.literal);
+            parsed.render(&self.highlighter.highlight(&block.literal, parsed.grammar()))
+        };
+        match panics::catch(Part::Content, || self.highlighter.block(of, highlight)) {
+            Ok(html) => {
+                self.rendered.blocks.push((of, html.to_string()));
+                html.to_string()
+            }
+            Err(panic) => {
+                let message = format!("{}: the code block is not highlighted", panic.with_message());
+                self.warn(position, message, REPORT_DEFECT);
+                parsed.render(&escape_html(code))
+            }
+        }
+    }
+
+    /// Replaces the info string of a fenced code block in the Markdown representation.
+    fn replace_info(&mut self, block: &NodeCodeBlock, position: Sourcepos, info: &str) {
+        let Some((start, line)) = self.source.line_at(position.start.line) else { return };
+        let from = position.start.column.saturating_sub(1);
+        let fence = |rest: &str| rest.len() - rest.trim_start_matches(char::from(block.fence_char)).len();
+        if let Some(rest) = line.get(from..).filter(|_| block.fenced) {
+            self.edits.push((start + from + fence(rest)..start + line.len(), info.to_owned()));
+        }
+    }
+
+    /// Gives a heading its anchor: the author's anchor (`## Title {#anchor}`), or one derived from the text.
+    fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
+        let mut chosen = None;
+        if let Some(last) = node.last_child()
+            && let NodeValue::Text(text) = &mut last.data_mut().value
+            && let Some((before, id)) =
+                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
+            && !id.is_empty()
+            && !id.contains(char::is_whitespace)
+        {
+            chosen = Some(id.to_owned());
+            *text = before.trim_end().to_owned().into();
+        }
+        let title = node.collect_text();
+        if level == 1 {
+            let message = format!("a second first-level heading, `{title}`");
+            self.warn(
+                position,
+                message,
+                "the page's title is its first-level heading; use `##` or lower for others",
+            );
+        }
+        let derived = if title.is_empty() { "section" } else { &title };
+        // Register the author's anchors as well, so that no derived anchor collides with them.
+        let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));
+        if let Some(chosen) = &chosen
+            && self.rendered.facts.headings.iter().any(|heading| heading.id == *chosen)
+        {
+            self.warn(position, format!("the anchor `#{chosen}` is already in use"), "choose another one");
+        }
+        let id = chosen.unwrap_or(unique);
+        self.rendered.facts.headings.push(Heading { level, id, title });
+    }
+
+    fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
+        let lower = literal.to_ascii_lowercase();
+        let catalog = self.catalog;
+        let allowed = &catalog.allowed;
+        for (tag, what, origins) in
+            [("<img", BLOCKED_IMAGE, &allowed.image), ("<script", BLOCKED_SCRIPT, &allowed.script)]
+        {
+            for url in element_sources(&lower, tag).flatten() {
+                self.warn_about_blocked_host(url, what, origins, position);
+            }
+        }
+        for (pattern, hint) in BLOCKED {
+            let is_permitted = match pattern {
+                // The policy permits scripts from files, and JSON in a script element is only data.
+                "<script" => lower.contains(" src=") || lower.contains("json"),
+                "<iframe" => element_sources(&lower, pattern)
+                    .all(|url| url.is_some_and(|url| permit(&allowed.frame, url))),
+                _ => false,
+            };
+            if lower.contains(pattern) && !is_permitted {
+                let what = pattern.trim_matches(['<', ' ', '=']);
+                let message = format!("the content security policy blocks this `{what}`");
+                self.warn(position, message, hint);
+            }
+        }
+    }
+
+    /// Warns about content from another site if the policy does not permit its host.
+    fn warn_about_blocked_host(
+        &mut self,
+        url: &str,
+        (what, hint): (&str, &'static str),
+        permitted: &[AllowedOrigin],
+        position: Sourcepos,
+    ) {
+        let elsewhere = ["http:", "https:", "//"].iter().any(|start| url.starts_with(start));
+        if elsewhere && !url.starts_with(&self.catalog.base_url) && !permit(permitted, url) {
+            let message =
+                format!("the content security policy blocks {what} from other sites, such as `{url}`");
+            self.warn(position, message, hint);
+        }
+    }
+
+    fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
+        let line = self.first_line + position.start.line - 1;
+        self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
+    }
+
+    /// Replaces a task's checkbox with one that has a label for screen readers.
+    fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
+        let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
+        let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
+        node.data_mut().value =
+            NodeValue::Item(NodeList { list_type: ListType::Bullet, ..NodeList::default() });
+        let raw = self.new_raw_node(html, position);
+        match node.first_child() {
+            Some(first) if matches!(first.data().value, NodeValue::Paragraph) => first.prepend(raw),
+            _ => node.prepend(raw),
+        }
+    }
+
+    fn new_raw_node(&self, html: String, position: Sourcepos) -> Node<'a> {
+        self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
+    }
+
+    /// Resolves a link and records its target. Returns the link for HTML and the link for Markdown.
+    fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
+        let resolved = self.consultation.look_up(self.catalog, self.place, url);
+        if let Some(target) = resolved.target {
+            self.rendered.facts.links.push((target, self.first_line + line - 1));
+        }
+        (resolved.href, resolved.absolute)
+    }
+
+    /// Replaces the destination of an inline link or image in the Markdown representation. Reference links
+    /// are handled by [`Self::resolve_reference_definitions`], and autolinks are already absolute.
+    fn replace_destination(&mut self, node: Node<'a>, position: Sourcepos, url: &str, absolute: &str) {
+        if url == absolute {
+            return;
+        }
+        let Some(range) = self.source.byte_range(position) else { return };
+        let text_end = node
+            .last_child()
+            .and_then(|child| self.source.byte_range(child.data().sourcepos))
+            .map_or(range.start, |child| child.end.min(range.end));
+        let Some(after) = self.source.text[text_end..range.end].find("](").map(|at| text_end + at + 2) else {
+            return;
+        };
+        if let Some(destination) = find_destination(&self.source.text[after..range.end]) {
+            self.edits
+                .push((after + destination.start..after + destination.end, format_destination(absolute)));
+        }
+    }
+
+    /// Makes link reference definitions absolute. The parser does not keep their positions, so this function
+    /// searches the source for them.
+    fn resolve_reference_definitions(&mut self) {
+        let is_verbatim = |number: usize| {
+            let before = self.verbatim.partition_point(|lines| *lines.start() <= number);
+            self.verbatim[..before].last().is_some_and(|lines| lines.contains(&number))
+        };
+        for number in 1..=self.source.lines.len() {
+            let Some((start, line)) = self.source.line_at(number).filter(|_| !is_verbatim(number)) else {
+                continue;
+            };
+            let indent = line.len() - line.trim_start_matches([' ', '>']).len();
+            let Some(label) = line[indent..].strip_prefix('[').filter(|rest| !rest.starts_with('^')) else {
+                continue;
+            };
+            let Some(colon) = label.find("]:") else { continue };
+            if label[..colon].contains(']') {
+                continue;
+            }
+            // The destination may be on the next line.
+            let (start, line, after) = match indent + 1 + colon + 2 {
+                after
+                    if line[after..].trim().is_empty()
+                        && !is_verbatim(number + 1)
+                        && let Some((start, next)) = self.source.line_at(number + 1) =>
+                {
+                    (start, next, 0)
+                }
+                after => (start, line, after),
+            };
+            if let Some(found) = find_destination(&line[after..]) {
+                let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
+                let absolute = self.consultation.look_up(self.catalog, self.place, &raw).absolute;
+                if absolute != raw {
+                    self.edits.push((
+                        start + after + found.start..start + after + found.end,
+                        format_destination(&absolute),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Resolves the links in raw HTML for both representations, and returns the HTML.
+    fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
+        self.warn_about_blocked_html(literal, position);
+        if has_image_without_alternative(literal) {
+            let message = "an `img` element has no `alt` attribute".to_owned();
+            self.warn(
+                position,
+                message,
+                "describe the image in `alt`, or write `alt=\"\"` if it is decoration",
+            );
+        }
+        // The line of `counted`, an offset in the literal.
+        let (mut line, mut counted) = (position.start.line, 0);
+        let mut found = Vec::new();
+        let html = rewrite_links(literal, |url, offset| {
+            line += literal[counted..offset].matches('\n').count();
+            counted = offset;
+            let (href, absolute) = self.resolve_link(url, line);
+            found.push((url.to_owned(), absolute));
+            href
+        });
+        if !found.is_empty()
+            && let Some(range) = self.source.byte_range(position)
+        {
+            let mut absolutes = found.into_iter();
+            let edited = rewrite_links(&self.source.text[range.clone()], |url, _| {
+                let known = absolutes.next().filter(|(seen, _)| seen == url);
+                known.map_or(url.to_owned(), |(_, absolute)| absolute)
+            });
+            self.edits.push((range, edited));
+        }
+        html
+    }
+}
+
+/// The number of words: the runs of characters between whitespace.
+fn count_words(text: &str) -> usize {
+    if !text.is_ascii() {
+        return text.split_whitespace().count();
+    }
+    // Counts at most 64 ends of words in 128 bytes, so the `u8` sums, which the compiler vectorizes, cannot
+    // overflow. Counting by `char` takes several times as long, 3 % of a first load.
+    let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
+    let is_end = |(byte, next): (&u8, &u8)| u8::from(!is_space(*byte) & is_space(*next));
+    let bytes = text.as_bytes();
+    let pairs = bytes.chunks(128).zip(bytes.get(1..).unwrap_or_default().chunks(128));
+    let ends = pairs.map(|(bytes, next)| usize::from(bytes.iter().zip(next).map(is_end).sum::<u8>()));
+    ends.sum::<usize>() + usize::from(bytes.last().is_some_and(|last| !is_space(*last)))
+}
+
+/// Inline HTML that the content security policy blocks, with hints.
+const BLOCKED: [(&str, &str); 4] = [
+    ("<script", "move the code to a file in assets/ and load it with `src`"),
+    ("<style", "move the rules to theme/style.css"),
+    (
+        "<iframe",
+        "link to the embedded page instead, or add its host to `frame` in `[security.allow]` in frontdesk.toml",
+    ),
+    (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
+];
+
+/// The width at which the theme shows an image: the width of the text column, or of the window if it is
+/// narrower.
+const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
+
+const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \
+     `<img src=\"…\" alt=\"\">`";
+
+/// Whether an `img` element in the HTML has no `alt` attribute.
+fn has_image_without_alternative(html: &str) -> bool {
+    let lower = html.to_ascii_lowercase();
+    let mut tags = lower.match_indices("<img").map(|(at, _)| &lower[at..]);
+    tags.any(|tag| {
+        let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
+        let is_image = tag[4..].starts_with(|c: char| c.is_whitespace() || c == '/');
+        is_image
+            && !tag
+                .split(|c: char| c.is_whitespace() || c == '/')
+                .any(|name| name == "alt" || name.starts_with("alt="))
+    })
+}
+
+/// Whether code in the language draws a diagram, which needs a script in the browser.
+fn is_diagram(language: &str) -> bool {
+    ["mermaid", "plantuml", "puml", "graphviz", "dot", "d2"].contains(&language)
+}
+
+/// Content that the policy permits only from this site and permitted hosts, with hints.
+const BLOCKED_IMAGE: (&str, &str) = (
+    "images",
+    "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
+);
+const BLOCKED_SCRIPT: (&str, &str) = (
+    "scripts",
+    "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
+);
+
+/// The `src` of each element in `html` that begins with `tag`, such as `<img`; both are in lower case.
+fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
+    html.match_indices(tag).map(move |(at, _)| {
+        let element = html[at..].split('>').next()?;
+        let (_, value) = element.split_once(" src=").or_else(|| element.split_once("\nsrc="))?;
+        match value.strip_prefix(['"', '\'']) {
+            Some(quoted) => quoted.split(['"', '\'']).next(),
+            None => value.split_ascii_whitespace().next(),
+        }
+    })
+}
+
+fn format_destination(url: &str) -> String {
+    if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
+}
+
+/// The position of the link destination in `text`, which starts after the opening parenthesis or the colon
+/// (CommonMark, "link destination").
+fn find_destination(text: &str) -> Option<Range<usize>> {
+    let start = text.len() - text.trim_start().len();
+    let rest = &text[start..];
+    if rest.starts_with('<') {
+        let end = rest.find('>')?;
+        return Some(start..start + end + 1);
+    }
+    let mut depth = 0_usize;
+    let mut escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(start..start + at),
+            ')' => depth -= 1,
+            c if c.is_whitespace() => return (at > 0).then_some(start..start + at),
+            _ => {}
+        }
+    }
+    (!rest.is_empty()).then_some(start..text.len())
+}
+
+struct SourceText<'a> {
+    text: &'a str,
+    /// The byte offset of each line. As in CommonMark, a line ends with LF, CR or CR LF.
+    lines: Vec<usize>,
+}
+
+impl<'a> SourceText<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut lines = vec![0];
+        lines.extend(memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).filter_map(|at| {
+            let is_first_of_two = text.as_bytes()[at] == b'\r' && text.as_bytes().get(at + 1) == Some(&b'\n');
+            (!is_first_of_two).then_some(at + 1)
+        }));
+        Self { text, lines }
+    }
+
+    /// The byte offset and the text of a line, without its end. Line numbers start at 1. `None` if the text
+    /// has fewer lines.
+    fn line_at(&self, number: usize) -> Option<(usize, &'a str)> {
+        let start = *self.lines.get(number.checked_sub(1)?)?;
+        let end = self.lines.get(number).copied().unwrap_or(self.text.len());
+        let line = self.text.get(start..end)?;
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        Some((start, line.strip_suffix('\r').unwrap_or(line)))
+    }
+
+    /// Converts a parser's position, in which lines and byte columns start at 1 and the end is inclusive.
+    fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
+        let start =
+            self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
+        let end = self.lines.get(position.end.line.checked_sub(1)?)? + position.end.column;
+        (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
+    }
+
+    /// Applies `edits` to the source, except those that overlap an earlier one.
+    fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
+        edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
+        let mut done = 0;
+        for (range, replacement) in edits {
+            if range.start >= done {
+                text.push_str(&self.text[done..range.start]);
+                text.push_str(&replacement);
+                done = range.end;
+            }
+        }
+        text.push_str(&self.text[done..]);
+        text
+    }
+}
+
+/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned.
+struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
+
+impl HeadingAdapter for AnchoredHeadings {
+    fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
+        let next = self.0.lock().ok().and_then(|mut headings| headings.next());
+        let id = escape_html(&next.map(|heading| heading.id).unwrap_or_default());
+        let level = heading.level;
+        write!(
+            output,
+            "<h{level} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\" aria-hidden=\"true\" tabindex=\"-1\"></a>"
+        )
+    }
+
+    fn exit(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta) -> fmt::Result {
+        writeln!(output, "</h{}>", heading.level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_separated_by_whitespace() {
+        let long = "one two\t".repeat(100);
+        for text in ["", " ", "a", " a  b\n", "a\u{b}b\u{1f}c", "a\u{a0}ä b", &long, &long[..257], &long[1..]]
+        {
+            assert_eq!(count_words(text), text.split_whitespace().count(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lines_end_as_in_commonmark() {
+        for end in ["\n", "\r", "\r\n"] {
+            let source =
+                ["[a]", "", "[a]: /x/", "", "> ```rust title=\"x.rs\" {1}", "> fn main() {}", "> ```", ""]
+                    .join(end);
+            let rendered = render_body(&source);
+            assert!(rendered.html.contains("<mark class=\"line marked\">"), "{end:?}: {}", rendered.html);
+            let expected = source.replace("/x/", "https://www.example.com/x/").replace(" {1}", "");
+            assert_eq!(rendered.markdown, expected, "{end:?}");
+        }
+        let mixed = SourceText::new("a\r\nb\rc\n\rd");
+        let lines: Vec<_> = (0..=6).map(|number| mixed.line_at(number)).collect();
+        assert_eq!(
+            lines,
+            [None, Some((0, "a")), Some((3, "b")), Some((5, "c")), Some((7, "")), Some((8, "d")), None]
+        );
+    }
+
+    #[test]
+    fn headings_get_anchors_that_links_can_name() {
+        let rendered = render_body("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
+        let ids: Vec<&str> = rendered.facts.headings.iter().map(|heading| heading.id.as_str()).collect();
+        assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
+        assert!(
+            rendered.html.contains("<h2 id=\"what-it-does\"><a class=\"anchor\" href=\"#what-it-does\""),
+            "{}",
+            rendered.html
+        );
+        assert!(rendered.html.contains("Chosen</h3>"), "{}", rendered.html);
+    }
+
+    #[test]
+    fn links_are_relative_to_the_site_in_html_and_absolute_in_markdown() {
+        for (source, html, markdown) in [
+            ("[a](/x/)", "href=\"/x/\"", "[a](https://www.example.com/x/)"),
+            ("[a *b* `c`](/x/ \"t\")", "href=\"/x/\"", "[a *b* `c`](https://www.example.com/x/ \"t\")"),
+            ("[](/x/)", "href=\"/x/\"", "[](https://www.example.com/x/)"),
+            ("[a](</x y/>)", "href=\"/x%20y/\"", "[a](https://www.example.com/x%20y/)"),
+            ("[a](/x_(y)/)", "href=\"/x_(y)/\"", "[a](<https://www.example.com/x_(y)/>)"),
+            ("[a](#b)", "href=\"#b\"", "[a](https://www.example.com/here/#b)"),
+            (
+                "![i](/assets/i.svg)",
+                "src=\"/assets/i.0123456789.svg\"",
+                "![i](https://www.example.com/assets/i.svg)",
+            ),
+            (
+                "[![i](/assets/i.svg)](/x/)",
+                "href=\"/x/\"",
+                "[![i](https://www.example.com/assets/i.svg)](https://www.example.com/x/)",
+            ),
+            ("[a][b]\n\n[b]: /x/ 'T'", "href=\"/x/\"", "[a][b]\n\n[b]: https://www.example.com/x/ 'T'"),
+            ("[a]\n\n[a]:\n  /x/", "href=\"/x/\"", "[a]:\n  https://www.example.com/x/"),
+            ("[a](//example.org/x)", "href=\"//example.org/x\"", "[a](https://example.org/x)"),
+            ("| a |\n|---|\n| [b \\| c](/x/) |", "href=\"/x/\"", "| [b \\| c](https://www.example.com/x/) |"),
+            ("- item\n  with [a](/x/)\n", "href=\"/x/\"", "with [a](https://www.example.com/x/)"),
+            ("> quoted [a](/x/)\n", "href=\"/x/\"", "> quoted [a](https://www.example.com/x/)"),
+            (
+                "é ü [ä](/x/) and [b](/y/)",
+                "href=\"/y/\"",
+                "é ü [ä](https://www.example.com/x/) and [b](https://www.example.com/y/)",
+            ),
+            (
+                "**[a](/x/)** text[^1]\n\n[^1]: note [n](/n/)\n",
+                "href=\"/n/\"",
+                "note [n](https://www.example.com/n/)",
+            ),
+            ("<p><a href=\"/x/\">a</a></p>", "href=\"/x/\"", "<a href=\"https://www.example.com/x/\">"),
+            ("see <a href='/x/'>a</a>", "href='/x/'", "<a href='https://www.example.com/x/'>"),
+            ("https://example.org/a", "href=\"https://example.org/a\"", "https://example.org/a"),
+            ("[a\nb](/x/)", "href=\"/x/\"", "[a\nb](https://www.example.com/x/)"),
+        ] {
+            let rendered = render_body(source);
+            assert!(rendered.html.contains(html), "{source:?} → {}", rendered.html);
+            assert!(rendered.markdown.contains(markdown), "{source:?} → {}", rendered.markdown);
+        }
+    }
+
+    #[test]
+    fn a_label_before_a_code_block_is_no_definition() {
+        let source = "[config]:\n```toml\nx = 1\n```\n";
+        assert_eq!(render_body(source).markdown, source);
+    }
+
+    #[test]
+    fn a_body_that_needs_attention_gets_a_warning() {
+        for (source, remarked) in [
+            ("![a](https://example.org/a.png)", true),
+            ("![a](//example.org/a.png)", true),
+            ("![a](https://www.example.com/a.png)", false),
+            ("![a](data:image/png;base64,AA//BB==)", false),
+            ("<script>alert(1)</script>", true),
+            ("<script src=\"/assets/a.js\"></script>", false),
+            ("<script type=\"application/ld+json\">{}</script>", false),
+            ("<p style=\"color: red\">a</p>", true),
+            ("{{ youtube(id=\"a\") }}", true),
+            ("`{{ shown }}`", false),
+            ("# A second title", true),
+            ("![](/assets/i.svg)", true),
+            ("![a](/assets/i.svg)", false),
+            ("![a](/assets/broken.png)", true),
+            ("<img src=\"/assets/i.svg\">", true),
+            ("<img src=\"/assets/i.svg\" alt>", false),
+            ("<p><IMG SRC=\"/assets/i.svg\" ALT=\"\"></p>", false),
+            ("<imgs>", false),
+            ("```mermaid\na --> b\n```", true),
+            ("```rust {2}\nfn f() {}\n```", true),
+            ("```rust {1}\nfn f() {}\n```", false),
+        ] {
+            assert_eq!(!render_body(source).facts.warnings.is_empty(), remarked, "{source}");
+        }
+    }
+
+    #[test]
+    fn permitted_hosts_get_no_warning() {
+        let check = |source: &str, without: bool, with: bool| {
+            let origins = |host: &str| vec![AllowedOrigin::parse(host).expect(host)];
+            let mut catalog = test_catalog();
+            let warns = |catalog: &LinkCatalog| !render_with(source, catalog).facts.warnings.is_empty();
+            assert_eq!(warns(&catalog), without, "{source}");
+            catalog.allowed.image = origins("https://img.example.org");
+            catalog.allowed.frame = origins("https://*.example.org");
+            catalog.allowed.script = origins("https://stats.example.org");
+            assert_eq!(warns(&catalog), with, "{source}");
+        };
+        check("![a](https://img.example.org/a.png)", true, false);
+        check("![a](//img.example.org/a.png)", true, false);
+        check("![a](http://img.example.org/a.png)", true, true);
+        check("![a](https://stats.example.org/a.png)", true, true);
+        check("<img alt=\"\" src=\"https://img.example.org/a.png\">", true, false);
+        check("<img alt=\"\" src='https://x.example.org/a.png'>", true, true);
+        check("<img alt=\"\" src=\"/assets/i.svg\">", false, false);
+        check("<iframe src=\"https://video.example.org/1\"></iframe>", true, false);
+        check("<iframe title=\"a\"\nsrc=https://video.example.org/1></iframe>", true, false);
+        check("<iframe src=\"https://example.org/1\"></iframe>", true, true);
+        check("<iframe src=\"/here/\"></iframe>", true, true);
+        check("<iframe></iframe>", true, true);
+        let two =
+            "<iframe src=\"https://a.example.org/\"></iframe><iframe src=\"https://b.example\"></iframe>";
+        check(two, true, true);
+        check("<script src=\"https://stats.example.org/s.js\"></script>", true, false);
+        check("<script src=\"https://img.example.org/s.js\"></script>", true, true);
+    }
+
+    #[test]
+    fn code_is_left_alone() {
+        let source = "`[a](/x/)`\n\n```md\n[a](/x/)\n[b]: /y/\n```\n\n    [c](/z/)\n";
+        let rendered = render_body(source);
+        assert_eq!(rendered.markdown, source);
+        assert!(rendered.facts.links.is_empty());
+        assert!(rendered.html.contains("data-lang=\"md\""), "{}", rendered.html);
+    }
+
+    #[test]
+    fn formulas_are_told_apart_from_dollars() {
+        for (source, expected) in [
+            ("$x$", "<math><mi>x</mi></math>"),
+            ("a ($x$).", "(<math><mi>x</mi></math>)."),
+            ("$$\nx\n$$", "<math display=\"block\"><mi>x</mi></math>"),
+            ("```math\nx\n```", "<p><math display=\"block\"><mi>x</mi></math></p>"),
+            ("costs $5 and $10", "<p>costs $5 and $10</p>"),
+            ("from $5 to 10$", "<p>from $5 to 10$</p>"),
+            ("US$5 or US$6", "<p>US$5 or US$6</p>"),
+            ("$HOME/$USER", "<p>$HOME/$USER</p>"),
+            ("é$x$ü", "<p>é$x$ü</p>"),
+            ("\\$x\\$", "<p>$x$</p>"),
+            ("`$x$`", "<code>$x$</code>"),
+            ("$\\frac{<$", "<code>\\frac{&lt;</code>"),
+        ] {
+            let rendered = render_body(source);
+            assert!(rendered.html.contains(expected), "{source}: {}", rendered.html);
+            assert_eq!(rendered.markdown, source);
+        }
+        for (source, line) in [("a\n\n$$\nx\n\\unknown\n$$\n", 14), ("```math\nx\n\\unknown\n```\n", 12)] {
+            let warnings = render_body(source).facts.warnings;
+            assert_eq!(warnings.iter().map(|warning| warning.line).collect::<Vec<_>>(), [line], "{source}");
+        }
+    }
+
+    #[test]
+    fn images_have_their_size_and_load_when_needed() {
+        let html = render_body("![a](/assets/i.svg)\n\n![b](/assets/i.svg \"t\") ![c](/x.png)\n").html;
+        let image = |rest: &str| format!("<img src=\"/assets/i.0123456789.svg\" {rest}>");
+        for expected in [
+            &image("alt=\"a\" width=\"30\" height=\"20\" decoding=\"async\""),
+            &image("alt=\"b\" title=\"t\" width=\"30\" height=\"20\" loading=\"lazy\" decoding=\"async\""),
+            "<img src=\"/x.png\" alt=\"c\" loading=\"lazy\" decoding=\"async\">",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in {html}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_code_blocks_stay_out_of_the_markdown() {
+        for (source, markdown) in [
+            ("```rust {1} title=\"a.rs\"\nx\n```\n", "```rust title=\"a.rs\"\nx\n```\n"),
+            ("- a\n\n  ~~~~ rust,linenos\n  x\n  ~~~~\n", "- a\n\n  ~~~~rust\n  x\n  ~~~~\n"),
+            ("> ```rs ins={1}\n> x\n> ```\n", "> ```rs\n> x\n> ```\n"),
+            ("``` rust\nx\n```\n", "``` rust\nx\n```\n"),
+        ] {
+            assert_eq!(render_body(source).markdown, markdown);
+        }
+    }
+
+    #[test]
+    fn the_cache_of_code_blocks_knows_their_attributes() {
+        let [plain, marked] = ["```rust\nx\n```\n", "```rust {1}\nx\n```\n"].map(render_body);
+        assert!(marked.html.contains("<mark class=\"line marked\">"), "{}", marked.html);
+        assert_ne!(plain.blocks[0].0, marked.blocks[0].0);
+        assert_eq!(marked.blocks[0].0, render_body("```rust mark={1}\nx\n```\n").blocks[0].0);
+    }
+
+    #[test]
+    fn links_remember_their_line() {
+        let rendered = render_body("one\n\n[a](/x/#y)\n");
+        let target = LinkTarget { path: "/x/".into(), fragment: Some("y".into()), written: None };
+        assert_eq!(rendered.facts.links, [(target, 12)]);
+    }
+
+    #[test]
+    fn github_flavour_is_understood() {
+        let html = render_body("| a |\n|---|\n| b |\n\n- [x] done\n- [ ] open\n\n~~gone~~ www.example.com\n\n> [!NOTE]\n> Mind.\n\nText[^1]\n\n[^1]: Note.\n").html;
+        for expected in [
+            "<div class=\"table\" tabindex=\"0\"",
+            "<input type=\"checkbox\" disabled checked aria-label=\"Done\"> done",
+            "<del>gone</del>",
+            "href=\"http://www.example.com\"",
+            "markdown-alert-note",
+            "data-footnote-ref",
+            "class=\"footnotes\"",
+            "aria-label=\"Back to reference 1\"></a>",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in {html}");
+        }
+    }
+
+    fn test_catalog() -> LinkCatalog {
+        let mut catalog =
+            LinkCatalog { base_url: "https://www.example.com".into(), ..LinkCatalog::default() };
+        catalog.assets.insert("/assets/i.svg".into(), "/assets/i.0123456789.svg".into());
+        catalog.assets.insert("/assets/broken.png".into(), "/assets/broken.0123456789.png".into());
+        let size = ImageSize { width: 30, height: 20 };
+        catalog.images.insert("/assets/i.svg".into(), ImageFacts { size, variants: Vec::new() });
+        catalog
+    }
+
+    fn render_body(source: &str) -> RenderedBody {
+        render_with(source, &test_catalog())
+    }
+
+    fn render_with(source: &str, catalog: &LinkCatalog) -> RenderedBody {
+        render(
+            source,
+            10,
+            LinkOrigin { file: "pages/here.md", path: "/here/" },
+            catalog,
+            &Highlighter::default(),
+            &HashMap::default(),
+        )
+    }
+}

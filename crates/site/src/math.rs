@@ -1,0 +1,218 @@
+//! Converts formulas in TeX notation to MathML, which browsers show without scripts and fonts.
+
+use std::fmt::Write as _;
+
+use math_core::{LatexToMathML, MathCoreConfig, MathDisplay};
+
+use frontdesk_process::panics::{self, Part};
+
+/// Maximum length of a formula in bytes.
+const MAX_FORMULA_BYTES: usize = 4_000;
+
+/// Maximum number of groups, commands and scripts that may enclose each other. The parser is recursive, and
+/// deeper formulas might exhaust its stack.
+const MAX_DEPTH: usize = 60;
+
+/// A fault in a formula.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MathError {
+    pub message: String,
+    /// The number of line breaks before the fault.
+    pub line: usize,
+}
+
+/// Converts a formula to a `math` element without inline styles. `is_block` selects the larger style for
+/// formulas that stand alone.
+pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
+    let fail = |message: &str, at: usize| {
+        let line = formula.get(..at).unwrap_or_default().matches('\n').count();
+        Err(MathError { message: message.to_owned(), line })
+    };
+    if formula.len() > MAX_FORMULA_BYTES {
+        return fail(&format!("it is longer than {MAX_FORMULA_BYTES} bytes"), 0);
+    }
+    if let Some(at) = find_excess_depth(formula) {
+        return fail(&format!("more than {MAX_DEPTH} groups or commands enclose each other"), at);
+    }
+    let display = if is_block { MathDisplay::Block } else { MathDisplay::Inline };
+    // math-core 0.7 panics on some invalid formulas, such as `\begin{aligned}^&\end{aligned}`.
+    let converted = panics::catch(Part::Content, || {
+        panics::inject("formula", formula);
+        // Cannot fail: only macros can make a configuration invalid, and the default has none.
+        let converter = LatexToMathML::new(MathCoreConfig::default()).ok()?;
+        Some(converter.convert_with_local_state(formula, display))
+    });
+    match converted {
+        Ok(Some(Ok(converted))) => Ok(without_styles(&converted.mathml)),
+        Ok(Some(Err(error))) => fail(error.error_message().trim_end_matches('.'), error.0.start),
+        Ok(None) | Err(_) => fail("the converter does not understand it", 0),
+    }
+}
+
+/// The position at which the formula's depth exceeds [`MAX_DEPTH`]. Counts opening braces and environments,
+/// and each command that directly follows another one, as in `\sqrt\sqrt x`.
+fn find_excess_depth(formula: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut chain = 0_usize;
+    for (at, word) in formula.match_indices(|c: char| !c.is_ascii_alphabetic()) {
+        let after = &formula[at + word.len()..];
+        match word {
+            "{" | "[" => depth += 1,
+            "}" | "]" => depth = depth.saturating_sub(1),
+            "\\" if after.starts_with("begin") || after.starts_with("left") => depth += 1,
+            "\\" if after.starts_with("end") || after.starts_with("right") => depth = depth.saturating_sub(1),
+            "\\" | "^" | "_" | "'" => chain += 1,
+            _ => {}
+        }
+        // A letter or digit that is not part of a command ends a chain of commands.
+        if !matches!(word, "\\" | "^" | "_" | "'" | "{" | "[" | " " | "\n") {
+            chain = 0;
+        }
+        if depth + chain > MAX_DEPTH {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Replaces inline styles, which the content security policy forbids: alignment with classes, and colour with
+/// the attribute `mathcolor`. Removes all other styles.
+fn without_styles(mathml: &str) -> String {
+    let mut html = String::with_capacity(mathml.len());
+    let mut rest = mathml;
+    // This matches only attributes, because the converter replaces or escapes each `"` in a formula.
+    while let Some((before, styled)) = rest.split_once("style=\"") {
+        let Some((style, after)) = styled.split_once('"') else { break };
+        html.push_str(before.trim_end());
+        let mut classes = Vec::new();
+        for rule in style.split(';') {
+            match rule.split_once(':').map(|(name, value)| (name.trim(), value.trim())) {
+                Some(("text-align", "left")) => classes.push("left"),
+                Some(("text-align", "right")) => classes.push("right"),
+                Some(("padding-left", "0")) => classes.push("flush-left"),
+                Some(("padding-right", "0")) => classes.push("flush-right"),
+                Some(("color", colour)) if colour.bytes().all(|b| b == b'#' || b.is_ascii_alphanumeric()) => {
+                    let _ = write!(html, " mathcolor=\"{colour}\"");
+                }
+                _ => {}
+            }
+        }
+        if !classes.is_empty() {
+            let _ = write!(html, " class=\"{}\"", classes.join(" "));
+        }
+        rest = after;
+    }
+    html + rest
+}
+
+/// Whether text between two dollar signs is an amount of money and the text after it: `$5 and 10$`.
+pub fn is_price(text: &str) -> bool {
+    let is_formula = text.contains(['\\', '^', '_', '=', '{', '+', '<', '>']);
+    let mut words = text.split(|c: char| !c.is_alphabetic());
+    text.starts_with(|c: char| c.is_ascii_digit()) && !is_formula && words.any(|word| word.len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn formulas_become_mathml() {
+        for (formula, expected) in [
+            ("x^2", "<math><msup><mi>x</mi><mn>2</mn></msup></math>"),
+            ("a < b", "<mo>&lt;</mo>"),
+            ("\\frac{1}{2}", "<mfrac><mn>1</mn><mn>2</mn></mfrac>"),
+            ("\\begin{pmatrix} 1 & 2 \\end{pmatrix}", "<mtable"),
+            ("\\text{if } x", "<mtext>if\u{a0}</mtext>"),
+            ("\\begin{aligned} x &= 1 \\end{aligned}", "<mtd class=\"right flush-right\">"),
+            ("\\color{red} x", "mathcolor=\"#FF0000\""),
+        ] {
+            let html = render(formula, false).expect("a valid formula");
+            assert!(html.contains(expected), "{formula}: {html}");
+            assert!(!html.contains("style=\""), "{formula}: {html}");
+        }
+        assert!(render("x", true).expect("a valid formula").starts_with("<math display=\"block\">"));
+    }
+
+    #[test]
+    fn a_fault_has_its_line() {
+        for (formula, message, line) in [
+            ("a +\n\\unknown b", "unknown", 1),
+            ("\\frac{1", "}", 0),
+            ("\\begin{aligned}^&\\end{aligned}", "does not understand", 0),
+            (&"x".repeat(MAX_FORMULA_BYTES + 1), "longer", 0),
+            (&"{".repeat(MAX_DEPTH + 1), "enclose", 0),
+            (&"\\sqrt".repeat(MAX_DEPTH + 1), "enclose", 0),
+            (&"\\left(".repeat(MAX_DEPTH + 1), "enclose", 0),
+            (&"x^".repeat(MAX_DEPTH + 1), "enclose", 0),
+        ] {
+            let error = render(formula, false).expect_err("an invalid formula");
+            assert!(error.message.contains(message), "{formula}: {}", error.message);
+            assert_eq!(error.line, line, "{formula}");
+        }
+    }
+
+    #[test]
+    fn prices_are_no_formulas() {
+        for (text, price) in [("5 and 10", true), ("5 to 10 per month", true), ("2 x", false), ("2", false)] {
+            assert_eq!(is_price(text), price, "{text}");
+        }
+        assert!(!is_price("2 \\sin x") && !is_price("x and y") && !is_price("2ab = c"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_formula_is_converted_or_refused(
+            parts in prop::collection::vec(prop::sample::select(PARTS.as_slice()), 0..60), is_block in any::<bool>(),
+        ) {
+            if let Ok(html) = render(&parts.concat(), is_block) {
+                prop_assert!(!html.contains("style=\"") && html.starts_with("<math"), "{}", html);
+            }
+        }
+    }
+
+    const PARTS: [&str; 40] = [
+        "x",
+        "2",
+        " ",
+        "\n",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        "^",
+        "_",
+        "'",
+        "&",
+        "\\\\",
+        "\\frac",
+        "\\sqrt",
+        "\\left",
+        "\\right",
+        ".",
+        "\\begin{aligned}",
+        "\\end{aligned}",
+        "\\begin{cases}",
+        "\\end{cases}",
+        "\\text{é \"<\"}",
+        "\\sum",
+        "\\limits",
+        "\\hat",
+        "\\mathbb",
+        "\\color{red}",
+        "\\large",
+        "\\hspace{1em}",
+        "\\middle|",
+        "%",
+        "#1",
+        "\\operatorname{a}",
+        "\\not",
+        "é",
+        "\\begin{array}{l|r}",
+        "\\end{array}",
+    ];
+}

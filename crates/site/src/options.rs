@@ -1,0 +1,132 @@
+//! Options for the site as a whole, and the descriptions of forms that pages show.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::allowed_hosts::AllowedHosts;
+use super::brand::BrandOptions;
+use super::publication::PublicationOptions;
+use super::redirects::RedirectOption;
+use super::rules::RulesDialect;
+use super::words::WordOverride;
+use frontdesk_forms::Field;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate setting")]
+pub struct PagesOptions {
+    pub title: String,
+    /// A few words about the site's subject.
+    pub tagline: String,
+    /// One or two sentences about the site, for guides and feeds.
+    pub description: String,
+    /// A language tag (BCP 47), `en` by default.
+    pub language: String,
+    /// The tags of all languages, beginning with `language`. Empty if `language` is the only one.
+    pub languages: Vec<String>,
+    /// The words that the configuration replaces.
+    pub words: Vec<WordOverride>,
+    /// Scheme and authority of the site's public address, without a trailing slash.
+    pub base_url: String,
+    pub operator: Operator,
+    pub brand: BrandOptions,
+    pub footer: Vec<FooterGroup>,
+    /// Further links for the home page's `Link` header, in RFC 8288 syntax.
+    pub home_links: Vec<String>,
+    /// The date on which the site was loaded, in UTC.
+    pub today: Date,
+    /// The time at which the site was loaded. Pages with a later date are not published yet. If it is `None`,
+    /// all dates are in the past.
+    pub now: Option<Timestamp>,
+    /// Whether drafts and pages with a future date are shown, for a preview.
+    pub shows_unpublished: bool,
+    /// Whether HTML pages contain the script that reloads them after changes.
+    pub has_reload_script: bool,
+    /// Hosts from which pages may load content.
+    pub allowed: AllowedHosts,
+    /// The paths of generated resources and endpoints, which pages must not use.
+    pub reserved: Vec<&'static str>,
+    /// The site generator's output to publish, if any.
+    pub build: Option<BuildOptions>,
+    pub publication: PublicationOptions,
+    pub redirects: Vec<RedirectOption>,
+    /// Whether visitors can search the site. If it is `None`, that depends on the number of pages.
+    pub search: Option<bool>,
+    /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
+    pub posts_per_page: usize,
+    /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
+    pub html_posts: bool,
+    /// Whether visitors confirm their addresses before they are on the waitlist.
+    pub confirms_waitlist: bool,
+    /// The operator's own values, for templates.
+    pub extra: Map<String, Value>,
+}
+
+impl PagesOptions {
+    /// The tags of all languages, the default language first.
+    pub(super) fn language_tags(&self) -> Vec<&str> {
+        let others = self.languages.iter().map(String::as_str).filter(|tag| *tag != self.language);
+        std::iter::once(self.language.as_str()).chain(others).collect()
+    }
+}
+
+/// The location of a build, and how it is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildOptions {
+    pub folder: PathBuf,
+    /// The path under which the build is published, with a slash at both ends.
+    pub mount: String,
+    pub rules: RulesDialect,
+    /// A CSS selector for the main content. If empty, the main content is detected.
+    pub main: String,
+    /// A CSS selector for elements to leave out of the Markdown. May be empty.
+    pub exclude: String,
+    /// Whether a link to the Markdown is added to the head of each HTML page.
+    pub adds_link_element: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Operator {
+    pub name: String,
+    /// The team's e-mail address.
+    pub email: String,
+    /// The URL of the sign-in page for provisioned organizations. May be empty.
+    pub console_url: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FooterGroup {
+    pub title: String,
+    /// The tag of the language whose pages show the group; `None` for all pages.
+    #[serde(skip)]
+    pub language: Option<String>,
+    pub links: Vec<FooterLink>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FooterLink {
+    /// The link's text. With `None`, the link shows the short title of the page at `href`.
+    pub title: Option<String>,
+    /// A path on this site, or a URL.
+    #[serde(rename = "path")]
+    pub href: String,
+}
+
+/// A form as shown on pages.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PageForm {
+    pub name: &'static str,
+    /// The path of the form's endpoint, such as `/api/contact`.
+    pub action: &'static str,
+    /// The name of the form's tool for agents in the browser (WebMCP).
+    pub tool: &'static str,
+    /// One or two sentences that explain what the form does.
+    pub description: &'static str,
+    pub fields: &'static [Field],
+    /// The section of the page's Markdown that explains how to submit the form.
+    #[serde(skip)]
+    pub markdown: String,
+}

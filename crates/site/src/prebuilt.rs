@@ -1,0 +1,797 @@
+//! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
+//! converted to Markdown. Files in the build take precedence over everything that is generated.
+
+mod policy;
+mod source;
+mod urls;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use blake3::Hash;
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
+use frontdesk_convert::{
+    Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url, title_ends,
+    title_without,
+};
+use http::{HeaderName, HeaderValue};
+use jiff::civil::Date;
+
+use self::policy::content_security_policy;
+use self::source::find_template_syntax;
+use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
+use super::file::{Blob, Cache, File};
+use super::file_list::{FileChanged, MAX_FILE_BYTES};
+use super::live_reload::add_reload_script;
+use super::media_type::media_type_of;
+use super::options::{BuildOptions, PagesOptions};
+use super::parallel::in_parallel;
+use super::path::encode;
+use super::path_registry::PathRegistry;
+use super::publication::Publication;
+use super::rules::{
+    HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects,
+};
+use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
+use super::site_files::{BuildFile, FileCache, read_build};
+use super::twin::{document_version, guide_url};
+use crate::fault::Fault;
+use frontdesk_process::panics::{self, Panic, Part};
+
+/// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
+/// for the empty path.
+pub fn is_build(folder: &Path) -> bool {
+    has_home_page(folder) && find_source(folder).is_none()
+}
+
+/// Whether `folder` contains a file `index.html`, as every build does. `false` for the empty path.
+pub fn has_home_page(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
+}
+
+/// A Markdown file below `pages` in `folder` without its HTML beside it: the source of a page, as in a site's
+/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its
+/// path relative to `folder`.
+pub fn find_source(folder: &Path) -> Option<PathBuf> {
+    let mut folders = vec![PathBuf::from("pages")];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(folder.join(&inner)).into_iter().flatten().flatten() {
+            let name = inner.join(entry.file_name());
+            // Symbolic links to folders are not followed, so they cannot form a loop.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(name);
+            } else if name.extension().is_some_and(|extension| extension == "md") {
+                let is_index = name.file_stem().is_some_and(|stem| stem == "index");
+                let html = [
+                    Some(name.with_extension("html")),
+                    Some(name.with_extension("").join("index.html")),
+                    name.parent().filter(|_| is_index).map(|page| page.with_added_extension("html")),
+                ];
+                if !html.into_iter().flatten().any(|html| folder.join(html).is_file()) {
+                    return Some(name);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
+/// [`MIN_REPETITIONS`] pages, have it at the same place.
+const BOILERPLATE_PERCENT: usize = 90;
+const MIN_REPETITIONS: usize = 5;
+
+/// The minimum number of pages whose titles must share a part for it to be the site's name.
+const MIN_TITLES: usize = 3;
+
+/// A page with scripts and fewer letters and digits than this probably needs its scripts to show its text.
+const MIN_SHELL_LETTERS: usize = 30;
+
+/// The results of a build's last load, which the next load reuses.
+#[derive(Debug, Default)]
+pub(super) struct BuildCache {
+    files: FileCache,
+    pages: HashMap<String, CachedPage>,
+}
+
+#[derive(Debug, Clone)]
+struct CachedPage {
+    /// The inputs of the conversion: the hash of the HTML, the URL, and the selectors.
+    inputs: (Hash, String, String, String),
+    /// The conversion of the page on its own, including the blocks that other pages share.
+    alone: Arc<Converted>,
+    /// The parts that the page shares with others, and the conversion without them.
+    without_shared: Option<(Shared, Arc<Converted>)>,
+    /// The panic of the conversion. `alone` is then [`unconverted`].
+    defect: Option<Panic>,
+}
+
+/// The parts of a page that belong to the site, because other pages have them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Shared {
+    /// Hashes of blocks of links.
+    links: HashSet<u64>,
+    /// The name of the site, if the title or the first-level heading of the Markdown contains it.
+    site_name: Option<String>,
+}
+
+/// The pages, files and rules of a build.
+#[derive(Debug)]
+pub(super) struct Prebuilt {
+    /// The home page first, then by path.
+    pages: Vec<PrebuiltPage>,
+    /// Files by their decoded paths.
+    files: BTreeMap<String, Arc<File>>,
+    /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the
+    /// build's own one is empty: it applies to the whole site.
+    not_found: Vec<(String, Page)>,
+    pub redirects: Vec<RedirectRule>,
+    mount: String,
+}
+
+#[derive(Debug)]
+struct PrebuiltPage {
+    /// The name of the HTML file in the build.
+    name: String,
+    /// The decoded path.
+    path: String,
+    page: Page,
+    summary: Option<PageSummary>,
+    metadata: Metadata,
+    /// The decoded paths of the page's Markdown.
+    twins: Vec<String>,
+    /// The decoded paths that redirect to the page.
+    redirects: Vec<String>,
+}
+
+/// An HTML file that is a page, not a fragment.
+struct HtmlPage<'a> {
+    file: &'a BuildFile,
+    html: Cow<'a, str>,
+    media_type: &'static str,
+    path: String,
+    url: String,
+}
+
+impl BuildCache {
+    /// Reads the published files of the build and converts its pages. Reuses the results of the last load for
+    /// unchanged pages.
+    pub fn load(
+        &mut self,
+        build: &BuildOptions,
+        options: &PagesOptions,
+        publication: &mut Publication<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Prebuilt, FileChanged> {
+        let served_path = |name: &str| format!("{}{name}", build.mount);
+        let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults)?;
+        if !files.iter().any(|file| file.name == "index.html") {
+            let fault = Fault::error("index.html", None, "the build has no home page");
+            let generator = || format!("does the generator write to {}?", build.folder.display());
+            faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(generator)));
+        }
+        let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
+        let (html, others): (Vec<BuildFile>, _) =
+            files.into_iter().partition(|file| urls::is_html(&file.name));
+        let (pages, fragments) = sort_html(&html, build, options);
+        let mut prebuilt = Prebuilt {
+            pages: Vec::with_capacity(pages.len()),
+            files: BTreeMap::new(),
+            not_found: Vec::new(),
+            redirects,
+            mount: build.mount.clone(),
+        };
+        for file in others.iter().chain(fragments) {
+            prebuilt.add_file(file, &headers);
+        }
+        let converted = self.convert_pages(&pages, build, faults);
+        prebuilt.remove_sources(&pages, &converted, faults);
+        let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
+        let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
+        // The first page that claims an additional path gets it.
+        let mut claimed: HashSet<String> = HashSet::new();
+        let mut claim = |mut names: Vec<String>| {
+            names.retain(|name| {
+                let is_taken = prebuilt.files.contains_key(name)
+                    || paths.contains(name.as_str())
+                    || options.reserved.contains(&name.as_str());
+                !is_taken && claimed.insert(name.clone())
+            });
+            names
+        };
+        let names: Vec<(Vec<String>, Vec<String>)> = pages
+            .iter()
+            .map(|HtmlPage { path, .. }| {
+                let candidates = twin_names(path);
+                let written = candidates.iter().find(|name| prebuilt.files.contains_key(*name)).cloned();
+                let mut twins: Vec<String> = written.into_iter().chain(claim(candidates)).collect();
+                if twins.is_empty() {
+                    twins.push(format!("{path}.html.md"));
+                }
+                (twins, claim(redirect_names(path)))
+            })
+            .collect();
+        let context = ComposeContext { build, options, headers: &headers, site_name: site_name.as_deref() };
+        let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
+        let pages = in_parallel(&all, |((source, converted), names)| {
+            let written = prebuilt.files.get(&names.0[0]).cloned();
+            compose_page(source, converted, written, names.clone(), &context)
+        });
+        for page in pages {
+            match not_found_folder(&page.name) {
+                Some("") => prebuilt.not_found.push((String::new(), page.page)),
+                // It may be a page about the status 404, so it is also served at its own path.
+                Some(folder) => {
+                    prebuilt.not_found.push((format!("{}{folder}", build.mount), page.page.clone()));
+                    prebuilt.pages.push(page);
+                }
+                None => prebuilt.pages.push(page),
+            }
+        }
+        prebuilt
+            .pages
+            .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
+        Ok(prebuilt)
+    }
+
+    /// Converts the pages in parallel: first each on its own, then again without what many pages share.
+    fn convert_pages(
+        &mut self,
+        pages: &[HtmlPage<'_>],
+        build: &BuildOptions,
+        faults: &mut Vec<Fault>,
+    ) -> Vec<Arc<Converted>> {
+        // Invalid selectors were rejected when the configuration was read.
+        let selector =
+            |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
+        let base =
+            Options { main: selector(&build.main), exclude: selector(&build.exclude), ..Options::default() };
+        let run = |page: &HtmlPage<'_>, Shared { links: boilerplate, site_name }| {
+            let url = parse_url(&page.url).ok();
+            panics::catch(Part::Content, || {
+                panics::inject("build-page", &page.file.name);
+                Arc::new(convert(&page.html, &Options { url, boilerplate, site_name, ..base.clone() }))
+            })
+        };
+        let known = &self.pages;
+        let mut cached = in_parallel(pages, |page| {
+            let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
+            let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
+            current.cloned().unwrap_or_else(|| {
+                let converted = run(page, Shared::default());
+                let defect = converted.as_ref().err().cloned();
+                let alone = converted.unwrap_or_else(|_| Arc::new(unconverted(page)));
+                CachedPage { inputs, alone, without_shared: None, defect }
+            })
+        });
+        let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
+        let site_name = common_site_name(cached.iter().map(|page| page.alone.declared_title.as_deref()));
+        let both: Vec<_> = pages.iter().zip(&cached).collect();
+        let cleaned = in_parallel(&both, |(page, cached)| {
+            let hashes = cached.alone.link_blocks.iter().flatten().copied();
+            let own = Shared {
+                links: hashes.filter(|hash| boilerplate.contains(hash)).collect(),
+                site_name: site_name.clone().filter(|name| depends_on(&cached.alone, name)),
+            };
+            match &cached.without_shared {
+                _ if own == Shared::default() => None,
+                Some((known, result)) if *known == own => Some((own, result.clone())),
+                // If the second conversion panics, the first one is used.
+                _ => run(page, own.clone()).ok().map(|result| (own, result)),
+            }
+        });
+        let mut results = Vec::with_capacity(pages.len());
+        for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
+            cached.without_shared = cleaned;
+            let result = cached.without_shared.as_ref().map_or(&cached.alone, |(_, result)| result);
+            faults.extend(match &cached.defect {
+                Some(panic) => {
+                    let consequence = "the page's Markdown only links to its HTML";
+                    Some(Fault::defect(&page.file.name, panic, consequence))
+                }
+                None => conversion_fault(page, result),
+            });
+            results.push(result.clone());
+        }
+        self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
+        if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
+            let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
+            faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
+        }
+        results
+    }
+}
+
+/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under
+/// any mode, because they may protect pages.
+fn read_rules(
+    folder: &Path,
+    dialect: RulesDialect,
+    faults: &mut Vec<Fault>,
+) -> (Vec<RedirectRule>, RuleList<HeaderRule>) {
+    let mut read = |name| {
+        let text = read_rules_file(folder, name);
+        text.unwrap_or_else(|fault| {
+            faults.push(fault);
+            String::new()
+        })
+    };
+    let [redirects, headers] = ["_redirects", "_headers"].map(|name| (name, read(name)));
+    let (name, text) = redirects;
+    let redirects = contain(name, faults, |faults| parse_redirects(&text, dialect, name, faults));
+    let (name, text) = headers;
+    let headers = contain(name, faults, |faults| parse_headers(&text, dialect, name, faults));
+    (redirects, RuleList::new(headers))
+}
+
+/// The text of a file with rules, or an empty text if there is none. A folder with this name has pages.
+fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
+    let error = |message: &str| {
+        let hint = "the rules may protect pages, so the build is not served without them";
+        Fault::error(name, None, message).hint(hint)
+    };
+    let at = folder.join(name);
+    match at.symlink_metadata() {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(String::new()),
+        Err(why) => return Err(error(&why.to_string())),
+        Ok(_) => {}
+    }
+    let real = at.canonicalize().map_err(|_| error("the symbolic link is broken"))?;
+    if !folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
+        return Err(error("the symbolic link points outside the build"));
+    }
+    let metadata = real.metadata().map_err(|why| error(&why.to_string()))?;
+    if metadata.is_dir() {
+        return Ok(String::new());
+    }
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        return Err(error("is not a regular file, or is too large"));
+    }
+    let bytes = std::fs::read(real).map_err(|why| error(&why.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reads the rules in `file`. A panic costs the rules of this file.
+fn contain<T>(file: &str, faults: &mut Vec<Fault>, read: impl FnOnce(&mut Vec<Fault>) -> Vec<T>) -> Vec<T> {
+    let rules = panics::catch(Part::Content, || {
+        panics::inject("rules", file);
+        read(faults)
+    });
+    rules.unwrap_or_else(|panic| {
+        faults.push(Fault::defect(file, &panic, "its rules are ignored"));
+        Vec::new()
+    })
+}
+
+/// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
+/// page, or a file that proves ownership of the site to another service.
+fn sort_html<'a>(
+    html: &'a [BuildFile],
+    build: &BuildOptions,
+    options: &PagesOptions,
+) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
+    let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
+    let files: Vec<&BuildFile> = html.iter().collect();
+    let read = in_parallel(&files, |file| {
+        let file: &'a BuildFile = file;
+        let (text, media_type) = decode_html(&file.blob.bytes);
+        let is_page = is_page(&text);
+        let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
+        (text, media_type, is_page, keeps_extension)
+    });
+    let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
+    let (mut pages, mut fragments) = (Vec::new(), Vec::new());
+    for (file, (html, media_type, is_page, _)) in html.iter().zip(read) {
+        if is_page {
+            let path = page_path(&build.mount, &file.name, keeps_extension);
+            let url = format!("{}{}", options.base_url, encode(&path));
+            pages.push(HtmlPage { file, html, media_type, path, url });
+        } else {
+            fragments.push(file);
+        }
+    }
+    (pages, fragments)
+}
+
+/// Whether an HTML file is a page of its own: it has a title that is not empty, or an empty one and a
+/// first-level heading. Doxygen writes files with an empty title for the results of its search.
+fn is_page(html: &str) -> bool {
+    let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
+    let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
+    let text = html[start..].split_once('>').map_or("", |(_, text)| text);
+    let text = text.split_once('<').map_or(text, |(text, _)| text);
+    !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
+}
+
+/// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
+/// Otherwise, browsers use the encoding that the page declares.
+pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
+    let start = &bytes[..bytes.len().min(1024)];
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
+    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
+    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
+    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
+        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
+    });
+    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    // A declaration that can be read as ASCII is not UTF-16.
+    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
+    match std::str::from_utf8(bytes) {
+        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
+        // Browsers fall back to this encoding.
+        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
+    }
+}
+
+/// The result for a page whose conversion panicked: Markdown that links to the HTML, and no policy for inline
+/// code, because that code is unknown.
+fn unconverted(page: &HtmlPage<'_>) -> Converted {
+    Converted {
+        metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },
+        embedded: Embedded { has_policy: true, ..Embedded::default() },
+        markdown: format!("This page is available as HTML: <{}>\n", page.url),
+        link_blocks: Vec::new(),
+        declared_title: None,
+        has_title_as_heading: false,
+        is_selected: false,
+        page_letters: 0,
+        is_truncated: false,
+        loss: Loss::default(),
+        omissions: Vec::new(),
+    }
+}
+
+/// The hashes of blocks of links that nearly all pages of a language share.
+fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u64> {
+    let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
+    for page in pages {
+        let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();
+        *number += 1;
+        let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();
+        for hash in distinct {
+            *counts.entry(hash).or_default() += 1;
+        }
+    }
+    let repeated = languages.into_values().flat_map(|(number, counts)| {
+        let needed = (number * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
+        counts.into_iter().filter(move |(_, count)| *count >= needed)
+    });
+    repeated.map(|(hash, _)| hash).collect()
+}
+
+/// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any.
+fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault> {
+    let fault = |message: String| Fault::warning(&page.file.name, None, message);
+    if converted.is_truncated {
+        let message = "the page is too large or too deeply nested to be converted completely";
+        return Some(fault(message.to_owned()));
+    }
+    if converted.loss.letters > 0 {
+        let Loss { letters, of, first, element, rule } = &converted.loss;
+        let reason = rule.map_or_else(|| "no rule removes it".to_owned(), |rule| rule.to_string());
+        let message = format!(
+            "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
+             {first:?} in <{element}> ({reason})"
+        );
+        return Some(
+            fault(message).hint("`frontdesk convert --explain FILE` shows what is left out, and why"),
+        );
+    }
+    if converted.metadata.is_unlisted {
+        return None;
+    }
+    if converted.page_letters < MIN_SHELL_LETTERS && page.html.contains("<script") {
+        let fault = fault("the page has almost no text unless its scripts run".to_owned());
+        let hint = "agents do not run scripts: configure the generator to render the page to HTML";
+        return Some(fault.hint(hint));
+    }
+    let hint = "in frontdesk.toml, set `[convert] main = \"…\"` to a CSS selector for the main content; \
+                try a selector with `frontdesk convert FILE --selector …`";
+    (converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric))
+        .then(|| fault("no main content was found".to_owned()).hint(hint))
+}
+
+/// The 404 page for a build that has none.
+pub(super) fn plain_not_found_page() -> Page {
+    let text = "There is nothing at this address.";
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Not found</title>\n<h1>Not found</h1>\n\
+         <p>{text} <a href=\"/\">Home page</a></p>\n"
+    );
+    let markdown = format!("# Not found\n\n{text} All pages: [sitemap.md](/sitemap.md)\n");
+    let file = |media_type, text: String| Arc::new(File::new(media_type, Cache::Revalidate, text));
+    Page {
+        html: file("text/html; charset=utf-8", html),
+        markdown: file("text/markdown; charset=utf-8", markdown),
+        path: "/404.html".into(),
+        twin: "/404.md".into(),
+    }
+}
+
+/// The inputs of [`compose_page`] that are the same for all pages.
+struct ComposeContext<'a> {
+    build: &'a BuildOptions,
+    options: &'a PagesOptions,
+    headers: &'a RuleList<HeaderRule>,
+    /// The name of the site, which is removed from titles.
+    site_name: Option<&'a str>,
+}
+
+/// The name of the site: what most titles begin with, end with or consist of, such as `Python documentation`.
+fn common_site_name<'a>(titles: impl ExactSizeIterator<Item = Option<&'a str>>) -> Option<String> {
+    let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for title in titles.flatten() {
+        for end in title_ends(title) {
+            *counts.entry(end).or_default() += 1;
+        }
+    }
+    let (name, count) = counts.into_iter().max_by_key(|(name, count)| (*count, *name))?;
+    (count >= needed).then(|| name.to_owned())
+}
+
+/// Whether the Markdown of a page changes if `name` is the name of the site.
+fn depends_on(page: &Converted, name: &str) -> bool {
+    page.metadata
+        .title
+        .as_deref()
+        .is_some_and(|title| title == name || page.has_title_as_heading && title_ends(title).contains(&name))
+}
+
+/// Composes both representations of a page. `written` is the build's own Markdown file for the page, if any.
+/// The first of `twins` is the main path of the Markdown.
+fn compose_page(
+    source: &HtmlPage<'_>,
+    converted: &Converted,
+    written: Option<Arc<File>>,
+    (twins, redirects): (Vec<String>, Vec<String>),
+    &ComposeContext { build, options, headers: rules, site_name }: &ComposeContext<'_>,
+) -> PrebuiltPage {
+    let path = encode(&source.path).into_owned();
+    let twin = encode(&twins[0]).into_owned();
+    let mut metadata = converted.metadata.clone();
+    // The date of an RFC 3339 timestamp.
+    let date_of = |text: &Option<String>| text.as_ref()?.get(..10)?.parse::<Date>().ok();
+    let (published, modified) = (date_of(&metadata.published), date_of(&metadata.modified));
+    let updated = modified.or(published).unwrap_or(source.file.changed);
+    metadata.url = Some(source.url.clone());
+    if let (Some(title), Some(name)) = (&mut metadata.title, site_name) {
+        *title = title_without(title, name).to_owned();
+    }
+    metadata.modified = Some(updated.to_string());
+
+    // These replace the server's headers of the same name, because generators and their themes use features
+    // that the built-in theme does not.
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let headers = vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+        (http::header::CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)),
+    ];
+    let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
+    if source.path == build.mount {
+        for more in &options.home_links {
+            link.push_str(", ");
+            link.push_str(more);
+        }
+    }
+    let blob =
+        if build.adds_link_element { add_link_element(source, &twin) } else { source.file.blob.clone() };
+    let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
+    let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
+    let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
+    if not_found_folder(&source.file.name).is_some() {
+        // A 404 page represents other URLs than its own.
+        let Metadata { title, language, .. } = metadata;
+        metadata = Metadata { title, language, is_unlisted: true, ..Metadata::default() };
+        canonical.clear();
+    } else {
+        html = html.with_link(link);
+    }
+    let mut html = with_headers(html, headers, rules, &source.path);
+    keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
+    metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
+    let written = written.map(|file| {
+        let mut markdown = file.without_encodings();
+        keep_media_type(&mut markdown, &["text/markdown"]);
+        if markdown.is_like(&file) { file } else { Arc::new(markdown) }
+    });
+    let markdown = written.unwrap_or_else(|| {
+        let version = document_version(&converted.markdown);
+        let guide = guide_url(&options.base_url);
+        let front_matter = metadata.front_matter(&[("llms_txt", &guide), ("doc_version", &version)]);
+        let text = front_matter + &converted.markdown;
+        let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
+        if !canonical.is_empty() {
+            file = file.with_link(canonical);
+        }
+        let mut file = with_headers(file, Vec::new(), rules, &source.path);
+        keep_media_type(&mut file, &["text/markdown"]);
+        Arc::new(file)
+    });
+    let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
+    let summary = (!metadata.is_unlisted).then(|| PageSummary {
+        path: path.clone(),
+        twin: twin.clone(),
+        title,
+        description: metadata.description.clone(),
+        date: published,
+        updated,
+        author: metadata.author.clone(),
+        ..PageSummary::default()
+    });
+    let page = Page { html: Arc::new(html), markdown, path: path.into(), twin: twin.into() };
+    let (name, path) = (source.file.name.clone(), source.path.clone());
+    PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
+}
+
+/// Adds to a file the given `headers` and those of the rules that match `path`. The rules take precedence.
+fn with_headers(
+    mut file: File,
+    mut headers: Vec<(HeaderName, HeaderValue)>,
+    rules: &RuleList<HeaderRule>,
+    path: &str,
+) -> File {
+    for (name, value) in headers_for(rules, path) {
+        headers.retain(|(own, _)| *own != name);
+        if name == http::header::LINK {
+            let ours = file.link.take().unwrap_or_default();
+            let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];
+            file = file.with_link(both.join(if ours.is_empty() { "" } else { ", " }));
+        } else {
+            headers.push((name, value));
+        }
+    }
+    file.headers = headers;
+    file
+}
+
+const X_ROBOTS_TAG: &str = "x-robots-tag";
+
+/// Removes a `Content-Type` that is not one of a page's representation: rules for the HTML also apply to the
+/// Markdown at the same URL.
+fn keep_media_type(file: &mut File, permitted: &[&str]) {
+    file.headers.retain(|(name, value)| {
+        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        name != http::header::CONTENT_TYPE
+            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
+    });
+}
+
+/// If a file is a 404 page, the folder in which it is sent for missing paths; empty for the whole build.
+fn not_found_folder(name: &str) -> Option<&str> {
+    match name {
+        "404.html" | "404/index.html" => Some(""),
+        _ => name.strip_suffix("/404.html"),
+    }
+}
+
+/// The page's HTML with a link to its Markdown at the end of the head.
+fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
+    let html = &source.file.blob.bytes;
+    let at =
+        ["</head>", "</HEAD>"].iter().find_map(|tag| html.windows(7).position(|part| part == tag.as_bytes()));
+    let Some(at) = at else { return source.file.blob.clone() };
+    let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
+    Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
+}
+
+impl Prebuilt {
+    fn add_file(&mut self, file: &BuildFile, rules: &RuleList<HeaderRule>) {
+        let path = format!("{}{}", self.mount, file.name);
+        let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
+        let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
+        let new = with_headers(new, Vec::new(), rules, &path);
+        self.files.insert(path, Arc::new(new));
+    }
+
+    /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
+    /// template syntax.
+    fn remove_sources(
+        &mut self,
+        pages: &[HtmlPage<'_>],
+        converted: &[Arc<Converted>],
+        faults: &mut Vec<Fault>,
+    ) {
+        let mut sources = Vec::new();
+        for (page, converted) in pages.iter().zip(converted) {
+            for name in twin_names(&page.path) {
+                let Some(file) = self.files.get(&name) else { continue };
+                let text = String::from_utf8_lossy(&file.unencoded().bytes);
+                // If the search panics, the file is used as it is.
+                let found = panics::catch(Part::Content, || find_template_syntax(&text, &converted.markdown));
+                if let Ok(Some(syntax)) = found {
+                    self.files.remove(&name);
+                    sources.push((name, syntax));
+                }
+            }
+        }
+        let Some((name, syntax)) = sources.first() else { return };
+        let (place, kind) = (name.strip_prefix(&*self.mount).unwrap_or(name), syntax.kind.trim());
+        let others = match sources.len() - 1 {
+            0 => String::new(),
+            1 => ", and one other file does".to_owned(),
+            count => format!(", and {count} other files do"),
+        };
+        let message =
+            format!("has template syntax (`{kind}`){others}; the Markdown of the page is made from its HTML");
+        let hint = "the file looks like a copy of the page's source; leave such copies out of the build";
+        faults.push(Fault::warning(place, Some(syntax.line), message).hint(hint));
+    }
+
+    /// Removes the 404 page of a folder, because the site has another one.
+    pub fn remove_not_found(&mut self, folder: &str) {
+        self.not_found.retain(|(known, _)| known != folder);
+    }
+
+    /// Claims the paths of all files and pages in `names`, and reports conflicts.
+    pub fn register(&self, names: &mut PathRegistry, faults: &mut Vec<Fault>) {
+        let files = self.files.keys().map(|path| (path.as_str(), path.trim_start_matches('/')));
+        let pages = self.pages.iter().map(|page| (page.path.as_str(), page.name.as_str()));
+        for (path, place) in files.chain(pages) {
+            names.claim_static(path, place, faults);
+        }
+        for page in &self.pages {
+            page.twins.iter().chain(&page.redirects).for_each(|path| names.add_secondary(path.clone()));
+        }
+    }
+
+    /// Returns `options` with a missing title or description filled in from the build's home page.
+    pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
+        let mut options = options.clone();
+        let home = self.pages.first().map(|home| home.metadata.clone()).unwrap_or_default();
+        let fill = |text: &mut String, value: Option<String>| {
+            if text.is_empty() {
+                *text = value.unwrap_or_default();
+            }
+        };
+        fill(&mut options.title, home.site.or(home.title));
+        fill(&mut options.description, home.description);
+        options
+    }
+
+    /// Inserts the pages, files and redirects into a site. Pages, 404 pages and files replace those that the
+    /// site already has, but redirects do not.
+    pub fn insert_into(self, site: &mut Site) {
+        for (folder, page) in self.not_found {
+            site.set_not_found(&folder, page);
+        }
+        for (path, file) in self.files {
+            site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
+        }
+        for PrebuiltPage { path, page, summary, twins, redirects, .. } in self.pages {
+            site.page_count += 1;
+            site.list_page(summary);
+            for twin in twins {
+                let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
+                // The build's own Markdown was inserted above as an asset. Turn it into a twin.
+                match site.entries.get_mut(twin.as_str()) {
+                    Some(file @ SiteEntry::File(_, Role::Asset)) => *file = entry,
+                    Some(_) => {}
+                    None => drop(site.entries.insert(twin.into(), entry)),
+                }
+            }
+            for name in redirects {
+                let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
+                site.entries.entry(name.into()).or_insert_with(to);
+            }
+            site.entries.insert(path.into(), SiteEntry::Page(page));
+        }
+        if self.mount != "/" {
+            let to = || SiteEntry::Redirect(Redirect::permanent(encode(&self.mount)));
+            for name in ["/", self.mount.trim_end_matches('/')] {
+                site.entries.entry(name.into()).or_insert_with(to);
+            }
+        }
+        site.add_rules(self.redirects);
+    }
+}
+
+#[cfg(test)]
+mod tests;

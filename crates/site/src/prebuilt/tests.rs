@@ -1,0 +1,495 @@
+//! Tests of whole builds.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::{LoadCache, LoadResult};
+
+/// A build in a temporary folder.
+struct Bench {
+    folder: tempfile::TempDir,
+    options: PagesOptions,
+    cache: LoadCache,
+}
+
+impl Bench {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = PagesOptions {
+            base_url: "https://www.example.com".into(),
+            reserved: vec!["/llms.txt", "/agents.md"],
+            build: Some(BuildOptions {
+                folder: folder.path().to_owned(),
+                mount: "/".into(),
+                rules: RulesDialect::Netlify,
+                main: String::new(),
+                exclude: String::new(),
+                adds_link_element: false,
+            }),
+            ..PagesOptions::default()
+        };
+        let bench = Self { folder, options, cache: LoadCache::default() };
+        for (name, text) in files {
+            bench.write(name, text);
+        }
+        bench
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let at = self.folder.path().join(name);
+        fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+        fs::write(at, text).expect("the file is written");
+    }
+
+    fn build(&mut self) -> &mut BuildOptions {
+        self.options.build.as_mut().expect("a build")
+    }
+
+    fn load(&mut self) -> LoadResult {
+        self.cache.load(Path::new("/nonexistent"), &self.options, &[])
+    }
+
+    /// The site of a build without faults.
+    fn site(&mut self) -> Site {
+        let loaded = self.load();
+        assert_eq!(loaded.faults, []);
+        loaded.site.expect("a site")
+    }
+}
+
+/// A page with a title, navigation, main content and footer.
+fn page(title: &str, main: &str) -> String {
+    format!(
+        "<!doctype html><html lang=en><title>{title}</title><body><nav><a href=/>Home</a></nav>\
+         <main><h1>{title}</h1>{main}</main><footer>All rights reserved</footer></body></html>"
+    )
+}
+
+/// A short description of the entry at a path.
+fn describe(site: &Site, path: &str) -> String {
+    match site.get(path) {
+        None => "nothing".to_owned(),
+        Some(SiteEntry::Gone) => "gone".to_owned(),
+        Some(SiteEntry::Redirect(redirect)) => format!("{} {}", redirect.status.as_u16(), redirect.to),
+        Some(SiteEntry::File(file, role)) => format!("{role:?} {}", file.media_type),
+        Some(SiteEntry::Page(page)) => format!("page {}", page.twin),
+    }
+}
+
+fn markdown(site: &Site, path: &str) -> String {
+    let file = site.markdown(path).unwrap_or_else(|| panic!("no page at {path}"));
+    String::from_utf8(file.unencoded().bytes.to_vec()).expect("UTF-8")
+}
+
+#[test]
+fn each_path_has_what_a_static_host_would_send() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("about/index.html", &text),
+        ("contact.html", &text),
+        ("agents/index.html", &text),
+        ("404.html", &text),
+        ("proof.html", "proof-of-ownership: 1234"),
+        ("guide/index.html", &text),
+        ("guide.md", "# By hand"),
+        ("contact.txt", "data"),
+        ("css/style.0a1b2c3d4e.css", "p {}"),
+        ("llms.txt", "# Own"),
+        ("frontdesk.toml", "secret"),
+        (".env", "secret"),
+        (".well-known/x.json", "{}"),
+    ]);
+    let site = bench.site();
+    for (path, expected) in [
+        ("/", "page /index.md"),
+        ("/index.html", "308 /"),
+        ("/about/", "page /about.md"),
+        ("/about", "308 /about/"),
+        ("/about/index.html", "308 /about/"),
+        ("/about.md", "Twin(\"/about/\") text/markdown; charset=utf-8"),
+        ("/about/index.html.md", "Twin(\"/about/\") text/markdown; charset=utf-8"),
+        ("/contact", "page /contact.md"),
+        ("/contact.html", "308 /contact"),
+        ("/contact/", "308 /contact"),
+        ("/contact.txt", "Asset text/plain; charset=utf-8"),
+        // `/agents.md` is reserved for the site's guide.
+        ("/agents/", "page /agents/index.md"),
+        ("/agents.md", "nothing"),
+        ("/404.html", "nothing"),
+        ("/proof.html", "Asset text/html; charset=utf-8"),
+        ("/guide/", "page /guide.md"),
+        ("/llms.txt", "Asset text/plain; charset=utf-8"),
+        ("/frontdesk.toml", "nothing"),
+        ("/.env", "nothing"),
+        ("/.well-known/x.json", "Asset application/json"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+    assert_eq!(
+        markdown(&site, "/guide/"),
+        "# By hand",
+        "a Markdown file of the build is the page's Markdown"
+    );
+    let Some(SiteEntry::Page(home)) = site.get("/") else { panic!("no home page") };
+    assert_eq!(home.html.unencoded().bytes, text.as_bytes());
+    assert_eq!(site.not_found.html.unencoded().bytes, text.as_bytes());
+    let Some(SiteEntry::File(style, _)) = site.get("/css/style.0a1b2c3d4e.css") else { panic!("no style") };
+    assert_eq!(style.cache, Cache::Immutable);
+}
+
+#[test]
+fn pages_keep_their_extension_where_the_links_have_it() {
+    let home = page("Home", "<p><a href=\"guide.html#a\">Guide</a></p>");
+    let mut bench = Bench::new(&[("index.html", &home), ("guide.html", &page("Guide", "<p>Text</p>"))]);
+    bench.build().mount = "/docs/".into();
+    let site = bench.site();
+    for (path, expected) in [
+        ("/", "308 /docs/"),
+        ("/docs", "308 /docs/"),
+        ("/docs/", "page /docs.md"),
+        ("/docs/guide.html", "page /docs/guide.md"),
+        ("/docs/guide", "308 /docs/guide.html"),
+    ] {
+        assert_eq!(describe(&site, path), expected, "{path}");
+    }
+    assert!(markdown(&site, "/docs/").contains("[Guide](https://www.example.com/docs/guide.html#a)"));
+}
+
+#[test]
+fn only_links_that_nearly_all_pages_share_are_left_out() {
+    let links = "<ul><li><a href=/>Home</a><li><a href=/a/>A</a></ul>";
+    let names =
+        ["index.html", "a/index.html", "b/index.html", "c/index.html", "d/index.html", "e/index.html"];
+    let pages: Vec<(String, String)> = names
+        .iter()
+        .map(|name| {
+            let shared = "<p>Call us: <a href=tel:1>1</a>.<p><a href=tel:2>2</a><h2>Examples</h2>";
+            let main = format!("{links}{shared}<p>The text of {name} alone.</p>{links}");
+            ((*name).to_owned(), page(name, &main))
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let mut bench = Bench::new(&files);
+    let site = bench.site();
+    let text = markdown(&site, "/a/");
+    let expected = "\n# a/index.html\n\nCall us: [1](tel:1).\n\n[2](tel:2)\n\n## Examples\n\nThe text of a/index.html alone.\n";
+    assert!(text.ends_with(expected), "{text}");
+    let beginning: Vec<&str> = text.lines().take(5).collect();
+    assert_eq!(
+        beginning[..3],
+        ["---", "title: a/index.html", "llms_txt: \"https://www.example.com/llms.txt\""]
+    );
+    assert!(beginning[3].starts_with("doc_version: "), "{text}");
+    assert_eq!(beginning[4], "url: \"https://www.example.com/a/\"");
+    // The next load takes the conversions from the cache.
+    assert_eq!(markdown(&bench.site(), "/a/"), text);
+    bench.write("a/index.html", &page("New", "<p>Another text</p>"));
+    assert!(markdown(&bench.site(), "/a/").ends_with("# New\n\nAnother text\n"));
+}
+
+#[test]
+fn menus_that_the_pages_of_one_language_share_are_left_out() {
+    let pages: Vec<(String, String)> = ["en", "de"]
+        .iter()
+        .flat_map(|language| {
+            (0..6).map(move |number| {
+                let text = format!("<ul><li><a href=/{language}/0.html>{language}</a></ul><p>text {number}");
+                let text = page(&format!("{language} {number}"), &text)
+                    .replace("lang=en", &format!("lang={language}"));
+                (format!("{language}/{number}.html"), text)
+            })
+        })
+        .chain([("index.html".to_owned(), page("Home", "<p>text"))])
+        .collect();
+    let files: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let site = Bench::new(&files).site();
+    assert!(markdown(&site, "/de/3.html").ends_with("\n# de 3\n\ntext 3\n"));
+}
+
+#[test]
+fn the_name_of_the_site_is_not_the_title_of_a_page() {
+    let page = |title: &str, main: &str| format!("<!doctype html><title>{title}</title><body>{main}");
+    let site = Bench::new(&[
+        ("index.html", &page("Manual", "<p>x")),
+        ("a.html", &page("Manual", "<h2>4.1 Cranes</h2><p>x")),
+        ("b.html", &page("Pumps -- Manual", "<p>x")),
+        ("c.html", &page("Ropes -- Manual", "<h1>All ropes</h1><p>x")),
+    ])
+    .site();
+    for (path, title, heading) in [
+        ("/", "Manual", "Manual"),
+        ("/a", "\"4.1 Cranes\"", "4.1 Cranes"),
+        ("/b", "Pumps", "Pumps"),
+        ("/c", "Ropes", "All ropes"),
+    ] {
+        let text = markdown(&site, path);
+        assert!(text.starts_with(&format!("---\ntitle: {title}\n")), "{path}: {text}");
+        assert!(text.ends_with(&format!("\n# {heading}\n\nx\n")), "{path}: {text}");
+    }
+}
+
+#[test]
+fn rules_of_the_host_apply() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("about/index.html", &text),
+        ("_headers", "/about/\n  Link: </x>; rel=\"next\"\n  Cache-Control: no-store\n"),
+        (
+            "_redirects",
+            "/about/ /\n/old/* /about/:splat\n/app/* /index.html 200\n/late /about/ 200\n/old/x /\n",
+        ),
+    ]);
+    let site = bench.site();
+    assert_eq!(describe(&site, "/about/"), "page /about.md", "files take precedence");
+    assert_eq!(describe(&site, "/_redirects"), "nothing");
+    let rule = |path| match site.find_rule(path) {
+        Some(Cow::Owned(SiteEntry::Redirect(redirect))) => redirect.to,
+        Some(Cow::Borrowed(SiteEntry::Page(page))) => format!("page {}", page.path),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(describe(&site, "/late"), "page /about.md", "rules without placeholders are entries");
+    assert_eq!(describe(&site, "/late/"), "page /about.md");
+    assert_eq!(describe(&site, "/old/x"), "nothing", "an earlier rule with a placeholder applies");
+    for (path, expected) in [("/old/x", "/about/x"), ("/app/a/b", "page /"), ("/x", "None")] {
+        assert_eq!(rule(path), expected, "{path}");
+    }
+    let Some(SiteEntry::Page(about)) = site.get("/about/") else { panic!("no page") };
+    let link = about.html.link.clone().expect("a link");
+    assert_eq!(link, "</about.md>; rel=\"alternate\"; type=\"text/markdown\", </x>; rel=\"next\"");
+    assert!(about.html.headers.iter().any(|(name, value)| name == "cache-control" && value == "no-store"));
+
+    bench.build().rules = RulesDialect::Cloudflare;
+    assert_eq!(describe(&bench.site(), "/about/"), "302 /", "rules take precedence");
+}
+
+#[test]
+fn doubtful_pages_and_missing_home_pages_are_faults() {
+    let menu =
+        format!("<nav>{}</nav><main><p>Short</p></main>", "<a href=/x>Some link of a menu</a> ".repeat(40));
+    let wide = format!("<main><table><tr>{}</table></main>", "<th>Column".repeat(201));
+    let mut bench = Bench::new(&[
+        ("app.html", "<!doctype html><title>App</title><body><div id=app></div><script src=/x.js></script>"),
+        ("menu.html", &format!("<!doctype html><title>Menu</title><body>{menu}</body>")),
+        ("result.html", "<!doctype html><title></title><body>Searching<script src=/x.js></script>"),
+        ("wide.html", &page("Wide", &wide)),
+    ]);
+    let loaded = bench.load();
+    let said: Vec<String> =
+        loaded.faults.iter().map(|fault| format!("{}: {}", fault.place, fault.message)).collect();
+    assert_eq!(
+        said,
+        [
+            "app.html: the page has almost no text unless its scripts run",
+            "index.html: the build has no home page",
+            "wide.html: 6 of 1210 letters of the main region are missing from the Markdown; the first missing text is \
+             \"Column\" in <th> (column of a table that is too wide)",
+        ]
+    );
+    assert!(loaded.site.is_none());
+
+    let mut bench = Bench::new(&[("index.html", &page("Home", "<p>Text</p>"))]);
+    bench.build().main = ".none".into();
+    assert_eq!(bench.load().faults[0].message, "`convert.main` matches nothing on any page");
+    bench.build().main = "footer".into();
+    assert!(markdown(&bench.site(), "/").ends_with("# Home\n\nAll rights reserved\n"));
+}
+
+#[test]
+fn pages_in_other_encodings_are_converted() {
+    let mut bench = Bench::new(&[("index.html", &page("Home", ""))]);
+    let latin = page("Caf\u{e9}", "<p>Gr\u{fc}n</p>").replace("<title>", "<meta charset=iso-8859-1><title>");
+    let bytes: Vec<u8> = latin.chars().map(|c| u8::try_from(u32::from(c)).expect("Latin 1")).collect();
+    fs::write(bench.folder.path().join("latin.html"), &bytes).expect("the file is written");
+    let site = bench.site();
+    assert!(markdown(&site, "/latin").ends_with("# Caf\u{e9}\n\nGr\u{fc}n\n"));
+    let Some(SiteEntry::Page(latin)) = site.get("/latin") else { panic!("no page") };
+    assert_eq!(latin.html.media_type, "text/html", "the page declares its own encoding");
+}
+
+#[test]
+fn encodings_are_those_that_browsers_choose() {
+    for (html, expected) in [
+        (&b"<?xml version='1.0' encoding='iso-8859-2'?><title>\xb1</title>"[..], "\u{105}"),
+        (b"<?xml version=\"1.0\" encoding = \"iso-8859-2\" ?><meta charset=iso-8859-1>\xb1", "\u{b1}"),
+        (b"<title>\x80 \xfc</title>", "\u{20ac} \u{fc}"),
+        (b"<meta charset=utf-8>\xfc", "\u{fffd}"),
+        (b"<meta charset=utf-16>\xfc", "\u{fffd}"),
+        ("<?xml version='1.0' encoding='iso-8859-2'?>\u{fc}".as_bytes(), "\u{fc}"),
+        (b"\xff\xfea\0", "a"),
+    ] {
+        let (text, _) = decode_html(html);
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn the_404_page_of_the_innermost_folder_applies() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("404.html", &page("Nothing", "")),
+        ("de/index.html", &page("Start", "<p>Text</p>")),
+        ("de/404.html", &page("Nichts", "")),
+        ("de/api/404.html", &page("Keine API", "")),
+    ]);
+    let check = |site: &Site, cases: &[(&str, &str)]| {
+        for (path, expected) in cases {
+            let page = site.not_found_at(path);
+            let html = String::from_utf8_lossy(&page.html.unencoded().bytes);
+            assert!(html.contains(&format!("<title>{expected}<")), "{path}: {html}");
+            let markdown = String::from_utf8_lossy(&page.markdown.unencoded().bytes);
+            assert!(markdown.contains(&format!("# {expected}\n")), "{path}: {markdown}");
+            assert_eq!((&page.html.link, &page.markdown.link), (&None, &None), "{path}");
+        }
+    };
+    let site = bench.site();
+    check(&site, &[("/x", "Nothing"), ("/dex", "Nothing"), ("/de", "Nichts"), ("/de/x/y", "Nichts")]);
+    check(&site, &[("/de/api/", "Keine API"), ("/de/api/x", "Keine API")]);
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/de/"]);
+    assert_eq!(describe(&site, "/de/404"), "page /de/404.md", "it may be an ordinary page");
+    bench.build().mount = "/docs/".into();
+    check(&bench.site(), &[("/x", "Nothing"), ("/de/x", "Nothing"), ("/docs/de/x", "Nichts")]);
+}
+
+#[test]
+fn a_link_to_the_markdown_is_added_on_request() {
+    let mut bench = Bench::new(&[("index.html", "<html><head><title>A</title></head><body><h1>A</h1>")]);
+    bench.build().adds_link_element = true;
+    let site = bench.site();
+    let Some(SiteEntry::Page(home)) = site.get("/") else { panic!("no page") };
+    let expected = "<html><head><title>A</title>\
+        <link rel=\"alternate\" type=\"text/markdown\" href=\"/index.md\"></head><body><h1>A</h1>";
+    assert_eq!(home.html.unencoded().bytes, expected);
+}
+
+#[test]
+fn texts_that_are_not_configured_come_from_the_home_page() {
+    let home = "<html><head><title>Home | Acme</title><meta property=og:site_name content=Acme>\
+        <meta name=description content=\"What we make\"></head><body><h1>Home</h1>";
+    let mut bench = Bench::new(&[("index.html", home)]);
+    let options = bench.load().options;
+    assert_eq!((options.title.as_str(), options.description.as_str()), ("Acme", "What we make"));
+    bench.options.title = "Own".into();
+    assert_eq!(bench.load().options.title, "Own");
+}
+
+#[test]
+fn pages_of_a_build_and_markdown_pages_share_a_site() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench =
+        Bench::new(&[("index.html", &page("Build", "<p>Text</p>")), ("404.html", &page("Gone", ""))]);
+    fs::create_dir(folder.path().join("pages")).expect("a folder");
+    let write = |name: &str| {
+        let text = "---\ntitle: Own\ndescription: A page.\n---\n[Home](/)\n";
+        fs::write(folder.path().join("pages").join(name), text).expect("the file is written");
+    };
+    write("own.md");
+    let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
+    assert_eq!(loaded.faults, []);
+    let site = loaded.site.expect("a site");
+    assert_eq!(
+        (describe(&site, "/").as_str(), describe(&site, "/own/").as_str()),
+        ("page /index.md", "page /own.md")
+    );
+    assert_eq!(site.page_count, 2);
+    assert!(String::from_utf8_lossy(&site.not_found.html.unencoded().bytes).contains("Gone"));
+    write("index.md");
+    let loaded = bench.cache.load(folder.path(), &bench.options, &[]);
+    assert_eq!(loaded.faults[0].message, "the path `/` is taken by index.html");
+}
+
+#[test]
+fn a_folder_is_a_build_unless_its_pages_are_sources() {
+    for (files, expected) in [
+        (&["index.html"][..], true),
+        (&["index.html", "pages/about.html"], true),
+        (&["index.html", "pages/photo.png", "frontdesk.toml"], true),
+        // Generators write Markdown beside the HTML.
+        (&["index.html", "pages/about.html", "pages/about.md"], true),
+        (&["index.html", "pages/about/index.html", "pages/about.md", "pages/about/index.md"], true),
+        (&["index.html", "pages/a/b.html", "pages/a/b/index.md"], true),
+        (&["index.html", "pages/index.html", "pages/index.md"], true),
+        // Sources of a site, also beside other HTML.
+        (&["index.html", "pages/index.md"], false),
+        (&["index.html", "pages/about.html", "pages/de/about.md"], false),
+        (&["index.html", "frontdesk.toml", "pages/index.md", "pages/index.html", "pages/a.md"], false),
+        (&["about.html", "pages/about.html"], false),
+        (&["index.html/a"], false),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in files {
+            let at = folder.path().join(name);
+            fs::create_dir_all(at.parent().expect("a folder")).expect("the folder exists");
+            fs::write(at, "").expect("the file is written");
+        }
+        assert_eq!(is_build(folder.path()), expected, "{files:?}");
+        assert_eq!(has_home_page(folder.path()), files[0] == "index.html", "{files:?}");
+    }
+    assert!(!is_build(Path::new("")));
+}
+
+#[test]
+fn a_folder_named_pages_is_a_part_of_the_build() {
+    let text = page("Home", "<p>Text</p>");
+    let mut bench = Bench::new(&[("index.html", &text), ("pages/about.html", &page("About", "<p>Us</p>"))]);
+    bench.write("pages/about.md", "# About\n\nWritten.\n");
+    let folder = bench.folder.path().to_owned();
+    let loaded = bench.cache.load(&folder, &bench.options, &[]);
+    assert_eq!(loaded.faults, []);
+    let site = loaded.site.expect("a site");
+    assert_eq!(describe(&site, "/pages/about"), "page /pages/about.md");
+    assert_eq!(markdown(&site, "/pages/about"), "# About\n\nWritten.\n");
+}
+
+#[test]
+fn pages_that_forbid_indexing_are_served_and_not_listed() {
+    let hidden = |robots: &str| {
+        page("Hidden", "<p>Text</p>")
+            .replace("<title>", &format!("<meta name=robots content={robots}><title>"))
+    };
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("a.html", &hidden("NOINDEX")),
+        ("b.html", &hidden("none")),
+        ("c.html", &page("C", "<p>Text</p>")),
+        ("drafts/d.html", &page("D", "<p>Text</p>")),
+        ("_headers", "/drafts/*\n  X-Robots-Tag: googlebot: noindex\n/c\n  X-Robots-Tag: noarchive\n"),
+    ]);
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/c"]);
+    for path in ["/a", "/b", "/drafts/d"] {
+        assert!(describe(&site, path).starts_with("page "), "{path}");
+    }
+}
+
+#[test]
+fn copies_of_sources_do_not_replace_the_markdown_of_a_page() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("index.md", "---\ntitle: Title\n---\n# Title\n\nWritten.\n"),
+        ("raw/index.html", &text),
+        ("raw.md", "---\ntitle: Title\n---\n{{< include \"a\" >}}\n"),
+        ("other.html", &text),
+        ("other.md", "{% include a %}\n"),
+        ("loose.md", "{% include a %}\n"),
+    ]);
+    let loaded = bench.load();
+    let said: Vec<String> = loaded.faults.iter().map(ToString::to_string).collect();
+    let expected = "other.md:1: has template syntax (`{%`), and one other file does; the Markdown of the page is made from \
+                    its HTML";
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    let site = loaded.site.expect("a site");
+    assert!(markdown(&site, "/").ends_with("# Title\n\nWritten.\n"), "{}", markdown(&site, "/"));
+    for (path, twin) in [("/raw/", "/raw.md"), ("/other", "/other.md")] {
+        assert_eq!(describe(&site, path), format!("page {twin}"));
+        assert!(markdown(&site, path).ends_with("# Title\n\nText\n"), "{}", markdown(&site, path));
+        let Some(SiteEntry::File(file, Role::Twin(_))) = site.get(twin) else { panic!("no twin") };
+        assert_eq!(file.unencoded().bytes, markdown(&site, path));
+    }
+    assert!(describe(&site, "/loose.md").starts_with("Asset"), "it is beside no page");
+}

@@ -1,0 +1,149 @@
+//! Assigns paths to the files of a build, following the conventions of site generators.
+
+use std::collections::HashSet;
+
+use crate::html::attributes;
+use crate::path;
+
+pub(super) fn is_html(name: &str) -> bool {
+    name.ends_with(".html") || name.ends_with(".htm")
+}
+
+/// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, and `x.html` is at `/x`, or at
+/// `/x.html` if the build's own links keep the extension.
+pub(super) fn page_path(mount: &str, name: &str, keeps_extension: bool) -> String {
+    let folder = name.strip_suffix("index.html").filter(|folder| folder.is_empty() || folder.ends_with('/'));
+    if let Some(folder) = folder {
+        return format!("{mount}{folder}");
+    }
+    let stem = name.strip_suffix(".html").filter(|_| !keeps_extension).unwrap_or(name);
+    format!("{mount}{stem}")
+}
+
+/// The possible paths of a page's Markdown, in order of preference.
+pub(super) fn twin_names(page: &str) -> Vec<String> {
+    if page.ends_with('/') {
+        return path::markdown_paths(page).to_vec();
+    }
+    let stem = page.strip_suffix(".html").unwrap_or(page);
+    vec![format!("{stem}.md"), format!("{stem}.html.md")]
+}
+
+/// Other paths at which visitors may expect a page.
+pub(super) fn redirect_names(page: &str) -> Vec<String> {
+    if page.ends_with('/') {
+        return path::redirect_paths(page);
+    }
+    match page.strip_suffix(".html") {
+        Some(stem) => vec![stem.to_owned()],
+        None => vec![format!("{page}.html"), format!("{page}/")],
+    }
+}
+
+/// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
+/// Links to `index.html` do not count.
+pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
+    let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
+    links.map(|(_, value)| &html[value]).any(|link| {
+        let link = link.split(['?', '#']).next().unwrap_or_default();
+        if !link.ends_with(".html")
+            || link.ends_with("index.html")
+            || link.contains(':')
+            || link.starts_with("//")
+        {
+            return false;
+        }
+        let target = path::resolve_relative(&format!("{mount}{name}"), link);
+        target.strip_prefix(mount).is_some_and(|target| names.contains(target))
+    })
+}
+
+/// Folders in which bundlers put only files whose names contain a hash of their content.
+const FINGERPRINTED_FOLDERS: [&str; 4] = ["_astro/", "_next/static/", "_app/immutable/", "_nuxt/"];
+
+/// Folders in which the names of some files contain a hash.
+const BUNDLE_FOLDERS: [&str; 3] = ["assets/", "static/", "build/"];
+
+/// The extensions of the files that bundlers fingerprint.
+const BUNDLED: [&str; 12] =
+    ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
+
+/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. `false` in
+/// doubtful cases, because dates and words can look like hashes.
+pub(super) fn is_fingerprinted(name: &str) -> bool {
+    let is_below =
+        |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
+    if is_below(&FINGERPRINTED_FOLDERS) {
+        return true;
+    }
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let Some((stem, ending)) = file.rsplit_once('.') else { return false };
+    let may_be_mixed = BUNDLED.contains(&ending) && is_below(&BUNDLE_FOLDERS);
+    stem.split(['.', '-', '_']).skip(1).any(|part| {
+        let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
+        let is_hex = part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let is_mixed = part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_hash = is_hex && has(u8::is_ascii_lowercase)
+            || may_be_mixed && is_mixed && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+        part.len() >= 8 && has(u8::is_ascii_digit) && is_hash
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_paths_of_static_hosts() {
+        for (name, keeps_extension, path, twin) in [
+            ("index.html", false, "/", "/index.md"),
+            ("about/index.html", true, "/about/", "/about.md"),
+            ("about.html", false, "/about", "/about.md"),
+            ("about.html", true, "/about.html", "/about.md"),
+            ("myindex.html", true, "/myindex.html", "/myindex.md"),
+            ("de/x y.html", false, "/de/x y", "/de/x y.md"),
+            ("old.htm", false, "/old.htm", "/old.htm.md"),
+        ] {
+            assert_eq!(page_path("/", name, keeps_extension), path, "{name}");
+            assert_eq!(twin_names(path)[0], twin, "{name}");
+        }
+        assert_eq!(page_path("/docs/", "a/index.html", false), "/docs/a/");
+    }
+
+    #[test]
+    fn links_to_html_files_are_recognized() {
+        let names = HashSet::from(["a.html", "b/c.html", "index.html"]);
+        for (link, expected) in [
+            ("a.html", true),
+            ("/docs/a.html#x", true),
+            ("/a.html", false),
+            ("b/c.html?x", true),
+            ("index.html", false),
+            ("gone.html", false),
+            ("https://example.org/a.html", false),
+            ("//example.org/a.html", false),
+            ("a", false),
+        ] {
+            let html = format!("<a href=\"{link}\">x</a>");
+            assert_eq!(links_to_html_files(&html, "index.html", &names, "/docs/"), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn only_hashes_make_a_name_immutable() {
+        for (name, expected) in [
+            ("_astro/page.css", true),
+            ("de/_next/static/chunks/main.js", true),
+            ("css/style.0a1b2c3d4e.css", true),
+            ("main.1234abcd.js", true),
+            ("assets/index-B1c2D3e4.js", true),
+            ("img/index-B1c2D3e4.js", false),
+            ("photo-20240102.jpg", false),
+            ("assets/report-Quarter3.pdf", false),
+            ("deadbeef1.js", false),
+            ("style.css", false),
+        ] {
+            assert_eq!(is_fingerprinted(name), expected, "{name}");
+        }
+    }
+}

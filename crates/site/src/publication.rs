@@ -1,0 +1,381 @@
+//! Decides which files below the served folders are published, and explains why the others are not.
+//!
+//! There are two classes. The operator's files are never published: the configuration, every file and folder
+//! that it names, submissions, backups and exports. Files that are probably not meant for visitors, such as
+//! editor backups and private keys, are published only if `site.publish` lists them.
+
+mod content;
+mod hosting;
+mod pattern;
+mod private;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(super) use self::content::{ContentMark, examine, is_inbox};
+pub(super) use self::hosting::{HostingFile, has_programs};
+use self::pattern::PathPattern;
+pub(super) use self::private::PrivateFiles;
+pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
+use super::path;
+use crate::fault::{Fault, Placed};
+use frontdesk_forms::text::visible;
+
+/// Options that decide about publication.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublicationOptions {
+    /// The operator's files and folders.
+    pub private: Vec<PrivatePath>,
+    /// The entries of `site.publish`.
+    pub publish: Option<Placed<Vec<String>>>,
+}
+
+/// A file or folder below a served folder that is not published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exclusion {
+    /// The name relative to the site's folder or the build. A folder's name ends with a slash.
+    pub name: String,
+    /// The decoded path at which the file would be served. A folder's path ends with a slash.
+    pub path: String,
+    pub reason: ExclusionReason,
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = visible(&self.name);
+        write!(f, "{name} is not published: {}", self.reason)?;
+        let entry = if self.name.ends_with('/') { "**" } else { "" };
+        match &self.reason {
+            reason if reason.is_final() => Ok(()),
+            ExclusionReason::Mode(_) => write!(
+                f,
+                "; the mode of the pages, or `publish = [\"{name}{entry}\"]` in [site], publishes it"
+            ),
+            _ => write!(f, "; `publish = [\"{name}{entry}\"]` in [site] publishes it"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExclusionReason {
+    /// The file belongs to the operator. The text says how: "`tls.key` names it".
+    Private(String),
+    /// The name begins with a dot.
+    Hidden,
+    /// Fewer users may read the file than the pages; with the mode of the file, or of a folder above it.
+    Mode(u32),
+    /// A copy that an editor, a patch or a package manager left behind.
+    Leftover,
+    Configuration,
+    /// A container of keys.
+    KeyFile,
+    Database,
+    /// A program that other servers run.
+    ServerCode,
+    /// The rules or programs of a host at the root of a build.
+    Hosting,
+    /// The packages that a project has installed.
+    Packages,
+    /// A folder with messages in the format Maildir.
+    Maildir,
+    /// The content shows what the file is.
+    Content(ContentMark),
+}
+
+impl ExclusionReason {
+    /// Whether `site.publish` has no effect on the file.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Private(_) | Self::Hosting => true,
+            Self::Content(mark) => mark.is_final(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for ExclusionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Private(how) => f.write_str(how),
+            Self::Hidden => f.write_str("its name begins with a dot"),
+            Self::Mode(mode) => {
+                write!(f, "fewer users may read it (mode {:04o}) than the pages", mode & 0o7777)
+            }
+            Self::Leftover => {
+                f.write_str("its name is that of a backup, a temporary file or a file of the system")
+            }
+            Self::Configuration => {
+                f.write_str("its name is that of a configuration, which may have passwords")
+            }
+            Self::KeyFile => f.write_str("its name is that of a file with private keys"),
+            Self::Database => f.write_str("its name is that of a database"),
+            Self::ServerCode => f.write_str("it is a program, which this server does not run"),
+            Self::Hosting => f.write_str("it is for the server of a host, not for visitors"),
+            Self::Packages => f.write_str("it holds the packages of the project in this folder"),
+            Self::Maildir => f.write_str("it is a Maildir"),
+            Self::Content(mark) => mark.fmt(f),
+        }
+    }
+}
+
+/// The files of a folder that give a meaning to those beside them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Siblings {
+    has_configuration: bool,
+    has_manifest: bool,
+}
+
+impl Siblings {
+    pub fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut siblings = Self::default();
+        for name in names {
+            siblings.has_configuration |= name.eq_ignore_ascii_case(CONFIGURATION);
+            siblings.has_manifest |= name == "package.json";
+        }
+        siblings
+    }
+}
+
+const CONFIGURATION: &str = "frontdesk.toml";
+
+/// The endings of files that editors, patches, package managers and interrupted programs leave behind.
+const LEFTOVERS: [&str; 19] = [
+    "~",
+    ".bak",
+    ".backup",
+    ".crdownload",
+    ".dpkg-dist",
+    ".dpkg-new",
+    ".dpkg-old",
+    ".old",
+    ".orig",
+    ".part",
+    ".partial",
+    ".rej",
+    ".rpmnew",
+    ".rpmsave",
+    ".save",
+    ".swo",
+    ".swp",
+    ".temp",
+    ".tmp",
+];
+
+/// Containers of private keys: PKCS #12, Java, PuTTY and KeePass.
+const KEY_FILES: [&str; 6] = [".jks", ".kdbx", ".keystore", ".p12", ".pfx", ".ppk"];
+
+/// Programs for servers that run the files that they are asked for.
+const SERVER_CODE: [&str; 9] =
+    [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
+
+/// The reason for which the name of a file or folder excludes it. `name` has no path.
+pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
+    if name.starts_with('.') && name != ".well-known" {
+        return Some(ExclusionReason::Hidden);
+    }
+    if is_folder {
+        return (name == "node_modules" && siblings.has_manifest).then_some(ExclusionReason::Packages);
+    }
+    // Not all file systems distinguish cases.
+    let lower = name.to_ascii_lowercase();
+    let ends_with = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    let is_configuration = lower.starts_with(CONFIGURATION)
+        || (siblings.has_configuration && lower.ends_with(".toml"))
+        || ends_with(&[".env"])
+        || lower == "web.config";
+    let is_leftover = ends_with(&LEFTOVERS)
+        || (lower.starts_with('#') && lower.ends_with('#'))
+        || ["desktop.ini", "thumbs.db"].contains(&&*lower);
+    match () {
+        () if is_leftover => Some(ExclusionReason::Leftover),
+        () if is_configuration => Some(ExclusionReason::Configuration),
+        () if ends_with(&KEY_FILES) => Some(ExclusionReason::KeyFile),
+        () if ends_with(&SERVER_CODE) => Some(ExclusionReason::ServerCode),
+        // Pages about such files may have their names, such as `book.sqlite3.html`.
+        () if lower.contains(".sqlite") && !content::is_document(&lower) => Some(ExclusionReason::Database),
+        () => None,
+    }
+}
+
+/// The reason for which the files in a folder exclude it.
+pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
+    let is_account = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("account-") && name.ends_with(".json")
+    };
+    let has_accounts = || {
+        let entries = std::fs::read_dir(folder.join("acme"));
+        entries.into_iter().flatten().flatten().any(is_account)
+    };
+    if is_inbox(&folder.join("inbox.sqlite")) || has_accounts() {
+        return Some(ExclusionReason::Private("it is a data folder of frontdesk".to_owned()));
+    }
+    let is_maildir = ["cur", "new", "tmp"].iter().all(|part| folder.join(part).is_dir());
+    is_maildir.then_some(ExclusionReason::Maildir)
+}
+
+/// The read bits of the users who may read the home page, or at least half of all pages.
+///
+/// A mode shows that a file is private if fewer users may read it. With the umask 022, all users may read the
+/// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
+/// the umask 077, modes show nothing. Few pages with other modes change nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    Others,
+    Group,
+    Owner,
+}
+
+impl Audience {
+    /// `pages` has the read bits of each page, and whether it is the home page.
+    pub fn of_pages(pages: impl IntoIterator<Item = (u32, bool)>) -> Self {
+        let pages: Vec<(u32, bool)> = pages.into_iter().collect();
+        let has = |audience: Self| {
+            let for_audience = pages.iter().filter(|(readers, _)| audience.includes(*readers));
+            for_audience.clone().any(|(_, is_home)| *is_home) || 2 * for_audience.count() >= pages.len()
+        };
+        [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
+    }
+
+    /// Whether a file with these read bits is for this audience.
+    pub fn includes(self, mode: u32) -> bool {
+        match self {
+            Self::Others => mode & 0o004 != 0,
+            Self::Group => mode & 0o044 != 0,
+            Self::Owner => true,
+        }
+    }
+
+    /// A note if not all users may read the pages in the folder `place`, so that modes protect fewer files.
+    fn describe(self, place: &str) -> Option<String> {
+        match self {
+            Self::Others => None,
+            Self::Group => Some(format!(
+                "other users may not read the pages in {place}, so files that the group may read are published too"
+            )),
+            Self::Owner => Some(format!(
+                "only the owner may read the pages in {place}, so modes do not show which files are private: all files \
+                 are published that no other rule excludes; after `chmod -R g+rX {place}`, private files can have the mode 0600"
+            )),
+        }
+    }
+}
+
+/// Removes from `readers`, the read bits of a mode, the users who cannot enter a folder with the mode
+/// `folder`: reading a file needs the execute permission of each folder above it.
+pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
+    readers & ((folder & 0o111) << 2)
+}
+
+/// Decides about the files of one load, and collects what is excluded.
+#[derive(Debug)]
+pub(super) struct Publication<'a> {
+    options: &'a PublicationOptions,
+    patterns: Vec<PathPattern>,
+    /// For each pattern, whether it matches a file, and the last file that it cannot publish.
+    matches: Vec<(bool, Option<String>)>,
+    pub result: PublicationResult,
+}
+
+/// The files that a load has not published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublicationResult {
+    /// Sorted by name.
+    pub exclusions: Vec<Exclusion>,
+    /// Says whose permission decides, unless that is every user's.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Publication<'a> {
+    pub fn new(options: &'a PublicationOptions) -> Self {
+        let entries = options.publish.iter().flat_map(|publish| &publish.value);
+        let patterns: Vec<PathPattern> = entries.map(|entry| PathPattern::new(entry)).collect();
+        Self {
+            options,
+            matches: vec![(false, None); patterns.len()],
+            patterns,
+            result: PublicationResult::default(),
+        }
+    }
+
+    /// The operator's files, for the served folders `roots`, which are canonical paths.
+    pub fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
+        PrivateFiles::new(&self.options.private, roots)
+    }
+
+    /// Whether `site.publish` lists the file, or could list a file in the folder. `name` is relative to the
+    /// site's folder or the build; the name of a folder ends with a slash.
+    pub fn lists(&mut self, name: &str) -> bool {
+        let mut is_listed = false;
+        for (pattern, (is_used, _)) in self.patterns.iter().zip(&mut self.matches) {
+            // Files in `static/` are served at the root, and may be listed with or without the folder's name.
+            let names = [Some(name), name.strip_prefix("static/")];
+            if names.into_iter().flatten().any(|name| pattern.matches(name)) {
+                *is_used |= !name.ends_with('/');
+                is_listed = true;
+            }
+        }
+        is_listed
+    }
+
+    /// Records that a file or folder is not published. `path` is where it would be served.
+    pub fn exclude(&mut self, name: String, path: String, reason: ExclusionReason) {
+        if reason.is_final() {
+            self.refuse(&name, &reason);
+        }
+        self.result.exclusions.push(Exclusion { name, path, reason });
+    }
+
+    /// Records that `site.publish` cannot publish a file or folder.
+    pub fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
+        for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
+            if pattern.is_exactly(name) {
+                *refused = Some(format!("`{name}` cannot be published: {reason}"));
+            }
+        }
+    }
+
+    /// Why a file or a folder above it is not published. `name` is relative to the site's folder or the
+    /// build.
+    pub fn explain(&self, name: &str) -> Option<String> {
+        let exclusion = self.result.exclusions.iter().find(|known| known.covers("", Some(name)));
+        exclusion.map(ToString::to_string)
+    }
+
+    pub fn note_audience(&mut self, audience: Audience, place: &str) {
+        self.result.notes.extend(audience.describe(place));
+    }
+
+    /// Sorts the exclusions, and reports entries of `site.publish` without effect.
+    pub fn finish(mut self, faults: &mut Vec<Fault>) -> PublicationResult {
+        self.result.exclusions.sort_by(|a, b| a.name.cmp(&b.name));
+        self.result.exclusions.dedup_by(|a, b| a.name == b.name);
+        let entries = self.options.publish.iter().flat_map(|publish| {
+            let fault = |message| Fault::warning(&publish.place, publish.line, message);
+            publish.value.iter().map(move |entry| (entry, fault))
+        });
+        for ((entry, fault), (is_used, refused)) in entries.zip(self.matches) {
+            if let Some(refused) = refused {
+                faults.push(fault(format!("`site.publish`: {refused}")));
+            } else if !is_used {
+                let fault = fault(format!("`site.publish`: no file is called `{entry}`"));
+                faults.push(fault.hint("names are relative to the build, or to the site's folder"));
+            }
+        }
+        self.result
+    }
+}
+
+impl Exclusion {
+    /// Whether this is the file at a decoded path, or with a name relative to the site's folder.
+    pub(super) fn covers(&self, path: &str, name: Option<&str>) -> bool {
+        if self.name.ends_with('/') {
+            return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));
+        }
+        path == self.path || path == path::twin_path(&self.path) || name == Some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,472 @@
+//! Recognises private keys, databases and exports by their content.
+//!
+//! Each mark is at the beginning of the file or of a line, where a program or page that only mentions it does
+//! not have it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use memchr::memmem;
+
+use frontdesk_forms::EXPORT_COLUMNS;
+
+/// A kind of private file that its content shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentMark {
+    /// A private key in PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or
+    /// minisign.
+    PrivateKey,
+    /// A SQLite database.
+    Database,
+    /// The log or journal of a SQLite database, or the index of its log.
+    Log,
+    /// A dump of a database.
+    Dump,
+    /// An inbox or a backup of one.
+    Inbox,
+    /// Submissions, as `frontdesk inbox export` writes them.
+    Export,
+    /// A configuration of frontdesk.
+    Configuration,
+}
+
+impl ContentMark {
+    /// Whether the file has the data of visitors, so that `site.publish` has no effect on it. A log does not
+    /// tell an inbox from another database.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Inbox | Self::Export | Self::Log)
+    }
+}
+
+impl fmt::Display for ContentMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PrivateKey => "it contains a private key",
+            Self::Database => "it is a SQLite database",
+            Self::Log => "it is the log of a SQLite database",
+            Self::Configuration => "it is a configuration of frontdesk",
+            Self::Dump => "it is a dump of a database",
+            Self::Inbox => "it is an inbox or a backup of one",
+            Self::Export => "it is an export of submissions",
+        })
+    }
+}
+
+/// The value of `application_id` in the database file of an inbox.
+const INBOX_ID: &[u8] = b"FDSK";
+
+/// Text formats that show examples of other files, such as documentation and feeds. Their extensions, or
+/// whole names.
+const DOCUMENTS: [&str; 14] = [
+    ".adoc",
+    ".atom",
+    ".htm",
+    ".html",
+    ".markdown",
+    ".md",
+    ".md.txt",
+    ".mdx",
+    ".rss",
+    ".rst",
+    ".rst.txt",
+    ".xhtml",
+    ".xml",
+    "llms-full.txt",
+];
+
+/// Whether a file's name, in lower case, is that of a document, which may show a private key as an example.
+pub(super) fn is_document(name: &str) -> bool {
+    DOCUMENTS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Formats of programs and styles, which may have the marks of keys in strings.
+const PROGRAMS: [&str; 10] =
+    [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
+
+/// Determines from the content of the file `name` whether it is private.
+pub(crate) fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
+    const DATABASE: &[u8] = b"SQLite format 3\0";
+    const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+    if bytes.starts_with(DATABASE) {
+        let is_inbox = bytes.get(68..72) == Some(INBOX_ID);
+        return Some(if is_inbox { ContentMark::Inbox } else { ContentMark::Database });
+    }
+    if bytes.starts_with(JOURNAL) || matches!(bytes, [0x37, 0x7f, 0x06, 0x82 | 0x83, ..]) {
+        return Some(ContentMark::Log);
+    }
+    // The index of a log begins with its version, in the byte order of the machine, and repeats its header.
+    let is_version = [3_007_000_u32.to_le_bytes(), 3_007_000_u32.to_be_bytes()];
+    if is_version.iter().any(|version| bytes.starts_with(version)) && bytes.get(48..52) == bytes.get(..4) {
+        return Some(ContentMark::Log);
+    }
+    let text = as_single_bytes(bytes);
+    if is_export(&text) {
+        return Some(ContentMark::Export);
+    }
+    let name = name.to_ascii_lowercase();
+    match () {
+        () if is_document(&name) => None,
+        () if is_dump(&text) => Some(ContentMark::Dump),
+        () if contains_private_key(&text) => Some(ContentMark::PrivateKey),
+        () if PROGRAMS.iter().any(|ending| name.ends_with(ending)) => None,
+        () if contains_quoted_key(&text) || is_key_record(&text) => Some(ContentMark::PrivateKey),
+        () if is_configuration(&text) => Some(ContentMark::Configuration),
+        // Binary keys have no mark. Presentations with this extension are ZIP archives.
+        () if name.ends_with(".key") && !text.starts_with(b"PK") => Some(ContentMark::PrivateKey),
+        () => None,
+    }
+}
+
+/// Whether the text is a certificate in PEM, without a private key.
+pub(super) fn is_certificate(text: &[u8]) -> bool {
+    memmem::find(text, b"-----BEGIN CERTIFICATE-----").is_some() && !contains_private_key(text)
+}
+
+/// Whether a regular file is the database of an inbox. `false` if it cannot be read.
+pub(crate) fn is_inbox(file: &Path) -> bool {
+    let mut start = [0; 72];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && examine("", &start) == Some(ContentMark::Inbox)
+}
+
+/// Removes a byte order mark. Removes the other half of the ASCII characters of UTF-16, which some programs
+/// write into text files, with or without a byte order mark.
+fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let without_zeros =
+        |text: &[u8]| text.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>().into();
+    let has_pairs = |zero: usize| {
+        let start = &bytes[..bytes.len().min(16)];
+        start.len() >= 8 && start.iter().enumerate().all(|(at, byte)| (*byte == 0) == (at % 2 == zero))
+    };
+    match bytes {
+        [0xef, 0xbb, 0xbf, rest @ ..] => rest.into(),
+        [0xff, 0xfe, rest @ ..] | [0xfe, 0xff, rest @ ..] => without_zeros(rest),
+        _ if has_pairs(0) || has_pairs(1) => without_zeros(bytes),
+        _ => bytes.into(),
+    }
+}
+
+fn contains_private_key(text: &[u8]) -> bool {
+    // Each mark contains the words, which occur in few files.
+    let marks = memmem::find_iter(text, b"PRIVATE KEY").filter(|at| is_key_header(line_around(text, *at)));
+    let identities = memmem::find_iter(text, b"AGE-SECRET-KEY-")
+        .filter(|at| line_around(text, *at).starts_with(b"AGE-SECRET-KEY-"));
+    text.trim_ascii_start().starts_with(b"PuTTY-User-Key-File-") || marks.chain(identities).next().is_some()
+}
+
+/// Whether a line begins a private key, such as `-----BEGIN RSA PRIVATE KEY-----`.
+fn is_key_header(line: &[u8]) -> bool {
+    let dashes = line.iter().take_while(|byte| **byte == b'-').count();
+    let rest = line[dashes..].trim_ascii_start();
+    let label = rest.strip_prefix(b"BEGIN ").and_then(|rest| rest.split(|byte| *byte == b'-').next());
+    dashes >= 4 && label.is_some_and(|label| memmem::find(label, b"PRIVATE KEY").is_some())
+}
+
+/// Minimum length of the Base64 of a key. Examples in texts are shorter.
+const MIN_KEY: usize = 20;
+
+/// Whether the text begins with the Base64 of a key, in the standard or the URL-safe alphabet, after white
+/// space and escaped line ends.
+fn starts_with_base64(mut text: &[u8]) -> bool {
+    loop {
+        text = text.trim_ascii_start();
+        match text {
+            [b'\\', b'n' | b'r', rest @ ..] => text = rest,
+            _ => break,
+        }
+    }
+    text.iter().take_while(|byte| is_base64(**byte)).count() >= MIN_KEY
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// Whether the text has a key as a value: in PEM after a quote, `=` or `:`, or PEM in Base64.
+fn contains_quoted_key(text: &[u8]) -> bool {
+    let is_value = |at: usize| {
+        let before = text[..at].trim_ascii_end();
+        let before = &before[..before.len() - before.iter().rev().take_while(|byte| **byte == b'-').count()];
+        let starts = before.trim_ascii_end().last().is_some_and(|last| b"\"'`=:".contains(last));
+        let label = &text[at + 5..text.len().min(at + 80)];
+        let Some(end) = memmem::find(label, b"-----") else { return false };
+        let is_key = memmem::find(&label[..end], b"PRIVATE KEY").is_some();
+        starts && is_key && starts_with_base64(&text[at + 5 + end..][5..])
+    };
+    let is_encoded = |at: usize| {
+        let length = text[at..].iter().take(96).take_while(|byte| is_base64(**byte)).count();
+        let decoded = STANDARD_NO_PAD.decode(&text[at..at + length / 4 * 4]);
+        decoded.is_ok_and(|decoded| memmem::find(&decoded, b"PRIVATE KEY").is_some())
+    };
+    memmem::find_iter(text, b"BEGIN").any(is_value)
+        // The Base64 of `-----BEGIN `.
+        || memmem::find_iter(text, b"LS0tLS1CRUdJTi").any(is_encoded)
+}
+
+/// Whether the text is a key in a format of its own: of WireGuard, DNSSEC, minisign, an ACME account or a
+/// JSON Web Key (RFC 7517).
+fn is_key_record(text: &[u8]) -> bool {
+    let after = |at: usize, mark: &[u8], separator: u8| {
+        let rest = text[at + mark.len()..].trim_ascii_start().strip_prefix(&[separator])?;
+        Some(rest.trim_ascii_start())
+    };
+    let has_member = |name: &[u8]| {
+        memmem::find_iter(text, name).any(|at| {
+            let value = after(at, name, b':').and_then(|value| value.strip_prefix(b"\""));
+            value.is_some_and(starts_with_base64)
+        })
+    };
+    let is_peer = |at: usize| {
+        let is_line = line_around(text, at).starts_with(b"PrivateKey");
+        let key = after(at, b"PrivateKey", b'=').unwrap_or_default();
+        is_line && key.iter().take_while(|byte| is_base64(**byte)).count() == 43 && key.get(43) == Some(&b'=')
+    };
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.starts_with(b"Private-key-format:")
+        || (first.starts_with(b"untrusted comment:") && memmem::find(first, b"secret key").is_some())
+        || has_member(b"\"key_pkcs8\"")
+        || (memmem::find(text, b"\"kty\"").is_some() && has_member(b"\"d\""))
+        || memmem::find_iter(text, b"PrivateKey").any(is_peer)
+}
+
+/// Whether the text has at least two of the tables of a configuration of frontdesk.
+fn is_configuration(text: &[u8]) -> bool {
+    const TABLES: [&[u8]; 8] = [
+        b"[[channel]]",
+        b"[content_signals]",
+        b"[digest]",
+        b"[inbox]",
+        b"[limits]",
+        b"[operator]",
+        b"[screening]",
+        b"[store]",
+    ];
+    let is_table =
+        |table: &&&[u8]| memmem::find_iter(text, **table).any(|at| line_around(text, at).starts_with(table));
+    text.contains(&b'[') && TABLES.iter().filter(is_table).count() >= 2
+}
+
+/// The line that contains the byte at `at`, without blanks at its ends.
+fn line_around(text: &[u8], at: usize) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let start = text[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
+    let end = text[at..].iter().position(is_end).map_or(text.len(), |end| at + end);
+    text[start..end].trim_ascii()
+}
+
+/// Whether the text is a dump by PostgreSQL, MySQL, MariaDB, phpMyAdmin, Adminer or the shell of SQLite.
+fn is_dump(text: &[u8]) -> bool {
+    const MARKS: [&[u8]; 6] = [
+        b"-- Adminer ",
+        b"-- phpMyAdmin SQL Dump",
+        b"-- PostgreSQL database",
+        b"-- MySQL dump",
+        b"-- MariaDB dump",
+        b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;",
+    ];
+    let start = &text[..text.len().min(200)];
+    text.starts_with(b"PGDMP") || MARKS.iter().any(|mark| memmem::find(start, mark).is_some())
+}
+
+/// Whether the text begins as an export of submissions does: with its first four columns as CSV, or with the
+/// first three members of a submission as JSON. Ignores what spreadsheets and other programs change when they
+/// save such a file: separators, quotes and white space. Other tables do not have these columns in this
+/// order.
+fn is_export(text: &[u8]) -> bool {
+    let start = text[..text.len().min(400)].trim_ascii_start();
+    let line = start.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    let columns = line.split(|byte| matches!(byte, b',' | b';' | b'\t'));
+    let columns = columns.map(|column| without_quotes(column.trim_ascii()));
+    if columns.take(EXPORT_COLUMNS.len()).eq(EXPORT_COLUMNS.iter().map(|column| column.as_bytes())) {
+        return true;
+    }
+    let compact: Vec<u8> = start.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let mut rest = compact.strip_prefix(b"[").unwrap_or(&compact);
+    EXPORT_COLUMNS.iter().zip(["{", ",", ",", ","]).all(|(name, before)| {
+        let member = format!("{before}\"{name}\":\"");
+        // The values contain no quotes.
+        let after = rest.strip_prefix(member.as_bytes());
+        let value =
+            after.and_then(|after| after.iter().position(|byte| *byte == b'"').map(|at| &after[at + 1..]));
+        rest = value.unwrap_or_default();
+        value.is_some()
+    })
+}
+
+fn without_quotes(column: &[u8]) -> &[u8] {
+    column.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_keys_are_recognised_at_the_beginning_of_a_line() {
+        let key = Some(ContentMark::PrivateKey);
+        for (name, text, expected) in [
+            ("a.pem", "-----BEGIN PRIVATE KEY-----\nMIIE\n", key),
+            ("a.pem", "-----BEGIN RSA PRIVATE KEY-----\r\nMIIE\r\n", key),
+            ("a.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\n", key),
+            ("a.pem", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", None),
+            (
+                "a.pem",
+                "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n-----BEGIN EC PRIVATE KEY-----\n",
+                key,
+            ),
+            ("a.pem", "-----BEGIN PUBLIC KEY-----\nMIIB\n", None),
+            ("a.txt", "\u{feff}-----BEGIN PRIVATE KEY-----\n", key),
+            ("a.txt", "\n\n \t-----BEGIN OPENSSH PRIVATE KEY-----\n", key),
+            ("a.txt", "Bag Attributes\r  -----BEGIN PRIVATE KEY-----\r", key),
+            ("id_rsa", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n", key),
+            ("a.asc", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ\n", key),
+            ("a.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ\n", None),
+            ("a", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n", key),
+            ("a", "PuTTY-User-Key-File-3: ssh-ed25519\n", key),
+            ("a", "# created: 2026-01-15\n# public key: age1x\nAGE-SECRET-KEY-1QQ\n", key),
+            ("a", "The identity AGE-SECRET-KEY-1QQ is an example.\n", None),
+            ("a.js", "const begin = \"-----BEGIN PRIVATE KEY-----\";\n", None),
+            ("a.json", "{\"content\":\"-----BEGIN PRIVATE KEY-----\\nMIIE\"}\n", None),
+            ("a.txt", "A key has the line -----BEGIN PRIVATE KEY-----.\n", None),
+            ("a.txt", "-----BEGIN\nPRIVATE KEY-----\n", None),
+            // Documentation shows examples.
+            ("a.html", "<pre>\n-----BEGIN PRIVATE KEY-----\n", None),
+            ("a.HTML", "<pre>\n-----BEGIN PRIVATE KEY-----\n", None),
+            ("a.md", "-----BEGIN PRIVATE KEY-----\n", None),
+            ("ssl.rst.txt", "-----BEGIN PRIVATE KEY-----\n", None),
+            ("llms-full.txt", "-----BEGIN PRIVATE KEY-----\n", None),
+            ("feed.xml", "-----BEGIN PRIVATE KEY-----\n", None),
+            // A binary key, and a presentation.
+            ("a.key", "\u{1}\u{2}", key),
+            ("a.KEY", "", key),
+            ("a.key", "PK\u{3}\u{4}", None),
+            ("a.txt", "", None),
+        ] {
+            assert_eq!(examine(name, text.as_bytes()), expected, "{name}: {text:?}");
+        }
+        let utf_16 = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+        assert_eq!(examine("a.txt", &utf_16("\u{feff}-----BEGIN PRIVATE KEY-----\r\n")), key);
+        let large = [&b"x\n".repeat(1 << 20)[..], b"-----BEGIN PRIVATE KEY-----\n"].concat();
+        assert_eq!(examine("a.txt", &large), key, "the key may be anywhere");
+    }
+
+    #[test]
+    fn private_keys_are_recognised_as_values() {
+        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
+        let escaped = pem.replace('\n', "\\n");
+        let encoded = base64::engine::general_purpose::STANDARD.encode(&pem);
+        let certificate =
+            base64::engine::general_purpose::STANDARD.encode(pem.replace("PRIVATE KEY", "CERTIFICATE"));
+        let peer = "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=";
+        let key = Some(ContentMark::PrivateKey);
+        for (name, text, expected) in [
+            ("account.json", format!("{{\n  \"private_key\": \"{escaped}\"\n}}"), key),
+            ("settings.txt", format!("KEY=\"{pem}\""), key),
+            ("settings.txt", format!("KEY='{escaped}'"), key),
+            ("settings.txt", format!("KEY={escaped}"), key),
+            ("inline.yml", format!("foo: {pem}"), key),
+            ("secret.yaml", format!("data:\n  tls.key: {encoded}\n"), key),
+            ("secret.yaml", format!("data:\n  tls.crt: {certificate}\n"), None),
+            ("account.json", format!("{{\"id\":\"x\",\"key_pkcs8\":\"{body}\"}}"), key),
+            ("jwk.json", format!("{{\"kty\":\"EC\",\"x\":\"{body}\",\"d\": \"{body}\"}}"), key),
+            ("jwk.json", format!("{{\"kty\":\"EC\",\"x\":\"{body}\"}}"), None),
+            ("data.json", format!("{{\"d\":\"{body}\"}}"), None),
+            ("wg0.conf", format!("[Interface]\nPrivateKey = {peer}\n"), key),
+            ("wg0.conf", format!("[Peer]\nPublicKey = {peer}\n"), None),
+            ("wg0.conf", "[Interface]\nPrivateKey = ...\n".to_owned(), None),
+            ("Kexample.private", "Private-key-format: v1.3\nAlgorithm: 13\n".to_owned(), key),
+            ("minisign.txt", format!("untrusted comment: minisign encrypted secret key\n{body}"), key),
+            ("minisign.txt", format!("untrusted comment: minisign public key\n{body}"), None),
+            // An example in a search index, a text about keys, and programs.
+            ("index.json", format!("{{\"text\":\"Write {escaped}\"}}"), None),
+            ("index.json", "{\"text\":\"-----BEGIN PRIVATE KEY-----\\nMIIE...\"}".to_owned(), None),
+            ("a.txt", format!("The line {escaped} begins a key."), None),
+            ("jose.js", format!("const example = \"{escaped}\";"), None),
+            ("jose.js.map", format!("{{\"sourcesContent\":[\"{escaped}\"]}}"), None),
+            ("keys.md", format!("KEY=\"{escaped}\""), None),
+        ] {
+            assert_eq!(examine(name, text.as_bytes()), expected, "{name}: {text}");
+        }
+        let utf_16 =
+            |encode: fn(u16) -> [u8; 2]| -> Vec<u8> { pem.encode_utf16().flat_map(encode).collect() };
+        assert_eq!(examine("a.txt", &utf_16(u16::to_le_bytes)), key);
+        assert_eq!(examine("a.txt", &utf_16(u16::to_be_bytes)), key);
+    }
+
+    #[test]
+    fn configurations_are_recognised_by_their_tables() {
+        let text = "[operator]\nname = \"Acme\"\n\n[[channel]]\nkind = \"smtp\"\npassword = \"x\"\n";
+        for (name, text, expected) in [
+            ("old.toml", text, true),
+            ("config", text, true),
+            ("setup.md", text, false),
+            ("other.toml", "[operator]\nname = \"Acme\"\n", false),
+            ("other.toml", "# [operator] and [store]\n", false),
+        ] {
+            let expected = expected.then_some(ContentMark::Configuration);
+            assert_eq!(examine(name, text.as_bytes()), expected, "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn databases_and_dumps_are_recognised_by_their_first_bytes() {
+        let mut inbox = b"SQLite format 3\0".to_vec();
+        inbox.resize(100, 0);
+        let other = inbox.clone();
+        inbox[68..72].copy_from_slice(INBOX_ID);
+        let index = [&3_007_000_u32.to_le_bytes()[..], &[1; 44]].concat().repeat(2);
+        for (bytes, expected) in [
+            (&inbox[..], Some(ContentMark::Inbox)),
+            (&other, Some(ContentMark::Database)),
+            (b"SQLite format 3\0", Some(ContentMark::Database)),
+            (b"SQLite format 3 is described here", None),
+            (b"\x37\x7f\x06\x82\0\x2d\xe2\x18", Some(ContentMark::Log)),
+            (b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\0", Some(ContentMark::Log)),
+            (&index, Some(ContentMark::Log)),
+            (&index[..50], None),
+            (b"-- phpMyAdmin SQL Dump\n-- version 5.2\n", Some(ContentMark::Dump)),
+            (b"-- Adminer 4.8.1 MySQL 8.0 dump\n", Some(ContentMark::Dump)),
+            (b"PGDMP\x01\x0e", Some(ContentMark::Dump)),
+            (b"--\n-- PostgreSQL database dump\n--\n", Some(ContentMark::Dump)),
+            (b"-- MySQL dump 10.13", Some(ContentMark::Dump)),
+            (b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n", Some(ContentMark::Dump)),
+            (b"CREATE TABLE kiln (id INTEGER);\n", None),
+        ] {
+            assert_eq!(examine("a.html.bin", bytes), expected, "{bytes:?}");
+        }
+        assert_eq!(examine("a.html", &inbox), Some(ContentMark::Inbox), "a database is no document");
+    }
+
+    #[test]
+    fn exports_are_recognised_and_other_tables_are_not() {
+        let id = "019a0000-0000-7000-8000-000000000000";
+        let json = format!(
+            "{{\"id\":\"{id}\",\"form\":\"contact\",\"received_at\":\"2026-01-15T08:00:00Z\",\"status\":\"stored\",\"name\":\"Ada\"}}\n"
+        );
+        let spaced = json.replace("\":\"", "\": \"").replace(",\"", ",\n  \"");
+        for (text, expected) in [
+            ("id,form,received_at,status,email,name\r\n", true),
+            ("\u{feff}\"id\";\"form\";\"received_at\";\"status\";\"email\"\n", true),
+            ("id\tform\treceived_at\tstatus\temail\n", true),
+            (&json, true),
+            (&spaced, true),
+            (&format!("[\n{spaced},\n{spaced}]"), true),
+            ("id,form,received_at\r\n", false),
+            ("id,form,date,status,email\r\n", false),
+            ("name,email\r\nid,form,received_at,status\r\n", false),
+            ("{\"id\":\"1\",\"form\":\"contact\"}\n", false),
+            ("{\"id\":1,\"form\":\"a\",\"received_at\":\"b\",\"status\":\"c\"}\n", false),
+            ("{\"form\":\"contact\",\"id\":\"1\",\"received_at\":\"b\",\"status\":\"c\"}\n", false),
+            ("", false),
+        ] {
+            let expected = expected.then_some(ContentMark::Export);
+            assert_eq!(examine("a.csv", text.as_bytes()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Machine-readable files, generated from the pages and the form definitions. The operator can replace each
+//! of them with a file at the same path in `static/`.
+
+mod agents;
+mod feed;
+mod forms;
+mod llms;
+mod openapi;
+mod options;
+mod robots;
+mod sitemap;
+mod skill;
+mod text;
+mod well_known;
+
+use std::sync::Arc;
+
+use self::llms::GuideContext;
+use crate::file::{Cache, File};
+use crate::path::decode;
+use crate::{
+    FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
+    in_parallel,
+};
+
+pub use forms::page_forms;
+pub use options::{ContentSignals, ResourceOptions};
+
+/// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
+pub fn home_links() -> Vec<String> {
+    vec![
+        "</.well-known/api-catalog>; rel=\"api-catalog\"".to_owned(),
+        "</openapi.json>; rel=\"service-desc\"; type=\"application/json\"".to_owned(),
+        "</agents.md>; rel=\"service-doc\"; type=\"text/markdown\"".to_owned(),
+        "</llms.txt>; rel=\"describedby\"; type=\"text/plain\"".to_owned(),
+    ]
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
+const XML: &str = "application/xml";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const RSS: &str = "application/rss+xml";
+const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
+
+/// Builds a resource's text. `None` if a required option is missing.
+type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
+
+const RESOURCES: [(&str, &str, Build); 14] = [
+    ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
+    // Built for each language, together with the guides to folders.
+    ("/llms.txt", TEXT, |_, _, _| None),
+    ("/llms-full.txt", TEXT, |_, _, _| None),
+    // Built together with the agent skill, which contains its text.
+    ("/agents.md", MARKDOWN, |_, _, _| None),
+    ("/openapi.json", JSON, |site, options, more| Some(openapi::build(&site.pages, options, more))),
+    ("/sitemap-index.xml", XML, |site, options, _| Some(sitemap::sitemap_index(&site.pages, options))),
+    ("/sitemap.xml", XML, |site, _, _| {
+        Some(sitemap::to_xml(sitemap::divide(&site.pages)[0].1, &site.languages, &site.base_url))
+    }),
+    ("/sitemap.md", MARKDOWN, |site, _, _| {
+        Some(sitemap::sitemap_markdown(&site.pages, &site.languages[0], &site.base_url))
+    }),
+    ("/robots.txt", TEXT, |_, options, more| Some(robots::build_robots_txt(&options.base_url, more.signals))),
+    ("/blog/rss.xml", RSS, |site, _, _| Some(build_feed(site, 0))),
+    ("/.well-known/security.txt", TEXT, |site, options, more| {
+        // A contact is required (RFC 9116 §2.5.3).
+        let contact = Some(more.security_email.as_str()).filter(|contact| !contact.is_empty())?;
+        Some(well_known::security_txt(&site.pages, options, contact))
+    }),
+    (skill::SKILL_PATH, MARKDOWN, |_, _, _| None),
+    (skill::INDEX_PATH, JSON, |_, _, _| None),
+    ("/.well-known/api-catalog", LINKSET, |site, options, _| {
+        Some(well_known::api_catalog(&site.pages, options))
+    }),
+];
+
+fn build_feed(site: &Site, language: usize) -> String {
+    feed::build_rss(&site.pages, &site.base_url, language, &site.languages[language])
+}
+
+/// The paths of resources and endpoints, which pages must not use.
+pub fn reserved_paths() -> Vec<&'static str> {
+    let endpoints = frontdesk_forms::FORMS.iter().map(|form| form.path);
+    RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
+}
+
+/// The resources of the last load, which the next load reuses if their inputs are the same.
+#[derive(Debug, Default)]
+pub struct ResourceCache {
+    inputs: Option<Inputs>,
+    /// The files with their paths, except `llms-full.txt`, which changes with every listed page.
+    files: Vec<(String, Arc<File>)>,
+}
+
+/// The inputs of all resources except `llms-full.txt`.
+#[derive(Debug, PartialEq)]
+struct Inputs {
+    pages: Arc<Vec<PageSummary>>,
+    languages: Vec<Language>,
+    options: PagesOptions,
+    resources: ResourceOptions,
+    /// The validator of the operator's `SKILL.md`.
+    skill: Option<String>,
+}
+
+impl ResourceCache {
+    /// Inserts every resource that the operator has not replaced.
+    pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
+        let inputs = Inputs {
+            pages: site.pages.clone(),
+            languages: site.languages.clone(),
+            // No resource depends on the exact time.
+            options: PagesOptions { now: None, ..options.clone() },
+            resources: resources.clone(),
+            skill: written_skill(site).map(|file| file.unencoded().etag().to_owned()),
+        };
+        let same = self.inputs.as_ref().filter(|before| **before == inputs);
+        // The longest work comes first, so that no thread has to wait for it at the end.
+        let languages = 0..site.languages.len();
+        let mut jobs: Vec<Job<'_>> = languages.clone().map(Job::FullText).collect();
+        if same.is_none() {
+            let of_languages = languages.flat_map(|index| [Job::Guides(index), Job::Feed(index)]);
+            let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
+            let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
+            jobs.push(Job::Agents);
+            jobs.extend(of_languages.chain(sitemaps).chain((0..RESOURCES.len()).map(Job::Resource)));
+        }
+        let built = in_parallel(&jobs, |job| job.build(site, &inputs.options, resources));
+        let mut built: Vec<(String, Arc<File>)> =
+            built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect();
+        let of_pages: Vec<_> = built.drain(..site.languages.len()).collect();
+        if let Some(before) = same {
+            // Share the summaries with the last site, so that memory holds them only once.
+            site.pages.clone_from(&before.pages);
+        } else {
+            (self.inputs, self.files) = (Some(inputs), built);
+        }
+        for (path, file) in of_pages.iter().chain(&self.files) {
+            site.insert_resource(path, file.clone());
+        }
+        if options.has_reload_script {
+            site.insert_resource(RELOAD_SCRIPT_PATH, new_file(JAVASCRIPT, RELOAD_SCRIPT.to_owned()));
+        }
+    }
+}
+
+/// The operator's `SKILL.md`, if there is one.
+fn written_skill(site: &Site) -> Option<&File> {
+    match site.get(skill::SKILL_PATH) {
+        Some(SiteEntry::File(file, _)) => Some(file),
+        _ => None,
+    }
+}
+
+/// A part of the work of [`ResourceCache::add_resources`].
+enum Job<'a> {
+    /// `llms-full.txt` in the language with this index.
+    FullText(usize),
+    /// `llms.txt` and the guides to folders.
+    Guides(usize),
+    /// The feed of a language other than the default one.
+    Feed(usize),
+    /// A sitemap of part of the pages, with its path.
+    Sitemap(String, &'a [PageSummary]),
+    /// `agents.md`, and the agent skill with its index.
+    Agents,
+    /// An entry of [`RESOURCES`].
+    Resource(usize),
+}
+
+impl Job<'_> {
+    /// The files with their paths.
+    fn build(&self, site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, File)> {
+        let prefix = |index: usize| &site.languages[index].prefix;
+        match self {
+            Self::FullText(index) => {
+                let path = format!("{}/llms-full.txt", prefix(*index));
+                vec![(path, llms::build_llms_full_txt(site, *index))]
+            }
+            Self::Guides(index) => {
+                let guides = llms::build_guides(&GuideContext::of(site), *index).into_iter();
+                let guide = |(path, text): (String, String)| {
+                    Some((decode(&path).ok()?.into_owned(), new_file(TEXT, text)))
+                };
+                guides.filter_map(guide).collect()
+            }
+            Self::Feed(0) => Vec::new(),
+            Self::Feed(index) => {
+                vec![(format!("{}/blog/rss.xml", prefix(*index)), new_file(RSS, build_feed(site, *index)))]
+            }
+            Self::Sitemap(path, pages) => {
+                let xml = sitemap::to_xml(pages, &site.languages, &site.base_url);
+                vec![(path.clone(), new_file(XML, xml))]
+            }
+            Self::Agents => {
+                let guide = agents::build(&site.pages, options, more);
+                let skill = skill::build_skill(&guide, options);
+                let served = written_skill(site).map_or(skill.as_bytes(), |file| &file.unencoded().bytes);
+                let index = skill::build_index(served, options);
+                let files = [
+                    ("/agents.md", MARKDOWN, guide),
+                    (skill::SKILL_PATH, MARKDOWN, skill),
+                    (skill::INDEX_PATH, JSON, index),
+                ];
+                files.map(|(path, kind, text)| (path.to_owned(), new_file(kind, text))).into()
+            }
+            Self::Resource(index) => {
+                let (path, media_type, build) = RESOURCES[*index];
+                let text = build(site, options, more);
+                text.map(|text| (path.to_owned(), new_file(media_type, text))).into_iter().collect()
+            }
+        }
+    }
+}
+
+fn new_file(media_type: &'static str, text: String) -> File {
+    File::new(media_type, Cache::Revalidate, text)
+}

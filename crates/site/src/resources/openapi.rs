@@ -1,0 +1,183 @@
+//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::forms::{CONFIRMATION, example_body};
+use super::options::ResourceOptions;
+use super::text::{format_duration, has_page, rate_limit_clause};
+use crate::{PageSummary, PagesOptions};
+use frontdesk_forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
+
+/// The schemas and headers that do not depend on the forms.
+const COMPONENTS: &str = include_str!("components.json");
+
+#[derive(Default, Deserialize, Serialize)]
+struct Components {
+    schemas: Map<String, Value>,
+    headers: Map<String, Value>,
+}
+
+pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    for form in FORMS {
+        paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, resources) }));
+        schemas.insert(form.schema_name.to_owned(), fields_schema(form.fields));
+    }
+    let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
+    schemas.append(&mut components.schemas);
+    components.schemas = schemas;
+    if resources.quotas.is_none() {
+        components.headers.retain(|name, _| !name.starts_with("RateLimit"));
+    }
+    let operator = &options.operator;
+    let mut contact = json!({ "name": operator.name, "url": format!("{}/", options.base_url) });
+    if has_page(pages, "/contact/") {
+        contact["url"] = format!("{}/contact/", options.base_url).into();
+    }
+    if !operator.email.is_empty() {
+        contact["email"] = operator.email.clone().into();
+    }
+    let guide = if has_page(pages, "/developers/") { "/developers/" } else { "/agents.md" };
+    let guide = json!({ "description": "Guide for developers and agents", "url": format!("{}{guide}", options.base_url) });
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": format!("{} website forms", options.title),
+            "version": "1.0.0",
+            "summary": "A waitlist request and a contact message.",
+            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, rate_limit_clause(resources)),
+            "contact": contact,
+        },
+        "servers": [{ "url": options.base_url }],
+        "security": [],
+        "tags": [{ "name": "forms", "description": "The forms of the website." }],
+        "externalDocs": guide,
+        "paths": paths,
+        "components": components,
+    });
+    format!("{document:#}\n")
+}
+
+/// Added to an operation's description if HTML forms are accepted.
+const HTML_POSTS: &str = "\n\nBrowsers without JavaScript send the form of a page of this site as \
+    `application/x-www-form-urlencoded`, with an `Accept` that prefers HTML. They get a redirect (303) to a \
+    thank-you page, or the page with its errors as HTML. Other clients should send JSON.";
+
+fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
+    let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
+    if let Some(alternative) = form.alternative {
+        let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
+        description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
+    }
+    let mut responses = Map::new();
+    let always: &[&str] = if resources.quotas.is_some() { &["RateLimit", "RateLimit-Policy"] } else { &[] };
+    let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
+        let headers: Map<String, Value> = always
+            .iter()
+            .chain(more)
+            .map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })))
+            .collect();
+        let mut response = json!({
+            "description": description,
+            "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } },
+        });
+        if !headers.is_empty() {
+            response["headers"] = headers.into();
+        }
+        responses.insert(status.to_owned(), response);
+    };
+    add("200", "Accepted: the submission is on stable storage.", "Ok", &[]);
+    add(
+        "400",
+        "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.",
+        "Error",
+        &[],
+    );
+    if resources.html_posts {
+        add("403", "An HTML form that is not on a page of this site.", "Error", &[]);
+    }
+    add("405", "Only POST is accepted.", "Error", &["Allow"]);
+    add("408", "The body did not arrive in time.", "Error", &[]);
+    add(
+        "413",
+        &format!("The body is longer than {} KiB, counted after decoding.", MAX_BODY_BYTES / 1024),
+        "Error",
+        &[],
+    );
+    add(
+        "429",
+        "Too many requests, or too many bytes, from this source or its network.",
+        "Error",
+        &["Retry-After"],
+    );
+    add(
+        "500",
+        "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.",
+        "Error",
+        &["Retry-After"],
+    );
+    let mut body = json!({
+        "application/json": {
+            "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
+            "example": example_body(form.fields),
+        },
+    });
+    if resources.html_posts {
+        description.push_str(HTML_POSTS);
+        let schema = json!({ "$ref": format!("#/components/schemas/{}", form.schema_name) });
+        body["application/x-www-form-urlencoded"] = json!({ "schema": schema });
+        for (status, response) in &mut responses {
+            if status != "200" {
+                response["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+            }
+        }
+        let location =
+            json!({ "description": "The thank-you page.", "required": true, "schema": { "type": "string" } });
+        let accepted =
+            json!({ "description": "An HTML form was accepted.", "headers": { "Location": location } });
+        responses.insert("303".to_owned(), accepted);
+    }
+    json!({
+        "operationId": form.operation_id,
+        "summary": form.summary,
+        "description": description,
+        "tags": ["forms"],
+        "security": [],
+        "parameters": [{
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": format!("A value chosen by the client, such as a UUID. A request with the same content counts as one submission for {}; the same key with different content creates a new one.", format_duration(resources.duplicate_window)),
+            "schema": { "type": "string" },
+            "example": "6f9c2f5e-6f0f-4c1b-9a53-1f0a3f1f7a11",
+        }],
+        "requestBody": {
+            "required": true,
+            "content": body,
+        },
+        "responses": responses,
+    })
+}
+
+fn fields_schema(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn field_schema(field: &Field) -> Value {
+    let mut property = json!({ "type": "string", "description": field.description });
+    if field.kind == FieldKind::Email {
+        property["format"] = "email".into();
+    } else {
+        property["minLength"] = u8::from(field.required).into();
+    }
+    property["maxLength"] = field.max_chars.into();
+    if let Some(pattern) = field.pattern() {
+        property["pattern"] = pattern.into();
+    }
+    property
+}

@@ -1,0 +1,49 @@
+//! The site's agent skill (agentskills.io) and the index that lists it (Agent Skills Discovery 0.2.0).
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use crate::PagesOptions;
+use frontdesk_forms::text::cut;
+
+pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
+
+/// The folder's name is the skill's name.
+pub(super) const SKILL_PATH: &str = "/.well-known/agent-skills/website-guide/SKILL.md";
+
+const NAME: &str = "website-guide";
+
+/// Maximum length of a skill's description in characters (agentskills.io, "Specification").
+const MAX_DESCRIPTION: usize = 1_024;
+
+fn description(options: &PagesOptions) -> String {
+    let text = format!(
+        "Read the website of {name} as Markdown, join its waitlist, or send a message to its team. Use this for \
+         questions about {name} and for requests to {name}. {about}",
+        name = options.operator.name,
+        about = options.description
+    );
+    cut(&text, MAX_DESCRIPTION).to_owned()
+}
+
+/// Builds `SKILL.md`: `guide`, the text of `agents.md`, with the front matter of a skill.
+pub(super) fn build_skill(guide: &str, options: &PagesOptions) -> String {
+    // A JSON string is also a valid YAML string.
+    let description = Value::from(description(options));
+    format!("---\nname: {NAME}\ndescription: {description}\n---\n\n{guide}")
+}
+
+/// Builds the index. `skill` is the served `SKILL.md`.
+pub(super) fn build_index(skill: &[u8], options: &PagesOptions) -> String {
+    let digest = digest(&SHA256, skill);
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let skill = json!({
+        "name": NAME,
+        "type": "skill-md",
+        "description": description(options),
+        "url": SKILL_PATH,
+        "digest": format!("sha256:{digest}"),
+    });
+    let schema = "https://schemas.agentskills.io/discovery/0.2.0/schema.json";
+    format!("{:#}\n", json!({ "$schema": schema, "skills": [skill] }))
+}

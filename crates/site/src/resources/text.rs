@@ -1,0 +1,76 @@
+//! Text that several resources share.
+
+use super::options::ResourceOptions;
+use crate::{PageSummary, escape_text};
+use frontdesk_forms::text::escape_html;
+
+pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
+    pages.iter().any(|page| page.path == path)
+}
+
+/// A clause about the forms' rate limits, for the end of a sentence; empty if limits are disabled.
+pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
+    if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
+}
+
+/// Formats a duration: `24 hours`, `90 minutes`.
+pub(super) fn format_duration(duration: std::time::Duration) -> String {
+    let minutes = duration.as_secs().div_ceil(60);
+    let (number, unit) =
+        if minutes.is_multiple_of(60) { (minutes / 60, "hour") } else { (minutes, "minute") };
+    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+}
+
+/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Both are text, not
+/// Markdown.
+pub(super) fn heading(title: &str, summary: &str) -> String {
+    let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));
+    if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
+}
+
+/// A Markdown list item: `- [Title](address): description`.
+pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
+    let title = escape_text(&page.title);
+    let description = page.description.as_ref().filter(|text| !text.trim().is_empty());
+    let (separator, description) = description.map_or(("", "".into()), |text| (": ", escape_text(text)));
+    // Faster than `format!`, which matters on sites with thousands of pages.
+    ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
+}
+
+/// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE
+/// and U+FFFF (§2.2).
+pub(super) fn escape_xml(text: &str) -> String {
+    let is_allowed = |c: &char| {
+        matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
+    };
+    let allowed: String = text.chars().filter(is_allowed).collect();
+    escape_html(&allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_have_a_summary_only_if_there_is_one() {
+        assert_eq!(heading("Title", "What it\nis."), "# Title\n\n> What it is.\n");
+        assert_eq!(heading("Title", ""), "# Title\n");
+        assert_eq!(heading("List<T>", " \n"), "# List\\<T>\n");
+    }
+
+    #[test]
+    fn list_items_escape_their_texts() {
+        let page = |title: &str, description: Option<&str>| PageSummary {
+            title: title.to_owned(),
+            description: description.map(str::to_owned),
+            ..PageSummary::default()
+        };
+        for (page, expected) in [
+            (page("A [b]", Some("c *d*")), "- [A \\[b\\]](https://a/x.md): c \\*d\\*\n"),
+            (page("A", Some(" ")), "- [A](https://a/x.md)\n"),
+            (page("A", None), "- [A](https://a/x.md)\n"),
+        ] {
+            assert_eq!(list_item("https://a", "/x.md", &page), expected);
+        }
+    }
+}

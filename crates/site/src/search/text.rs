@@ -1,0 +1,337 @@
+//! Reads the text of a page from its HTML.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr3};
+
+use super::words::{WordHash, WordSet, for_each_word};
+use crate::html::id_attributes;
+
+/// The text of a page, divided at its headings.
+#[derive(Debug, Default)]
+pub(super) struct PageText {
+    /// The headings and texts of all parts.
+    text: String,
+    parts: Vec<PartRanges>,
+    /// The distinct words of all texts in lower case, separated by spaces.
+    pub words: String,
+}
+
+#[derive(Debug, Default)]
+struct PartRanges {
+    anchor: String,
+    heading: Range<usize>,
+    text: Range<usize>,
+}
+
+/// A heading and the text up to the next heading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TextPart<'a> {
+    pub anchor: &'a str,
+    pub heading: &'a str,
+    pub text: &'a str,
+}
+
+impl PageText {
+    /// Divides HTML into parts at headings of levels 1 to 4 that have an anchor, and removes the markup. Also
+    /// returns the hashes of [`Self::words`].
+    pub fn read(html: &str) -> (Self, Vec<WordHash>) {
+        let mut reader = TextReader::default();
+        reader.page.parts.push(PartRanges::default());
+        reader.read(html);
+        let mut page = reader.page;
+        page.parts
+            .retain(|part| !(part.anchor.is_empty() && part.heading.is_empty() && part.text.is_empty()));
+        let mut seen = WordSet::default();
+        let mut hashes = Vec::new();
+        let mut words = String::new();
+        for part in page.parts() {
+            for_each_word(part.text, |hash, word| {
+                if seen.insert(hash) {
+                    hashes.push(hash);
+                    words.push_str(word);
+                    words.push(' ');
+                }
+            });
+        }
+        words.pop();
+        words.make_ascii_lowercase();
+        page.words = words;
+        for text in [&mut page.text, &mut page.words] {
+            text.shrink_to_fit();
+        }
+        hashes.shrink_to_fit();
+        (page, hashes)
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = TextPart<'_>> {
+        self.parts.iter().map(|part| TextPart {
+            anchor: &part.anchor,
+            heading: &self.text[part.heading.clone()],
+            text: &self.text[part.text.clone()],
+        })
+    }
+
+    /// The length of the texts without their headings, in bytes.
+    pub fn length(&self) -> usize {
+        self.parts.iter().map(|part| part.text.len()).sum()
+    }
+}
+
+#[derive(Default)]
+struct TextReader {
+    page: PageText,
+    /// The start of the current heading or text.
+    start: usize,
+    /// Whether the text belongs to the heading of the last part.
+    is_heading: bool,
+}
+
+impl TextReader {
+    fn read(&mut self, html: &str) {
+        let mut rest = html;
+        loop {
+            let (plain, special) = rest.split_at(plain_length(rest));
+            self.page.text.push_str(plain);
+            rest = match special.chars().next() {
+                Some('<') => self.read_markup(special),
+                Some('&') => {
+                    let (c, length) = read_reference(special);
+                    self.push(c);
+                    &special[length..]
+                }
+                Some(c) => {
+                    self.push(c);
+                    &special[c.len_utf8()..]
+                }
+                None => break,
+            }
+        }
+        self.finish_text();
+    }
+
+    /// Replaces runs of whitespace with a space, and removes those at the beginning.
+    fn push(&mut self, c: char) {
+        if !c.is_whitespace() {
+            self.page.text.push(c);
+        } else if self.page.text.len() > self.start && !self.page.text.ends_with(' ') {
+            self.page.text.push(' ');
+        }
+    }
+
+    fn finish_text(&mut self) {
+        let text = &mut self.page.text;
+        if text.len() > self.start && text.ends_with(' ') {
+            text.pop();
+        }
+        let range = self.start..text.len();
+        self.start = range.end;
+        if let Some(part) = self.page.parts.last_mut() {
+            *(if self.is_heading { &mut part.heading } else { &mut part.text }) = range;
+        }
+    }
+
+    /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. Returns the
+    /// rest.
+    fn read_markup<'a>(&mut self, html: &'a str) -> &'a str {
+        if let Some(comment) = html.strip_prefix("<!--") {
+            return comment.split_once("-->").map_or("", |(_, after)| after);
+        }
+        let name = html[1..].trim_start_matches('/').as_bytes();
+        let name = &name[..name.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()];
+        if !name.first().is_some_and(u8::is_ascii_alphabetic) {
+            self.push('<');
+            return &html[1..];
+        }
+        let (tag, rest) = html.split_at(tag_length(html));
+        let is_end = tag.starts_with("</");
+        match Element::named(name) {
+            Element::Hidden if !is_end && !tag.ends_with("/>") => return skip_content(rest, name),
+            Element::Inline => return rest,
+            Element::Heading => {
+                let anchor = id_attributes(tag).next().filter(|_| !is_end);
+                if self.is_heading || anchor.is_some() {
+                    self.finish_text();
+                }
+                self.is_heading = anchor.is_some();
+                if let Some(anchor) = anchor {
+                    let anchor = decode_references(anchor);
+                    self.page.parts.push(PartRanges { anchor, ..PartRanges::default() });
+                }
+            }
+            Element::Hidden | Element::Block => {}
+        }
+        self.push(' ');
+        rest
+    }
+}
+
+/// Bytes that [`plain_length`] skips: all except whitespace, markup, references, and the first bytes of
+/// characters that may be whitespace.
+const IS_PLAIN: [bool; 256] = {
+    let mut table = [true; 256];
+    let special = b"\t\n\x0b\x0c\r <&\xc2\xe1\xe2\xe3";
+    let mut at = 0;
+    while at < special.len() {
+        table[special[at] as usize] = false;
+        at += 1;
+    }
+    table
+};
+
+/// The length of the text before the first markup, reference, or whitespace except for single spaces.
+fn plain_length(html: &str) -> usize {
+    let is_plain = |byte: &u8| IS_PLAIN[usize::from(*byte)];
+    let bytes = html.as_bytes();
+    let mut at = 0;
+    loop {
+        at += bytes[at..].iter().take_while(|byte| is_plain(byte)).count();
+        match bytes.get(at) {
+            // A space at the beginning goes through `push`, because the text so far may end with one.
+            Some(b' ') if at > 0 && bytes.get(at + 1).is_some_and(is_plain) => {}
+            Some(0x80..) if !html[at..].starts_with(char::is_whitespace) => {}
+            _ => return at,
+        }
+        at += 1;
+    }
+}
+
+/// The role of an element in the text.
+enum Element {
+    /// Its content is not text.
+    Hidden,
+    Heading,
+    /// Does not separate words.
+    Inline,
+    Block,
+}
+
+impl Element {
+    fn named(name: &[u8]) -> Self {
+        // No listed name is longer.
+        let mut lower = [0; 8];
+        let Some(lower) = lower.get_mut(..name.len()) else { return Self::Block };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"script" | b"style" | b"template" | b"svg" | b"math" => Self::Hidden,
+            b"h1" | b"h2" | b"h3" | b"h4" => Self::Heading,
+            b"a" | b"abbr" | b"b" | b"bdi" | b"cite" | b"code" | b"del" | b"em" | b"i" | b"ins" | b"kbd"
+            | b"mark" | b"q" | b"s" | b"small" | b"span" | b"strong" | b"sub" | b"u" | b"wbr" => Self::Inline,
+            _ => Self::Block,
+        }
+    }
+}
+
+/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag.
+fn tag_length(tag: &str) -> usize {
+    let bytes = tag.as_bytes();
+    let mut at = 0;
+    while let Some(length) = memchr3(b'>', b'"', b'\'', &bytes[at..]) {
+        at += length + 1;
+        let quote = bytes[at - 1];
+        if quote == b'>' {
+            return at;
+        }
+        let Some(length) = memchr(quote, &bytes[at..]) else { break };
+        at += length + 1;
+    }
+    tag.len()
+}
+
+/// The HTML from the end tag of a hidden element.
+fn skip_content<'a>(html: &'a str, name: &[u8]) -> &'a str {
+    let is_end = |at: &usize| {
+        html.as_bytes()[at + 2..].get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
+    };
+    let end = html.match_indices("</").map(|(at, _)| at).find(is_end);
+    end.map_or("", |at| &html[at..])
+}
+
+/// Decodes a numeric character reference, or a named one that Markdown renderers write, at the beginning of
+/// `text`. Returns the character and the length of the reference. If it is another one, returns its `&`.
+fn read_reference(text: &str) -> (char, usize) {
+    // The longest reference that is decoded is `&#x10FFFF;`.
+    let end = text.bytes().take(10).position(|byte| byte == b';');
+    let c = end.and_then(|end| match &text[1..end] {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        "nbsp" => Some(' '),
+        name => {
+            let number = name.strip_prefix('#')?;
+            let hex = number.strip_prefix(['x', 'X']);
+            let code = hex.map_or_else(|| number.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())?;
+            char::from_u32(code)
+        }
+    });
+    c.zip(end).map_or(('&', 1), |(c, end)| (c, end + 1))
+}
+
+fn decode_references(text: &str) -> String {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        decoded.push_str(&rest[..at]);
+        let (c, length) = read_reference(&rest[at..]);
+        decoded.push(c);
+        rest = &rest[at + length..];
+    }
+    decoded + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_html_gives_text_with_single_spaces(html in "[<>a-z&;#x0-9 \n\"'/!é\u{a0}-]{0,60}") {
+            let (page, hashes) = PageText::read(&html);
+            for text in page.parts().flat_map(|part| [part.heading, part.text]) {
+                prop_assert!(!text.contains("  ") && text.trim() == text, "{text:?}");
+            }
+            prop_assert_eq!(page.words.split(' ').filter(|word| !word.is_empty()).count(), hashes.len());
+        }
+    }
+
+    #[test]
+    fn no_whitespace_is_skipped_as_plain_text() {
+        let mut bytes = [0; 4];
+        for c in ('\0'..=char::MAX).filter(|c| c.is_whitespace()) {
+            let first = c.encode_utf8(&mut bytes).as_bytes()[0];
+            assert!(!IS_PLAIN[usize::from(first)], "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_divided_at_its_headings() {
+        let html = "<p>One <b>tw</b>o &amp; &lt;three&gt;</p><!-- no --><h2 id=\"a&amp;b\"><a class=\"anchor\" \
+                    href=\"#a\" title=\"x > y\"></a>A <code>b</code></h2><p>Four</p><p>five &#252; &unknown; a < b</p>\
+                    <script>no()</script><h5 id=\"no\">six</h5><h3>No id</h3><h2 id=\"c\">C</h2>";
+        let part = |anchor, heading, text| TextPart { anchor, heading, text };
+        let expected = [
+            part("", "", "One two & <three>"),
+            part("a&b", "A b", "Four five ü &unknown; a < b six No id"),
+            part("c", "C", ""),
+        ];
+        let (page, words) = PageText::read(html);
+        assert_eq!(page.parts().collect::<Vec<_>>(), expected);
+        assert_eq!(page.words, "one two three four five unknown six");
+        assert_eq!(words.len(), 7);
+        for broken in ["<", "<a", "<!-- x", "<script>x", "<h2 id=\"a", "</", "&#x110000;&#;&"] {
+            PageText::read(broken);
+        }
+    }
+
+    #[test]
+    fn runs_of_whitespace_become_one_space() {
+        let html = " a  b\u{a0}\u{2003}c <i> d\n\t</i>\n e &nbsp; “f”\u{3000}g&#32;h <";
+        let (page, _) = PageText::read(html);
+        assert_eq!(page.parts().map(|part| part.text).collect::<Vec<_>>(), ["a b c d e “f” g h <"]);
+    }
+}

@@ -1,0 +1,508 @@
+//! A loaded site: entries by path, and summaries of the pages.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use http::StatusCode;
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::confirm::ConfirmPage;
+use super::encodings::{self, Encodings};
+use super::file::{Encoded, File};
+use super::form_page::{FormPage, FormPages, THANKS};
+use super::images::LargeImage;
+use super::language::Language;
+use super::maps::{HashMap, HashSet};
+use super::options::PagesOptions;
+use super::parallel::in_parallel;
+use super::path;
+use super::rules::{RedirectRule, RuleList};
+use super::schedule::ScheduledPage;
+
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub html: Arc<File>,
+    pub markdown: Arc<File>,
+    /// Percent-encoded. Shared with the counts of page views, which outlive a reload.
+    pub path: Arc<str>,
+    /// The percent-encoded path of the Markdown twin.
+    pub twin: Arc<str>,
+}
+
+/// The purpose of a file that has only one representation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// The Markdown of the page with this percent-encoded path, at a separate path.
+    Twin(Arc<str>),
+    /// A machine-readable file generated from pages and forms.
+    Resource,
+    /// A file from the operator or the theme.
+    Asset,
+}
+
+#[derive(Debug, Clone)]
+pub enum SiteEntry {
+    /// A page, with content negotiation.
+    Page(Page),
+    /// A single representation, which does not depend on `Accept`.
+    File(Arc<File>, Role),
+    Redirect(Redirect),
+    /// A page that was removed for good (RFC 9110 §15.5.11).
+    Gone,
+}
+
+/// A redirect from a path on the site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    /// A percent-encoded path or a URL, which may have a query and a fragment.
+    pub to: String,
+    pub status: StatusCode,
+    /// Whether the redirect keeps the request's query, unless `to` has its own.
+    pub keeps_query: bool,
+}
+
+impl Redirect {
+    /// A permanent redirect that keeps the method (RFC 9110 §15.4.9).
+    pub fn permanent(to: impl Into<String>) -> Self {
+        Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT, keeps_query: true }
+    }
+}
+
+/// Maximum number of posts in the feed.
+pub const FEED_LENGTH: usize = 50;
+
+/// A page's entry in guides, sitemaps and feeds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PageSummary {
+    /// Percent-encoded.
+    pub path: String,
+    /// The percent-encoded path of the Markdown twin.
+    pub twin: String,
+    pub title: String,
+    pub description: Option<String>,
+    pub date: Option<Date>,
+    /// The time of `date`. `None` if only the day is known.
+    pub dated_at: Option<Timestamp>,
+    pub updated: Date,
+    pub author: Option<String>,
+    pub tags: Vec<String>,
+    pub is_post: bool,
+    /// The index of the page's language in [`Site::languages`].
+    pub language: usize,
+    /// The languages and percent-encoded paths of the page and its translations. Empty if there are none.
+    pub translations: Vec<(usize, String)>,
+    /// Whether the page has no source file, but is generated to list posts or tags.
+    pub is_generated: bool,
+    /// The body as HTML with absolute links. Empty unless the page is one of the first [`FEED_LENGTH`] listed
+    /// posts, which the feed contains.
+    pub feed_html: String,
+}
+
+/// Everything that the server sends in response to GET and HEAD requests.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub(super) entries: HashMap<Box<str>, SiteEntry>,
+    /// The listed pages in reading order.
+    pub pages: Arc<Vec<PageSummary>>,
+    /// The languages, the default language first.
+    pub languages: Vec<Language>,
+    /// The page for paths without an entry.
+    pub not_found: Page,
+    /// The same for paths in certain folders, such as that of a language: the decoded paths of the folders
+    /// without a trailing slash, and the pages. An inner folder comes before those that contain it.
+    pub folder_not_found: Vec<(String, Page)>,
+    /// The pages behind links that confirm addresses, in the order of [`ConfirmPage::ALL`]. Empty if visitors
+    /// do not confirm their addresses, or if the site has no theme.
+    pub(super) confirm_pages: Vec<Page>,
+    /// Whether visitors confirm their addresses before they are on the waitlist.
+    pub confirms_waitlist: bool,
+    /// Scheme and authority, without a trailing slash.
+    pub base_url: String,
+    /// The number of pages, including unlisted ones.
+    pub page_count: usize,
+    /// The pages that are published later, in the order of their times.
+    pub scheduled: Vec<ScheduledPage>,
+    /// The source files of drafts.
+    pub drafts: Vec<String>,
+    /// The answers to forms without JavaScript. Empty if the site does not accept them.
+    pub(super) form_pages: FormPages,
+    /// The rules for paths without an entry, in order.
+    rules: RuleList<RedirectRule>,
+    /// The rules for requests with certain query parameters, in order. They come before all others.
+    query_rules: RuleList<RedirectRule>,
+    /// The images with variants for smaller screens.
+    pub(super) large_images: Vec<LargeImage>,
+    pub(super) hash: OnceLock<String>,
+}
+
+impl Site {
+    pub fn new(options: &PagesOptions, not_found: Page) -> Self {
+        Self {
+            entries: HashMap::default(),
+            pages: Arc::default(),
+            languages: vec![Language::only(options)],
+            not_found,
+            folder_not_found: Vec::new(),
+            confirm_pages: Vec::new(),
+            confirms_waitlist: options.confirms_waitlist,
+            base_url: options.base_url.clone(),
+            page_count: 0,
+            scheduled: Vec::new(),
+            drafts: Vec::new(),
+            form_pages: FormPages::default(),
+            rules: RuleList::default(),
+            query_rules: RuleList::default(),
+            large_images: Vec::new(),
+            hash: OnceLock::new(),
+        }
+    }
+
+    /// The entry at a decoded path.
+    pub fn get(&self, path: &str) -> Option<&SiteEntry> {
+        self.entries.get(path)
+    }
+
+    pub fn confirm_page(&self, page: ConfirmPage) -> Option<&File> {
+        self.confirm_pages.get(page as usize).map(|page| &*page.html)
+    }
+
+    /// The page that is sent for a decoded path without an entry or with [`SiteEntry::Gone`]: that of the
+    /// innermost folder which has one.
+    pub fn not_found_at(&self, path: &str) -> &Page {
+        let mut folders = self.folder_not_found.iter();
+        folders.find(|(folder, _)| path::is_in_folder(path, folder)).map_or(&self.not_found, |(_, page)| page)
+    }
+
+    /// Sets the page for paths without an entry in a folder; the empty folder stands for all paths.
+    pub(super) fn set_not_found(&mut self, folder: &str, page: Page) {
+        if folder.is_empty() {
+            self.not_found = page;
+            return;
+        }
+        self.folder_not_found.retain(|(known, _)| known != folder);
+        self.folder_not_found.push((folder.to_owned(), page));
+        self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
+    }
+
+    /// The error pages: that for all paths, and those of folders.
+    fn not_found_pages(&self) -> impl Iterator<Item = &Page> {
+        std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page))
+    }
+
+    /// The index of the language in whose folder a decoded path is.
+    fn language_at(&self, path: &str) -> usize {
+        let mut translated = self.languages.iter().skip(1);
+        let translated = translated.position(|language| path::is_in_folder(path, &language.prefix));
+        translated.map_or(0, |index| index + 1)
+    }
+
+    /// The page with a form that answers without JavaScript, in the language of the page at a decoded path.
+    /// `None` if the site does not accept such forms.
+    pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
+        self.form_pages.find(form, self.language_at(path))
+    }
+
+    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path.
+    pub fn thanks_path(&self, path: &str) -> String {
+        let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
+        let translated = format!("{prefix}{THANKS}");
+        if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
+    }
+
+    /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
+    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
+    /// Rules with query parameters precede all others.
+    pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
+        let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
+        let earlier = std::mem::take(&mut self.query_rules).into_vec();
+        self.query_rules = RuleList::new(with_query.into_iter().chain(earlier).collect());
+        let rules = RuleList::new(rules);
+        for rule in rules.all() {
+            for path in rule.literal_paths() {
+                let first = rules.candidates(&path).find(|rule| rule.target(&path, None).is_some());
+                let is_earlier = first.is_some_and(|first| !std::ptr::eq(first, rule));
+                let is_free = rule.is_forced || self.get(&path).is_none();
+                if let Some(result) = self.follow_rule(rule, &path, None).filter(|_| is_free && !is_earlier) {
+                    let entry = result.into_owned();
+                    self.entries.insert(path.into(), entry);
+                }
+            }
+        }
+        let with_placeholders = rules.into_vec().into_iter().filter(|rule| rule.literal_paths().is_empty());
+        let (forced, others): (Vec<_>, Vec<_>) = with_placeholders.partition(|rule| rule.is_forced);
+        let forced = RuleList::new(forced);
+        let replacement = |path: &str| {
+            let result = forced.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))?;
+            Some((path.into(), result.into_owned()))
+        };
+        if !forced.all().is_empty() {
+            let replaced: Vec<(Box<str>, SiteEntry)> =
+                self.entries.keys().filter_map(|path| replacement(path)).collect();
+            self.entries.extend(replaced);
+        }
+        let earlier = std::mem::take(&mut self.rules).into_vec();
+        self.rules = RuleList::new(forced.into_vec().into_iter().chain(others).chain(earlier).collect());
+    }
+
+    /// Whether the site has rules with placeholders, which apply to paths without an entry.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.all().is_empty() || self.has_query_rules()
+    }
+
+    /// Whether the response to a request can depend on its query.
+    pub fn has_query_rules(&self) -> bool {
+        !self.query_rules.all().is_empty()
+    }
+
+    /// A copy without the rules that apply to paths without an entry.
+    #[must_use]
+    pub fn without_rules(&self) -> Self {
+        Self { rules: RuleList::default(), query_rules: RuleList::default(), ..self.clone() }
+    }
+
+    /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
+    pub fn rule_lines(&self) -> Vec<String> {
+        let rules = self.query_rules.all().iter().chain(self.rules.all());
+        rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
+    }
+
+    /// The result of the first rule that applies to a decoded path without an entry.
+    pub fn find_rule(&self, path: &str) -> Option<Cow<'_, SiteEntry>> {
+        self.rules.candidates(path).find_map(|rule| self.follow_rule(rule, path, None))
+    }
+
+    /// The result of the first rule with query parameters that applies to a decoded path and an encoded
+    /// query. Unless it is forced, such a rule does not apply to the path of a page or a file.
+    pub fn find_query_rule(&self, path: &str, query: &str) -> Option<Cow<'_, SiteEntry>> {
+        let has_content = || matches!(self.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(..)));
+        let mut rules = self.query_rules.candidates(path).filter(|rule| rule.is_forced || !has_content());
+        rules.find_map(|rule| self.follow_rule(rule, path, Some(query)))
+    }
+
+    /// The redirect or [`SiteEntry::Gone`] that a rule defines, or the entry that it selects. `None` if the
+    /// rule does not apply, or if the entry does not exist.
+    fn follow_rule(
+        &self,
+        rule: &RedirectRule,
+        path: &str,
+        query: Option<&str>,
+    ) -> Option<Cow<'_, SiteEntry>> {
+        let to = rule.target(path, query)?;
+        let keeps_query = !rule.has_parameters();
+        match rule.status {
+            StatusCode::OK => {}
+            StatusCode::GONE => return Some(Cow::Owned(SiteEntry::Gone)),
+            status => return Some(Cow::Owned(SiteEntry::Redirect(Redirect { to, status, keeps_query }))),
+        }
+        let entry = |path: &str| self.get(&path::decode(path).ok()?);
+        Some(Cow::Borrowed(match entry(to.split(['?', '#']).next()?)? {
+            // Follow the redirect, for example from `/index.html` to `/`.
+            SiteEntry::Redirect(redirect) => entry(&redirect.to)?,
+            entry => entry,
+        }))
+    }
+
+    /// All entries by their decoded paths, in arbitrary order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &SiteEntry)> {
+        self.entries.iter().map(|(path, entry)| (&**path, entry))
+    }
+
+    /// Total size in bytes of all unencoded bodies. Counts an asset once, although it has two names.
+    pub fn size(&self) -> usize {
+        let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
+        bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
+        bodies.dedup_by_key(|bytes| bytes.as_ptr());
+        bodies.iter().map(|bytes| bytes.len()).sum()
+    }
+
+    /// The Markdown of the page at a percent-encoded path. `None` if there is no page.
+    pub fn markdown(&self, path: &str) -> Option<&File> {
+        match self.get(&path::decode(path).ok()?)? {
+            SiteEntry::Page(page) => Some(&page.markdown),
+            _ => None,
+        }
+    }
+
+    /// Inserts a page and its twin, and, at paths that are not in use, further entries for its Markdown and
+    /// redirects to the page. A page with a summary is listed in guides, sitemaps and the feed.
+    pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
+        self.page_count += 1;
+        self.list_page(summary);
+        let [twin, others @ ..] = path::markdown_paths(decoded);
+        self.entries
+            .insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone())));
+        for name in others {
+            let file = || SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
+            self.entries.entry(name.into()).or_insert_with(file);
+        }
+        for name in path::redirect_paths(decoded) {
+            let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
+            self.entries.entry(name.into()).or_insert_with(to);
+        }
+        self.entries.insert(decoded.into(), SiteEntry::Page(page));
+    }
+
+    /// Lists a page in guides, sitemaps and the feed, unless it has no summary.
+    pub(super) fn list_page(&mut self, summary: Option<PageSummary>) {
+        Arc::make_mut(&mut self.pages).extend(summary);
+    }
+
+    /// Inserts a resource, unless the operator has a file at the same path.
+    pub fn insert_resource(&mut self, path: &str, file: impl Into<Arc<File>>) {
+        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file.into(), Role::Resource));
+    }
+
+    /// Reuses the files of an earlier site that have the same path, headers and content, and with them their
+    /// encodings.
+    pub fn adopt(&mut self, earlier: &Site) {
+        let take = |new: &mut Arc<File>, old: &Arc<File>| {
+            if !Arc::ptr_eq(new, old) && new.is_like(old) {
+                new.clone_from(old);
+            }
+        };
+        let take_both = |new: &mut Page, old: &Page| {
+            take(&mut new.html, &old.html);
+            take(&mut new.markdown, &old.markdown);
+        };
+        take_both(&mut self.not_found, &earlier.not_found);
+        for (folder, new) in &mut self.folder_not_found {
+            let old = earlier.folder_not_found.iter().find(|(known, _)| known == folder);
+            if let Some((_, old)) = old {
+                take_both(new, old);
+            }
+        }
+        for (path, new) in &mut self.entries {
+            match (new, earlier.entries.get(path)) {
+                (SiteEntry::Page(new), Some(SiteEntry::Page(old))) => take_both(new, old),
+                (SiteEntry::File(new, _), Some(SiteEntry::File(old, _))) => take(new, old),
+                _ => {}
+            }
+        }
+    }
+
+    /// A fingerprint of 16 hexadecimal digits. Servers with the same fingerprint send the same responses.
+    pub fn hash(&self) -> &str {
+        self.hash.get_or_init(|| {
+            let page =
+                |page: &Page| [&page.html, &page.markdown].map(|file| file.unencoded().etag().to_owned());
+            // Variants are derived from the originals, and their responses depend on the cache.
+            let variants: HashSet<&str> =
+                self.large_images.iter().flat_map(|image| &image.variants).map(String::as_str).collect();
+            let mut lines: Vec<String> = self
+                .entries
+                .iter()
+                .filter(|(path, _)| !variants.contains(&***path))
+                .map(|(path, entry)| match entry {
+                    SiteEntry::Page(both) => format!("{path:?} {:?}", page(both)),
+                    SiteEntry::File(file, _) => format!("{path:?} {}", file.unencoded().etag()),
+                    SiteEntry::Redirect(to) => format!("{path:?} {to:?}"),
+                    SiteEntry::Gone => format!("{path:?} gone"),
+                })
+                .collect();
+            let rules = (self.rules.all(), self.query_rules.all());
+            lines.push(format!("{:?} {rules:?}", page(&self.not_found)));
+            let of_folder = |(folder, missing): &(String, Page)| format!("{folder:?} {:?}", page(missing));
+            lines.extend(self.folder_not_found.iter().map(of_folder));
+            lines.sort_unstable();
+            blake3::hash(lines.join("\n").as_bytes()).to_hex()[..16].to_owned()
+        })
+    }
+
+    /// Compresses files on all cores, smallest first, until their bodies add up to `budget` bytes. Uses
+    /// cached encodings where available.
+    pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
+        let mut files = self.files();
+        files.retain(|file| file.awaits_compression());
+        files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
+        // An asset has two files with the same bytes, one for each of its names.
+        let contents: Vec<&[&Arc<File>]> = files.chunk_by(|a, b| a.hash == b.hash).collect();
+        let mut sum = 0;
+        let affordable = contents
+            .iter()
+            .take_while(|files| {
+                sum += files[0].unencoded().bytes.len();
+                sum <= budget
+            })
+            .count();
+        in_parallel(&contents[..affordable], |files| {
+            let [first, others @ ..] = files else { return };
+            match cache.and_then(|cache| cache.read(first.hash)) {
+                Some(strong) => first.use_strong_encodings(&strong),
+                None => first.compress(),
+            }
+            for other in others {
+                other.copy_encodings_from(first);
+            }
+        });
+    }
+
+    /// A copy of the site with the strong encodings and the image variants from the cache. The copy has new
+    /// [`File`]s, because a response must take its bytes and its validator from the same encoding.
+    #[must_use]
+    pub fn strengthened(&self, cache: &Encodings) -> Self {
+        let mut site = self.reencoded(|file| cache.read(file.hash));
+        site.use_variants(cache);
+        site
+    }
+
+    /// A copy of the site with strong encodings of every file and all image variants. Creates those that are
+    /// missing from the cache, using all cores, which takes minutes for a large site.
+    #[must_use]
+    pub fn strengthened_now(&self, cache: &Encodings) -> Self {
+        let strong = |file: &File| cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file));
+        let mut site = self.reencoded(|file| Some(strong(file)));
+        site.use_variants_now(cache);
+        site
+    }
+
+    /// A copy of the site with the strong encodings that `encoded` returns.
+    fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
+        let weak: Vec<&Arc<File>> =
+            self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
+        let strong = in_parallel(&weak, |file| {
+            let strong = file.without_encodings();
+            strong.use_strong_encodings(&encoded(file)?);
+            Some(Arc::new(strong))
+        });
+        let stronger: HashMap<*const File, Arc<File>> = weak
+            .into_iter()
+            .zip(strong)
+            .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
+            .collect();
+        let mut site = self.clone();
+        let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
+        for (_, page) in &mut site.folder_not_found {
+            files.extend([&mut page.html, &mut page.markdown]);
+        }
+        for entry in site.entries.values_mut() {
+            match entry {
+                SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
+                SiteEntry::File(file, _) => files.push(file),
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
+            }
+        }
+        for file in files {
+            if let Some(strong) = stronger.get(&Arc::as_ptr(file)) {
+                file.clone_from(strong);
+            }
+        }
+        site
+    }
+
+    /// All files of the site. A file with several paths is returned once.
+    pub fn files(&self) -> Vec<&Arc<File>> {
+        let missing = self.not_found_pages();
+        let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
+        for entry in self.entries.values() {
+            match entry {
+                SiteEntry::Page(page) => files.extend([&page.html, &page.markdown]),
+                SiteEntry::File(file, _) => files.push(file),
+                SiteEntry::Redirect(_) | SiteEntry::Gone => {}
+            }
+        }
+        files.sort_unstable_by_key(|file| Arc::as_ptr(file));
+        files.dedup_by_key(|file| Arc::as_ptr(file));
+        files
+    }
+}

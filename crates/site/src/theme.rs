@@ -1,0 +1,208 @@
+//! The theme: templates, stylesheet and script. The binary includes a theme, and a file in the site's
+//! `theme/` folder replaces the built-in file of the same name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+
+use super::file::Blob;
+use super::placeholder::add_filters;
+use crate::fault::Fault;
+use frontdesk_forms::text::escape_html;
+
+/// The script that submits the forms on rendered pages and on a build's pages.
+pub const FORMS_SCRIPT: &str = include_str!("../../../theme/forms.js");
+
+/// The folder in the theme that contains the files of words.
+pub(super) const WORDS_FOLDER: &str = "words/";
+
+/// The built-in files, by their names in the theme's folder.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("404.html", include_str!("../../../theme/404.html")),
+    ("base.html", include_str!("../../../theme/base.html")),
+    ("blog.html", include_str!("../../../theme/blog.html")),
+    ("confirm.html", include_str!("../../../theme/confirm.html")),
+    ("favicon.svg", include_str!("../../../theme/favicon.svg")),
+    ("forms.js", FORMS_SCRIPT),
+    ("home.html", include_str!("../../../theme/home.html")),
+    ("page.html", include_str!("../../../theme/page.html")),
+    ("partials/breadcrumbs.html", include_str!("../../../theme/partials/breadcrumbs.html")),
+    ("partials/copy.html", include_str!("../../../theme/partials/copy.html")),
+    ("partials/cta.html", include_str!("../../../theme/partials/cta.html")),
+    ("partials/fields.html", include_str!("../../../theme/partials/fields.html")),
+    ("partials/footer.html", include_str!("../../../theme/partials/footer.html")),
+    ("partials/form-contact.html", include_str!("../../../theme/partials/form-contact.html")),
+    ("partials/form-waitlist.html", include_str!("../../../theme/partials/form-waitlist.html")),
+    ("partials/form.html", include_str!("../../../theme/partials/form.html")),
+    ("partials/head.html", include_str!("../../../theme/partials/head.html")),
+    ("partials/header.html", include_str!("../../../theme/partials/header.html")),
+    ("partials/highlights.html", include_str!("../../../theme/partials/highlights.html")),
+    ("partials/pagination.html", include_str!("../../../theme/partials/pagination.html")),
+    ("partials/posts.html", include_str!("../../../theme/partials/posts.html")),
+    ("partials/rail.html", include_str!("../../../theme/partials/rail.html")),
+    ("partials/search.html", include_str!("../../../theme/partials/search.html")),
+    ("partials/section.html", include_str!("../../../theme/partials/section.html")),
+    ("partials/turn.html", include_str!("../../../theme/partials/turn.html")),
+    ("post.html", include_str!("../../../theme/post.html")),
+    ("script.js", include_str!("../../../theme/script.js")),
+    ("search.js", include_str!("../../../theme/search.js")),
+    ("style.css", include_str!("../../../theme/style.css")),
+    ("tag.html", include_str!("../../../theme/tag.html")),
+    ("tags.html", include_str!("../../../theme/tags.html")),
+    ("theme.js", include_str!("../../../theme/theme.js")),
+    ("words/de.toml", include_str!("../../../theme/words/de.toml")),
+    ("words/en.toml", include_str!("../../../theme/words/en.toml")),
+    ("words/es.toml", include_str!("../../../theme/words/es.toml")),
+    ("words/fr.toml", include_str!("../../../theme/words/fr.toml")),
+    ("words/ja.toml", include_str!("../../../theme/words/ja.toml")),
+];
+
+/// Maximum number of instructions of the template engine for one page, so that a loop ends. Listing 50,000
+/// pages takes about a million.
+const MAX_INSTRUCTIONS: u64 = 10_000_000;
+/// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
+const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
+
+#[derive(Debug)]
+pub struct Theme {
+    files: BTreeMap<String, Blob>,
+}
+
+#[derive(Debug)]
+pub struct CompiledTheme {
+    /// The hashes of the templates, by name.
+    files: BTreeMap<String, blake3::Hash>,
+    /// The URLs of assets, by the names that templates use.
+    assets: Arc<BTreeMap<String, String>>,
+    pub environment: Environment<'static>,
+    pub faults: Vec<Fault>,
+}
+
+impl Theme {
+    /// Combines the built-in theme with `overrides`, which are named relative to the theme's folder and
+    /// replace built-in files of the same name.
+    pub fn new(overrides: impl IntoIterator<Item = (String, Blob)>) -> Self {
+        let built_in = BUILT_IN.iter().map(|(name, text)| ((*name).to_owned(), Blob::new(text.as_bytes())));
+        Self { files: built_in.chain(overrides).collect() }
+    }
+
+    pub fn asset_files(&self) -> impl Iterator<Item = (&str, &Blob)> {
+        self.files.iter().filter(|(name, _)| is_theme_asset(name)).map(|(name, blob)| (name.as_str(), blob))
+    }
+
+    fn template_files(&self) -> impl Iterator<Item = (&String, &Blob)> {
+        self.files.iter().filter(|(name, _)| is_template(name))
+    }
+
+    /// Whether the theme has a template. `name` is the file name without `.html`.
+    pub fn has_template(&self, name: &str) -> bool {
+        self.files.contains_key(&format!("{name}.html"))
+    }
+
+    /// Compiles the templates, or returns `before` if its inputs were the same. `assets` maps names to URLs.
+    pub fn compile(
+        &self,
+        assets: &BTreeMap<String, String>,
+        before: Option<&Arc<CompiledTheme>>,
+    ) -> Arc<CompiledTheme> {
+        let files: BTreeMap<String, blake3::Hash> =
+            self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect();
+        if let Some(same) = before.filter(|before| before.files == files && *before.assets == *assets) {
+            return same.clone();
+        }
+        let (assets, mut faults) = (Arc::new(assets.clone()), Vec::new());
+        let urls = assets.clone();
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        environment.set_fuel(Some(MAX_INSTRUCTIONS));
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        // The engine's default formatter also escapes `/`, so programs that search the HTML for URLs would
+        // not find any.
+        environment.set_formatter(|output, _, value| {
+            let written = match value.as_str() {
+                Some(text) if value.is_safe() => output.write_str(text),
+                Some(text) => output.write_str(&escape_html(text)),
+                None if value.is_undefined() || value.is_none() => Ok(()),
+                None => output.write_str(&escape_html(&value.to_string())),
+            };
+            written.map_err(Error::from)
+        });
+        environment.add_function("asset", move |name: String| -> Result<Value, Error> {
+            let url = urls.get(name.trim_start_matches('/').trim_start_matches("assets/"));
+            url.map(|url| Value::from_safe_string(url.clone())).ok_or_else(|| {
+                let message = format!("there is no asset `{name}` in the theme or in assets/");
+                Error::new(ErrorKind::InvalidOperation, message)
+            })
+        });
+        add_filters(&mut environment);
+        for (name, blob) in self.template_files() {
+            if blob.bytes.len() > MAX_TEMPLATE_BYTES {
+                let message = format!("the template is larger than {} KiB", MAX_TEMPLATE_BYTES >> 10);
+                faults.push(Fault::error(format!("theme/{name}"), None, message));
+                continue;
+            }
+            let Ok(text) = std::str::from_utf8(&blob.bytes) else {
+                faults.push(Fault::error(format!("theme/{name}"), None, "the template is not valid UTF-8"));
+                continue;
+            };
+            if let Err(error) = environment.add_template_owned(name.clone(), text.to_owned()) {
+                faults.push(template_fault(&error));
+            }
+        }
+        Arc::new(CompiledTheme { files, assets, environment, faults })
+    }
+}
+
+/// Whether a file of the theme is published. The others are templates and words.
+pub(super) fn is_theme_asset(name: &str) -> bool {
+    !is_template(name) && !name.starts_with(WORDS_FOLDER)
+}
+
+fn is_template(name: &str) -> bool {
+    name.ends_with(".html")
+}
+
+/// Converts a template engine's error into a fault with the template's file and line.
+pub fn template_fault(error: &Error) -> Fault {
+    // Report the innermost error: the outer ones name the lines that include the faulty template.
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
+    let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
+    let name = place.name().unwrap_or("template");
+    let detail = place.detail().map_or_else(|| place.kind().to_string(), str::to_owned);
+    Fault::error(format!("theme/{name}"), place.line(), detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_theme_is_built_in() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../theme");
+        let mut folders = vec![root.clone()];
+        let mut names = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("the theme folder").flatten() {
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else if let Ok(name) = entry.path().strip_prefix(&root) {
+                    names.push(name.to_string_lossy().into_owned());
+                }
+            }
+        }
+        names.sort_unstable();
+        assert_eq!(names, BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_faulty_template_is_named_with_its_line() {
+        let theme = Theme::new([("page.html".to_owned(), Blob::new("a\n{% if %}\n"))]);
+        let compiled = theme.compile(&BTreeMap::new(), None);
+        let faults = &compiled.faults;
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);
+    }
+}

@@ -1,0 +1,354 @@
+//! Smaller variants of large images, which narrow screens load instead of the original.
+//!
+//! A page names the variants in `srcset`. Their names depend only on the original and the width, so a page
+//! does not change when variants become ready. Until then, the server sends the original at a variant's path
+//! and asks caches to revalidate. A background thread creates variants and stores them beside the strong
+//! encodings in the data folder; requests never wait for it.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use blake3::Hash;
+use bytes::Bytes;
+use frontdesk_media::scale_down;
+
+use super::encodings::Encodings;
+use super::file::{Cache, File};
+use super::images::{LargeImage, Variant, WIDTHS};
+use super::media_type::media_type;
+use super::parallel::in_parallel;
+use super::path;
+use super::site::{Role, Site, SiteEntry};
+use super::site_files::Asset;
+use crate::fault::Fault;
+use frontdesk_process::panics::{self, Part};
+
+/// The beginning of each cached variant. Increment the number if the format, the scaler or an encoder
+/// changes.
+const MAGIC: &[u8] = b"frontdesk image 3\n";
+
+/// The beginning of the names of cached variants, which distinguishes them from encodings.
+const PREFIX: &str = "image-";
+
+/// The file at a variant's path while the variant is missing: the original. Caches must revalidate it.
+fn placeholder(image: &LargeImage) -> File {
+    File::from_blob(media_type(&image.path), Cache::Revalidate, image.original.clone())
+}
+
+/// Inserts the variants' paths, at which the original is served at first.
+pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = (&'a Asset, &'a [Variant])>) {
+    for (asset, variants) in assets {
+        let decoded = |variant: &Variant| path::decode(&variant.href).map(std::borrow::Cow::into_owned).ok();
+        let names: Vec<String> = variants.iter().filter_map(decoded).collect();
+        let Ok(variants) = <[String; WIDTHS.len()]>::try_from(names) else { continue };
+        let image = LargeImage { path: asset.path.clone(), original: asset.blob.clone(), variants };
+        let file = Arc::new(placeholder(&image));
+        for name in &image.variants {
+            let entry = SiteEntry::File(file.clone(), Role::Asset);
+            site.entries.entry(name.as_str().into()).or_insert(entry);
+        }
+        site.large_images.push(image);
+    }
+}
+
+impl Site {
+    /// Serves the variants that are in the cache. Reads their files on all cores.
+    pub fn use_variants(&mut self, cache: &Encodings) {
+        self.set_variants(|image| WIDTHS.map(|width| read_variant(cache, image.original.hash, width)));
+    }
+
+    /// Serves all variants. Creates those that are missing from the cache, on all cores.
+    pub(super) fn use_variants_now(&mut self, cache: &Encodings) {
+        self.set_variants(|image| {
+            let cached = WIDTHS.map(|width| read_variant(cache, image.original.hash, width));
+            if cached.iter().all(Option::is_some) { cached } else { create_variants(image).map(Some) }
+        });
+    }
+
+    /// Returns a warning for each large image that cannot be scaled. Scales the images without a cached
+    /// variant, on all cores, and stores nothing. Only the narrowest variant is created, which takes less
+    /// time than all of them and fails for the same images.
+    pub fn variant_faults(&self, cache: &Encodings) -> Vec<Fault> {
+        let check = |image: &LargeImage| {
+            let hash = image.original.hash;
+            let is_stored = |width: &u32| read_variant(cache, hash, *width).is_some_and(|v| !v.is_empty());
+            if WIDTHS.iter().any(is_stored) {
+                return None;
+            }
+            let error = scale(&image.original.bytes, &WIDTHS[..1]).err()?;
+            let message = format!("all screens load the original of this image: {error}");
+            let hint = format!("save it again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
+            Some(Fault::warning(image.file_name(), None, message).hint(hint))
+        };
+        in_parallel(&self.large_images, check).into_iter().flatten().collect()
+    }
+
+    fn set_variants(&mut self, find: impl Fn(&LargeImage) -> [Option<Bytes>; WIDTHS.len()] + Sync) {
+        let found = in_parallel(&self.large_images, |image| find(image));
+        for (image, variants) in self.large_images.iter().zip(found) {
+            for (name, variant) in image.variants.iter().zip(variants) {
+                // An empty variant means that the original is served instead.
+                let Some(bytes) = variant.filter(|bytes| !bytes.is_empty()) else { continue };
+                let file = File::new(media_type(&image.path), Cache::Immutable, bytes);
+                if let Some(entry) = self.entries.get_mut(name.as_str()) {
+                    *entry = SiteEntry::File(Arc::new(file), Role::Asset);
+                }
+            }
+        }
+    }
+
+    /// Creates and stores the variants that are missing from the cache, one image at a time, and removes
+    /// those of other images. Takes up to a few seconds per image, and stops early once `stop` is set.
+    /// Returns whether there are variants that this site does not serve yet.
+    pub fn create_missing_variants(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
+        let mut is_new = false;
+        for image in &self.large_images {
+            let hash = image.original.hash;
+            if WIDTHS.iter().any(|width| read_variant(cache, hash, *width).is_none()) {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(is_new);
+                }
+                for (width, bytes) in WIDTHS.into_iter().zip(create_variants(image)) {
+                    cache.write_file(&cache_name(hash, width), &serialize(hash, width, &bytes))?;
+                }
+                is_new = true;
+            } else {
+                is_new |= self.serves_placeholder(image, cache);
+            }
+        }
+        let names =
+            self.large_images.iter().flat_map(|image| WIDTHS.map(|width| (image.original.hash, width)));
+        let used: HashSet<String> = names.map(|(hash, width)| cache_name(hash, width)).collect();
+        cache.remove_files(|name| name.starts_with(PREFIX), &used)?;
+        Ok(is_new)
+    }
+
+    /// Whether the site serves the original instead of a variant that is in the cache.
+    fn serves_placeholder(&self, image: &LargeImage, cache: &Encodings) -> bool {
+        image.variants.iter().zip(WIDTHS).any(|(name, width)| {
+            let is_placeholder = match self.get(name) {
+                Some(SiteEntry::File(file, _)) => file.hash == image.original.hash,
+                _ => false,
+            };
+            is_placeholder
+                && read_variant(cache, image.original.hash, width).is_some_and(|bytes| !bytes.is_empty())
+        })
+    }
+}
+
+/// Creates the variants of an image. A variant is empty if it would not be smaller than the original, or if
+/// the image cannot be scaled, which is logged.
+fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
+    let original = &image.original.bytes;
+    match scale(original, &WIDTHS) {
+        Ok(scaled) => {
+            let mut scaled = scaled.into_iter();
+            WIDTHS.map(|_| {
+                let smaller = scaled.next().filter(|bytes| bytes.len() < original.len());
+                smaller.map(Bytes::from).unwrap_or_default()
+            })
+        }
+        Err(error) => {
+            let file = image.file_name();
+            tracing::warn!(%error, "cannot scale {file}; serving the original to all screens");
+            WIDTHS.map(|_| Bytes::new())
+        }
+    }
+}
+
+/// Scales an image down. The error says why it is not scaled; a panic may be due to a valid image.
+fn scale(original: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, String> {
+    let scale = || {
+        panics::inject("variant", "");
+        scale_down(original, widths)
+    };
+    match panics::catch(Part::Content, scale) {
+        Ok(scaled) => scaled.map_err(|error| error.to_string()),
+        Err(panic) => Err(panic.with_message()),
+    }
+}
+
+fn cache_name(original: Hash, width: u32) -> String {
+    format!("{PREFIX}{}-{width}", original.to_hex())
+}
+
+/// The stored variant; empty if the original is served instead. `None` if the file is missing or damaged.
+fn read_variant(cache: &Encodings, original: Hash, width: u32) -> Option<Bytes> {
+    parse(&std::fs::read(cache.folder.join(cache_name(original, width))).ok()?.into(), original, width)
+}
+
+/// The bytes of a cache file: [`MAGIC`], the original's hash, the width, the variant, and a hash of all of
+/// these.
+fn serialize(original: Hash, width: u32, variant: &[u8]) -> Vec<u8> {
+    let mut file = [MAGIC, original.as_bytes(), &width.to_le_bytes(), variant].concat();
+    let hash = blake3::hash(&file);
+    file.extend(hash.as_bytes());
+    file
+}
+
+/// Parses the output of [`serialize`]. `None` if the file is damaged or belongs to another image.
+fn parse(file: &Bytes, original: Hash, width: u32) -> Option<Bytes> {
+    let (text, hash) = file.split_last_chunk::<32>()?;
+    if blake3::hash(text) != Hash::from_bytes(*hash) {
+        return None;
+    }
+    let variant =
+        text.strip_prefix(MAGIC)?.strip_prefix(original.as_bytes())?.strip_prefix(&width.to_le_bytes())?;
+    Some(file.slice(text.len() - variant.len()..text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{PagesOptions, load};
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    /// A site with one page that shows `assets/a.png`.
+    fn site(image: &[u8]) -> (tempfile::TempDir, Site) {
+        let folder = tempfile::tempdir().expect("a folder");
+        for part in ["pages", "assets"] {
+            fs::create_dir(folder.path().join(part)).expect("a folder");
+        }
+        let page = "---\ntitle: T\ndescription: D.\n---\n![A](/assets/a.png)\n";
+        fs::write(folder.path().join("pages/index.md"), page).expect("a file");
+        fs::write(folder.path().join("assets/a.png"), image).expect("a file");
+        let site = load_site(folder.path());
+        (folder, site)
+    }
+
+    fn load_site(folder: &std::path::Path) -> Site {
+        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
+        let loaded = load(folder, &options, &[]);
+        loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))
+    }
+
+    fn html(site: &Site) -> String {
+        let Some(SiteEntry::Page(page)) = site.get("/") else { panic!("no page") };
+        String::from_utf8_lossy(&page.html.unencoded().bytes).into_owned()
+    }
+
+    fn served(site: &Site, width: u32) -> Arc<File> {
+        let name = site.large_images[0].variants.iter().find(|name| name.contains(&format!("-{width}w")));
+        match site.get(name.expect("a variant")) {
+            Some(SiteEntry::File(file, Role::Asset)) => file.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A PNG whose pixels are computed from their coordinates.
+    fn png(width: u32, height: u32, pixel: impl Fn(u32, u32) -> [u8; 4]) -> Vec<u8> {
+        let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let pixels: Vec<u8> = points.flat_map(|(x, y)| pixel(x, y)).collect();
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Rgba);
+        let mut file = encoder.write_header().expect("memory");
+        file.write_image_data(&pixels).expect("memory");
+        drop(file);
+        bytes
+    }
+
+    /// A wide image whose pixels do not compress well.
+    fn photo() -> Vec<u8> {
+        let noise = |x: u32, y: u32| {
+            let mixed = x.wrapping_mul(374_761_393).wrapping_add(y.wrapping_mul(668_265_263));
+            let mixed = (mixed ^ (mixed >> 13)).wrapping_mul(1_274_126_177);
+            mixed ^ (mixed >> 16)
+        };
+        png(1_700, 20, |x, y| {
+            let [a, b, c, _] = noise(x, y).to_le_bytes();
+            [a, b, c, 255]
+        })
+    }
+
+    #[test]
+    fn the_original_is_served_until_the_variants_are_ready() {
+        let original = photo();
+        let (folder, mut site) = site(&original);
+        let page = html(&site);
+        let hash = site.hash().to_owned();
+        let name = fingerprint(&original);
+        let expected = format!(
+            "srcset=\"/assets/a.{name}-800w.png 800w, /assets/a.{name}-1600w.png 1600w, /assets/a.{name}.png 1700w\""
+        );
+        assert!(page.contains(&expected), "{expected} is not in {page}");
+        let cache = Encodings::new(folder.path().join("cache"));
+        site.use_variants(&cache);
+        assert_eq!(served(&site, 800).unencoded().bytes, original);
+        assert_eq!(served(&site, 800).cache, Cache::Revalidate);
+        assert_eq!(site.variant_faults(&cache), []);
+
+        assert!(site.create_missing_variants(&cache, &GO).expect("the cache is writable"));
+        assert!(site.create_missing_variants(&cache, &GO).expect("readable"), "not served yet");
+        let site = site.strengthened(&cache);
+        for width in [800, 1_600] {
+            let file = served(&site, width);
+            assert_eq!(file.cache, Cache::Immutable);
+            assert_eq!(file.media_type, "image/png");
+            let read = frontdesk_media::read_size(&file.unencoded().bytes);
+            assert_eq!(read.expect("a size").width, width);
+        }
+        assert!(!site.create_missing_variants(&cache, &GO).expect("the cache is readable"));
+        assert_eq!(html(&site), page);
+        let mut again = load_site(folder.path());
+        again.use_variants(&cache);
+        assert_eq!(served(&again, 800).cache, Cache::Immutable);
+        assert_eq!(again.hash(), hash, "the state of the cache is not part of the site");
+    }
+
+    fn fingerprint(bytes: &[u8]) -> String {
+        super::super::file::fingerprint(bytes, 10)
+    }
+
+    #[test]
+    fn only_large_images_have_variants() {
+        let (_folder, site) = site(&png(1_600, 2, |_, _| [0; 4]));
+        assert!(site.large_images.is_empty());
+        assert!(!html(&site).contains("srcset"), "{}", html(&site));
+    }
+
+    #[test]
+    fn a_damaged_image_is_served_as_it_is() {
+        let mut image = photo();
+        image.truncate(2_000);
+        let (folder, mut site) = site(&image);
+        let cache = Encodings::new(folder.path().join("cache"));
+        site.create_missing_variants(&cache, &GO).expect("the cache is writable");
+        site.use_variants(&cache);
+        assert_eq!(served(&site, 800).unencoded().bytes, image);
+        assert!(!site.create_missing_variants(&cache, &GO).expect("readable"), "not tried again");
+        let faults: Vec<String> = site.variant_faults(&cache).iter().map(ToString::to_string).collect();
+        let expected = "assets/a.png: all screens load the original of this image: the file is damaged";
+        assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:?}");
+    }
+
+    #[test]
+    fn damaged_cache_files_count_as_missing_and_unused_ones_are_removed() {
+        let (folder, site) = site(&photo());
+        let cache = Encodings::new(folder.path().join("cache"));
+        site.create_missing_variants(&cache, &GO).expect("the cache is writable");
+        let hash = site.large_images[0].original.hash;
+        let file = cache.folder.join(cache_name(hash, 800));
+        let whole = fs::read(&file).expect("the variant");
+        for at in [0, 20, 60, whole.len() / 2, whole.len() - 1] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            assert_eq!(parse(&damaged.into(), hash, 800), None, "byte {at}");
+        }
+        assert_eq!(parse(&whole.clone().into(), hash, 1_600), None, "another width");
+        assert_eq!(parse(&whole.clone().into(), blake3::hash(b""), 800), None, "another image");
+        fs::write(&file, &whole[..50]).expect("the cache is writable");
+        let unused = cache.folder.join(cache_name(blake3::hash(b"x"), 800));
+        fs::write(&unused, "x").expect("the cache is writable");
+        site.create_missing_variants(&cache, &GO).expect("the cache is writable");
+        assert_eq!(fs::read(&file).expect("the variant"), whole, "created again");
+        assert!(!unused.exists());
+        cache.strengthen(site.files(), &GO).expect("the cache is writable");
+        assert!(file.exists(), "encodings and variants share the folder");
+    }
+}

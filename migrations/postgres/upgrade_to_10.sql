@@ -1,3 +1,0 @@
--- From layout 9: adds deliveries that some recipients have and others do not.
-
-ALTER TABLE delivery ADD COLUMN recipients text;
