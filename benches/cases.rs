@@ -8,9 +8,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
+use frontdesk::app::{AppState, PublicSite, WebOptions};
 use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
 use frontdesk_forms::{CONTACT, Form, WAITLIST};
+use frontdesk_http::{Options, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
 use frontdesk_inbox::screening::{self, RequestSignals, TokenizedText, screen};
 use frontdesk_inbox::store::{Store, StoreOptions};
@@ -157,8 +158,9 @@ fn connect(fast_path: bool) -> Exchange {
     site.compress(usize::MAX, None);
     let store = Store::open(&StoreOptions::new(folder.path().join("inbox.sqlite"))).expect("a store");
     let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
-    let app = AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() });
-    let worker = Rc::new(WorkerState::new(&app));
+    let http = Options { fast_path, ..Options::default() };
+    let app = AppState::new(site, intake, WebOptions { http, ..WebOptions::default() });
+    let worker = Rc::new(Worker::new(app.server.clone(), PublicSite::new(&app)));
     let (client, server) = tokio::io::duplex(1 << 16);
     let (sender, stage) = tokio::sync::watch::channel(ShutdownPhase::Serving);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -36,11 +36,11 @@ pub use self::reader::{FILE_NAME, Flag, Setting};
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, key};
 use self::secret_file::SecretFile;
 use self::value::Raw;
-use crate::web;
-use crate::web::{Address, agent};
+use crate::app::{self, agent};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::{FORMS, WAITLIST};
+use frontdesk_http::Address;
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::screening;
 use frontdesk_inbox::store::disk::Space;
@@ -71,7 +71,7 @@ pub struct Config {
     pub ops_listen: Option<Address>,
     /// The address of the inbox's web interface, if it is enabled.
     pub inbox_listen: Option<Address>,
-    pub web: web::WebOptions,
+    pub web: app::WebOptions,
     /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: pages::PagesOptions,
     /// Options for the resources. [`Config::with_base_url`] fills in their base URL.
@@ -176,7 +176,7 @@ impl Config {
         let (mut pages, security_email) = read_site(r, folder);
         pages.allowed = security::read(r);
         let (listen, ops_listen, mut web) = server::read(r, folder);
-        web.content_security_policy = web::content_security_policy(&pages.allowed);
+        web.content_security_policy = app::content_security_policy(&pages.allowed);
         let data_dir = r.folder(
             key("store.data_dir").needs_restart(),
             &default_data_dir(folder),
@@ -203,7 +203,7 @@ impl Config {
         );
         let mut maintenance = read_maintenance(r);
         let (tls_listen, tls) = tls::read(r, folder, &data_dir);
-        web.tls = tls;
+        web.http.tls = tls;
         let inbox_listen;
         (inbox_listen, web.inbox_pages) = inbox::read(r, folder);
         let others = listen.iter().chain(&tls_listen).chain(&ops_listen);
@@ -284,7 +284,7 @@ impl Config {
         }
         pages.confirms_waitlist = visitor_keys.confirm.is_some();
         r.warn_if(
-            pages.confirms_waitlist && base_url.is_empty() && tls::acme_base_url(&web.tls).is_none(),
+            pages.confirms_waitlist && base_url.is_empty() && tls::acme_base_url(&web.http.tls).is_none(),
             "base_url",
             "`base_url` is not set, so the links in mails to visitors point to the address that the server listens on",
             "set it to the site's public address, such as \"https://www.example.com\"",
@@ -321,7 +321,7 @@ impl Config {
             );
         }
         r.refuse_if(
-            !web.confirmed_forms.is_empty() && web.timeouts.exchange <= web.confirm_timeout + web.timeouts.body,
+            !web.confirmed_forms.is_empty() && web.http.timeouts.exchange <= web.confirm_timeout + web.http.timeouts.body,
             "server.exchange_timeout",
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );
@@ -366,13 +366,14 @@ impl Config {
         let space =
             self.store.url.file().and_then(Path::parent).and_then(|folder| Space::sample(folder).ok());
         let reserve = space.map(|space| bytes(self.maintenance.min_free.bytes(space.size)));
-        let per_network = self.web.max_connections_per_network.max(self.web.max_connections_per_source);
+        let per_network =
+            self.web.http.max_connections_per_network.max(self.web.http.max_connections_per_source);
         let effective = [
             ("base_url", Some(format!("{:?}", self.clone().with_base_url(None).pages.base_url))),
             ("operator.security_email", Some(format!("{:?}", self.resources.security_email))),
-            ("server.workers", Some(self.web.workers.to_string())),
+            ("server.workers", Some(self.web.http.workers.to_string())),
             ("server.max_connections_per_network", Some(per_network.to_string())),
-            ("server.max_memory", self.web.max_memory.map(bytes)),
+            ("server.max_memory", self.web.http.max_memory.map(bytes)),
             ("store.data_dir", Some(format!("{:?}", self.data_dir.display().to_string()))),
             ("store.url", self.store.url.file().map(|file| format!("\"sqlite:{}\"", file.display()))),
             ("store.min_free", reserve),
@@ -414,8 +415,8 @@ impl Config {
         // A default that is too low causes no warning: the operator has set no value to correct.
         let is_set =
             |setting: &Setting| matches!(setting.origin, ValueOrigin::File(_) | ValueOrigin::Environment(_));
-        let needed = web::NEEDED_MEMORY + site as u64;
-        let is_too_small = self.web.max_memory.is_some_and(|limit| limit < needed);
+        let needed = frontdesk_http::NEEDED_MEMORY + site as u64;
+        let is_too_small = self.web.http.max_memory.is_some_and(|limit| limit < needed);
         if !is_too_small || !self.find_setting("server.max_memory").is_some_and(is_set) {
             return Vec::new();
         }
@@ -427,7 +428,7 @@ impl Config {
     /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
     /// Separate from loading, so that most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
-        tls::certificate_faults(&self.web.tls, &self.pages.base_url, &self.settings)
+        tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings)
     }
 
     /// Returns a warning for each file that contains a secret and is readable by every user of this machine.
@@ -477,7 +478,7 @@ impl Config {
     /// which defaults to the first configured TCP address.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
-        let is_secure = self.web.tls.source.is_some();
+        let is_secure = self.web.http.tls.source.is_some();
         let listen = if is_secure { &self.tls_listen } else { &self.listen };
         let configured = listen.iter().find_map(|address| match address {
             Address::Tcp(address) => Some(*address),
@@ -488,10 +489,10 @@ impl Config {
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
-        self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.tls));
+        self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.http.tls));
         let scheme = if is_secure { "https" } else { "http" };
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-        tls::complete_redirect(&mut self.web.tls, &base_url, address);
+        tls::complete_redirect(&mut self.web.http.tls, &base_url, address);
         self.agents.origin = agent::SiteOrigin::from_url(&base_url);
         for channel in &mut self.visitor_channels {
             if let TransportOptions::Visitor(visitor) = &mut channel.kind {
@@ -880,7 +881,7 @@ fn read_domains(r: &mut Reader<'_>, name: &'static str, documentation: &'static 
 }
 
 /// Reads `[log]`. Also sets whether the web server logs requests.
-fn read_log_options(r: &mut Reader<'_>, web: &mut web::WebOptions) -> LogOptions {
+fn read_log_options(r: &mut Reader<'_>, web: &mut app::WebOptions) -> LogOptions {
     let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
     let levels = [
         ("error", Level::ERROR),
@@ -1271,10 +1272,10 @@ mod tests {
         let file = "[server]\nworkers = 1\n";
         let environment = [("FRONTDESK_SERVER__WORKERS", "2")];
         let flag = [Flag { key: "server.workers", name: "--workers", value: "3".into() }];
-        assert_eq!(accept(file, &[], &[]).web.workers, 1);
-        assert_eq!(accept(file, &environment, &[]).web.workers, 2);
+        assert_eq!(accept(file, &[], &[]).web.http.workers, 1);
+        assert_eq!(accept(file, &environment, &[]).web.http.workers, 2);
         let config = accept(file, &environment, &flag);
-        assert_eq!(config.web.workers, 3);
+        assert_eq!(config.web.http.workers, 3);
         let setting =
             config.settings.iter().find(|setting| setting.key.name == "server.workers").expect("it is there");
         assert_eq!(setting.origin.to_string(), "flag --workers");
@@ -1469,7 +1470,7 @@ mod tests {
         check("[server]\nmax_memory = \"128MB\"\n", 4_000_000, &[]);
         check("[server]\nmax_memory = \"off\"\n", usize::MAX / 2, &[]);
         check("", usize::MAX / 2, &[]);
-        assert_eq!(accept("[server]\nmax_memory = \"1GiB\"\n", &[], &[]).web.max_memory, Some(1 << 30));
+        assert_eq!(accept("[server]\nmax_memory = \"1GiB\"\n", &[], &[]).web.http.max_memory, Some(1 << 30));
         refuse(
             "[server]\nmax_memory = \"63MB\"\n",
             &[],
@@ -1631,7 +1632,7 @@ mod tests {
 
     #[test]
     fn signatures_must_name_the_public_address_of_the_site() {
-        use crate::web::agent::SiteOrigin;
+        use crate::app::agent::SiteOrigin;
         let address = "127.0.0.1:4321".parse().ok();
         assert_eq!(
             accept("", &[], &[]).with_base_url(address).agents.origin,

@@ -8,8 +8,7 @@
 
 use std::net::IpAddr;
 
-use frontdesk::web::Peer;
-use frontdesk::web::client::{ForwardedHeader, client_ip, forwarded_client};
+use frontdesk_http::{ForwardedHeader, Peer, client_ip, forwarded_client};
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 

@@ -31,12 +31,11 @@ use self::reload::{ReloadReason, Reloader, SiteWatcher};
 use self::trial::TrialLoad;
 use super::output::{DIM, ERROR, GOOD, count_faults, counted, print_faults, with_hint};
 use super::site::{self, SiteCache};
+use crate::app::{self, AppState, LiveReload, Metrics, PageViews, Snapshot, Sockets};
 use crate::config::{Config, Flag};
-use crate::web::tls::Tls;
-use crate::web::{
-    self, Address, AppState, LiveReload, Metrics, PageViews, ShutdownPhase, Snapshot, Socket, Sockets,
-};
 use frontdesk_deliver::worker::DeliveryWorker;
+use frontdesk_http::tls::Tls;
+use frontdesk_http::{Address, BindError, Server, ShutdownPhase, Socket};
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_inbox::store::{self, Store, StoreError};
@@ -103,7 +102,8 @@ fn serve(
     let live = reload::compose_snapshot(&config, site, &worker, None);
     let monitor = DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
         .context("cannot monitor free disk space")?;
-    let tls = config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
+    let tls = config.web.http.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
+    let inbox_pages = reload::desk_options(&config, &live.site);
     let snapshot = Arc::new(ArcSwap::from_pointee(live));
     let notify = Arc::new(ServiceManager::from_environment());
     let (reasons, asked) = mpsc::channel();
@@ -114,13 +114,13 @@ fn serve(
         refusals: Arc::default(),
         page_views: PageViews::default(),
         disk: monitor,
+        server: Arc::new(Server::new(snapshot.clone(), tls)),
+        desk: Arc::new(ArcSwap::from_pointee(inbox_pages)),
         snapshot,
-        tls,
         metrics: Metrics::new(log.queue.lost.clone()),
         live_reload: options
             .watch
             .then(|| Arc::new(LiveReload::new(first_version(), &warnings, stage.clone()))),
-        release_memory: allocator::release_memory,
     });
     let watcher = options.watch.then(|| SiteWatcher::start(folder, &config, reasons.clone())).transpose()?;
     if log.is_json {
@@ -162,7 +162,7 @@ fn serve(
         is_json: log.is_json,
     };
     std::thread::Builder::new().name("reload".into()).spawn(move || reloader.run(&asked))?;
-    web::serve(&desk, sockets, &stage)?;
+    app::serve(&desk, sockets, &stage)?;
     // On failure, only the refusals counted since the last write are lost.
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() {
         let _ = runtime.block_on(desk.store_refusals());
@@ -295,7 +295,7 @@ fn first_version() -> u64 {
 
 /// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses
 /// that fail for the first one's reason, so that the operator can change all of them at once.
-fn explain_bind_errors(errors: Vec<(web::BindError, &str)>) -> anyhow::Result<()> {
+fn explain_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
     let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
     let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
@@ -326,11 +326,10 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
     let mut errors = Vec::new();
-    let mut bind_with =
-        |bind: fn(&Address) -> Result<Socket, web::BindError>, addresses: &[Address], flag| {
-            let bind = |address| bind(address).map_err(|error| errors.push((error, flag))).ok();
-            addresses.iter().filter_map(bind).collect::<Vec<Socket>>()
-        };
+    let mut bind_with = |bind: fn(&Address) -> Result<Socket, BindError>, addresses: &[Address], flag| {
+        let bind = |address| bind(address).map_err(|error| errors.push((error, flag))).ok();
+        addresses.iter().filter_map(bind).collect::<Vec<Socket>>()
+    };
     let mut bind = |addresses: &[Address], flag| bind_with(Socket::bind, addresses, flag);
     if !is_https_passed {
         sockets.https = bind(&config.tls_listen, "tls.listen =");
@@ -346,7 +345,7 @@ fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
         sockets.inbox = bind_with(Socket::bind_private, addresses, "inbox.listen =").pop();
     }
     explain_bind_errors(errors)?;
-    match (&config.web.tls.source, sockets.https.is_empty()) {
+    match (&config.web.http.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
                 "the service manager passed a socket for TLS, but neither `tls.certificate` nor `tls.acme_domains` is set"
@@ -511,7 +510,7 @@ fn install_signal_handlers(
             end().await;
             notify.notify_stopping();
             // Sending fails if the server has already stopped.
-            let drain = snapshot.load().options.drain;
+            let drain = snapshot.load().options.http.drain;
             if !drain.is_zero() {
                 let _ = sender.send(ShutdownPhase::Draining);
                 tracing::info!(

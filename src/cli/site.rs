@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
-use crate::web::Address;
 use frontdesk_forms::text::visible;
+use frontdesk_http::Address;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::resources::{self, ResourceCache};

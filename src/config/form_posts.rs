@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, key};
 use super::value::{self, ParseResult, Raw};
-use crate::web::{FormOptions, PageOrigin};
+use crate::app::{FormOptions, PageOrigin};
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.
 const MAX_ORIGINS: usize = 100;

@@ -5,10 +5,11 @@ use std::path::Path;
 use super::reader::{Reader, key};
 use super::server::resolve_socket_path;
 use super::value::{self, ParseResult, Raw, parse_items, parse_text};
-use crate::web::{Address, HostName, InboxOptions};
+use frontdesk_desk::{DeskOptions, HostName};
+use frontdesk_http::Address;
 
 /// Reads `[inbox]`: the address of the web interface and its options, without the channels and the title.
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, InboxOptions) {
+pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskOptions) {
     let mut listen = r.get(
         key("inbox.listen").needs_restart().set_in_starter_file("\"127.0.0.1:8082\""),
         "off",
@@ -20,7 +21,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, Inbox
     if let Some(address) = &mut listen {
         resolve_socket_path(address, folder);
     }
-    let options = InboxOptions {
+    let options = DeskOptions {
         hosts: r.get(
             key("inbox.host").with_example("[\"inbox.example.com\"]"),
             "[]",
@@ -42,7 +43,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, Inbox
             "",
             value::parse_networks,
         ),
-        ..InboxOptions::default()
+        ..DeskOptions::default()
     };
     let may_be_remote = r.get(
         "inbox.allow_remote",

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::reader::{Reader, key};
 use super::value;
-use crate::web::{self, Address, ForwardedHeader};
+use crate::app::WebOptions;
+use frontdesk_http::{Address, ForwardedHeader, Options, Timeouts};
 
 /// Valid range of `server.max_memory`, in bytes: up to 1024 TiB, more than any machine has.
 const MEMORY: RangeInclusive<u64> = 64 << 20..=1 << 50;
@@ -20,7 +21,7 @@ pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
 
 /// Reads `[server]`: the public addresses, the private one, and the other options.
 #[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, web::WebOptions) {
+pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, WebOptions) {
     let mut listen = r.get(
         key("server.listen").needs_restart(),
         "127.0.0.1:8080",
@@ -48,7 +49,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
     let forwarded_headers =
         [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
     let connections = || value::count(1..=MAX_CONNECTIONS);
-    let web = web::WebOptions {
+    let http = Options {
         workers: match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -97,7 +98,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              client sent it.",
             value::one_of(&forwarded_headers),
         ),
-        timeouts: web::Timeouts {
+        timeouts: Timeouts {
         first_byte: r.get(
             "server.first_byte_timeout",
             "5s",
@@ -128,22 +129,22 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              library sends the same responses, more slowly.",
             value::parse_bool,
         ),
-        count_views: r.get(
-            "server.count_views",
-            "true",
-            "Whether page views are counted by day, page, representation, kind of client and referring host, \
-             without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
-             (docs/pages/statistics.md).",
-            value::parse_bool,
-        ),
-        ..web::WebOptions::default()
+        ..Options::default()
     };
+    let count_views = r.get(
+        "server.count_views",
+        "true",
+        "Whether page views are counted by day, page, representation, kind of client and referring host, \
+         without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
+         (docs/pages/statistics.md).",
+        value::parse_bool,
+    );
     r.refuse_if(
-        web.timeouts.exchange <= web.timeouts.body,
+        http.timeouts.exchange <= http.timeouts.body,
         "server.exchange_timeout",
         "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
     );
-    (listen, ops_listen, web)
+    (listen, ops_listen, WebOptions { http, count_views, ..WebOptions::default() })
 }
 
 /// Resolves the path of a Unix socket against the site's folder.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::reader::{Reader, Setting, fault_of, key};
 use super::server;
 use super::value::{self, ParseResult, Raw};
-use crate::web::Address;
-use crate::web::tls::{
+use frontdesk_fetch::Url;
+use frontdesk_http::Address;
+use frontdesk_http::tls::{
     Acme, CertificateFiles, CertificateSource, Hsts, HttpsRedirect, TlsOptions, check_certificate,
 };
-use frontdesk_fetch::Url;
 use frontdesk_site::fault::Fault;
 
 /// Maximum `max-age` of HSTS: about a century.
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn nothing_is_served_over_tls_by_default() {
-        let options = accept("").web.tls;
+        let options = accept("").web.http.tls;
         assert!(options.source.is_none() && options.redirect.is_none());
     }
 
@@ -237,11 +237,11 @@ mod tests {
             accept("[tls]\nlisten = \"[::]:443\"\ncertificate = \"tls/chain.pem\"\nkey = \"/etc/key.pem\"\n");
         let files =
             CertificateFiles { certificate: "/site/tls/chain.pem".into(), key: "/etc/key.pem".into() };
-        assert_eq!(config.web.tls.source, Some(CertificateSource::Files(files)));
+        assert_eq!(config.web.http.tls.source, Some(CertificateSource::Files(files)));
         assert_eq!(config.tls_listen.len(), 1);
         let config =
             accept("[tls]\nacme_domains = [\"WWW.example.com\", \"example.com\", \"www.example.com\"]\n");
-        let Some(CertificateSource::Acme(acme)) = config.web.tls.source else {
+        let Some(CertificateSource::Acme(acme)) = config.web.http.tls.source else {
             panic!("the certificate is not from ACME")
         };
         assert_eq!(acme.domains, ["www.example.com", "example.com"]);
@@ -344,14 +344,14 @@ mod tests {
         ] {
             let config = accept(&text).with_base_url(listening_on.parse().ok());
             assert_eq!(config.pages.base_url, base_url);
-            let redirect = config.web.tls.redirect.expect("plain requests are redirected");
+            let redirect = config.web.http.tls.redirect.expect("plain requests are redirected");
             assert_eq!(
                 (redirect.authority.as_str(), redirect.names),
                 (authority, names.into_iter().map(str::to_owned).collect())
             );
         }
         let off = accept(&format!("{files}redirect = false\n")).with_base_url("[::]:443".parse().ok());
-        assert!(off.web.tls.redirect.is_none());
+        assert!(off.web.http.tls.redirect.is_none());
     }
 
     #[test]

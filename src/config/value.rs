@@ -6,8 +6,8 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
-use crate::web::{Address, Network, default_memory_limit};
 use frontdesk_forms::email::Mailbox;
+use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, Server};
 use frontdesk_inbox::submission::encryption::Recipient;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use frontdesk::web::trusted_proxies::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR};
+use frontdesk_http::trusted_proxies::{FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR};
 
 use crate::support::{frontdesk, small_site};
 
@@ -270,8 +270,9 @@ fn a_header_that_haproxy_passes_on_is_noticed() {
 
 #[test]
 fn trusted_headers_are_read_by_their_names_on_the_list() {
-    let mut folders = vec![root().join("src/web")];
-    let mut files = vec![root().join("src/web.rs")];
+    let mut folders =
+        ["crates/http/src", "crates/desk/src", "src/app"].map(|folder| root().join(folder)).to_vec();
+    let mut files = vec![root().join("src/app.rs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
             if entry.path().is_dir() { folders.push(entry.path()) } else { files.push(entry.path()) }
@@ -295,7 +296,10 @@ fn trusted_headers_are_read_by_their_names_on_the_list() {
         for literal in
             ["\"forwarded\"", "\"x-forwarded-", "\"x-real-ip", "\"x-request-id", "header::forwarded"]
         {
-            assert!(!code.contains(literal), "{name} has {literal}: put it into src/web/trusted_proxies.rs");
+            assert!(
+                !code.contains(literal),
+                "{name} has {literal}: put it into crates/http/src/trusted_proxies.rs"
+            );
         }
     }
     assert_eq!(seen, TRUSTED_HEADERS.len());

@@ -10,13 +10,14 @@ use std::fmt::Write as _;
 use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
 use super::map::{NginxMap, quote};
 use super::negotiation;
-use crate::web::describe::RecordedResponse;
-use crate::web::tls::Hsts;
-use crate::web::trusted_proxies::{
+use crate::app::WebOptions;
+use crate::app::describe::RecordedResponse;
+use frontdesk_forms::MAX_BODY_BYTES;
+use frontdesk_http::ForwardedHeader;
+use frontdesk_http::tls::Hsts;
+use frontdesk_http::trusted_proxies::{
     FORWARDED, TRUSTED_HEADERS, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_REQUEST_ID,
 };
-use crate::web::{ForwardedHeader, WebOptions};
-use frontdesk_forms::MAX_BODY_BYTES;
 
 /// Escapes dollar signs, so that nginx expands no variables in the string.
 fn escape_variables(text: &str) -> String {
@@ -188,7 +189,7 @@ pub(super) fn render_http_conf(layout: &ExportLayout, replicas: &[String], optio
             ("replicas", replicas.join("\n")),
             ("missing_entries", missing_entries(layout)),
             ("allow", quote_literal(layout.read_only.header("allow").unwrap_or_default())),
-            ("hsts", quote_literal(options.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
+            ("hsts", quote_literal(options.http.tls.hsts.as_ref().map(Hsts::as_str).unwrap_or_default())),
             ("maps", maps.iter().map(NginxMap::to_string).collect::<Vec<_>>().join("\n\n")),
         ],
     )
@@ -411,7 +412,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
 /// The directives that replace or remove each header that replicas trust, so that clients cannot set it.
 fn forwarding_directives(options: &WebOptions) -> String {
     let lines = TRUSTED_HEADERS.iter().map(|name| {
-        let value = match (*name, options.forwarded_header) {
+        let value = match (*name, options.http.forwarded_header) {
             (X_FORWARDED_FOR, ForwardedHeader::XForwardedFor) => "$remote_addr",
             (FORWARDED, ForwardedHeader::Forwarded) => "$frontdesk_hop",
             (X_FORWARDED_PROTO, _) => "$scheme",

@@ -19,9 +19,9 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::app;
 use crate::cli::output::{hint, print_faults, print_notes};
 use crate::config;
-use crate::web;
 use frontdesk_process::panics::{self, Panic};
 use frontdesk_site::fault::{Fault, Severity};
 
@@ -54,7 +54,7 @@ impl ServerLog {
         let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let own = Targets::new()
             .with_target("frontdesk", LevelFilter::from_level(options.level))
-            .with_target(web::ACCESS_LOG_TARGET, LevelFilter::INFO);
+            .with_target(app::ACCESS_LOG_TARGET, LevelFilter::INFO);
         let layer = tracing_subscriber::fmt::layer()
             .with_writer(Arc::new(queue.clone()))
             .with_target(false)

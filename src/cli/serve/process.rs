@@ -16,7 +16,7 @@ const RESERVED_DESCRIPTORS: u64 = 128;
 /// needed to store and deliver submissions.
 pub(super) fn raise_descriptor_limit(config: &mut Config) {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    let wanted = config.web.max_connections as u64 + RESERVED_DESCRIPTORS;
+    let wanted = config.web.http.max_connections as u64 + RESERVED_DESCRIPTORS;
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < wanted) {
         let before = limit.current;
@@ -26,11 +26,11 @@ pub(super) fn raise_descriptor_limit(config: &mut Config) {
             limit.current = before;
         }
         if let Some(current) = limit.current.filter(|current| *current < wanted) {
-            let (wanted, possible) = (config.web.max_connections, connections_within(current));
+            let (wanted, possible) = (config.web.http.max_connections, connections_within(current));
             tracing::warn!(
                 "the limit on open files allows only {possible} connections, fewer than `server.max_connections` = {wanted}"
             );
-            config.web.max_connections = possible;
+            config.web.http.max_connections = possible;
         }
     }
 }

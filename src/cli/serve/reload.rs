@@ -18,12 +18,13 @@ use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
 use super::trial::TrialLoad;
+use crate::app::agent::Agents;
+use crate::app::{AppState, Snapshot};
 use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
 use crate::config::{Config, Flag};
-use crate::web::agent::Agents;
-use crate::web::{AppState, Snapshot};
 use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
+use frontdesk_desk::DeskOptions;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_limits::ByteLimiter;
 use frontdesk_limits::rate_limiter::RateLimiter;
@@ -275,11 +276,12 @@ impl Reloader {
         if !config.delivers_like(&self.config) {
             self.worker.reconfigure(worker_options(&config));
         }
+        self.desk.desk.store(Arc::new(desk_options(&config, &live.site)));
         self.desk.snapshot.store(live.clone());
         for note in site::summarize_exclusions(&self.previous.publication, &self.folder) {
             tracing::info!("{note}");
         }
-        if let Some(tls) = &self.desk.tls {
+        if let Some(tls) = &self.desk.server.tls {
             tls.reload();
         }
         if self.options.watch {
@@ -361,12 +363,17 @@ pub(super) fn compose_snapshot(
     }
 }
 
+/// The options of the inbox's web interface.
+pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
+    DeskOptions { confirms_waitlist: site.confirms_waitlist, ..config.web.inbox_pages.clone() }
+}
+
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
         channels: config.channels.iter().chain(&config.visitor_channels).cloned().collect(),
         maintenance: config.maintenance.clone(),
-        grace: config.web.shutdown_grace,
+        grace: config.web.http.shutdown_grace,
     }
 }
 

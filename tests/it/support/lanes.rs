@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use frontdesk::web::{AppState, ShutdownPhase, WebOptions, WorkerState};
+use frontdesk::app::{AppState, PublicSite, WebOptions};
+use frontdesk_http::{Options, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_site as pages;
@@ -18,8 +19,8 @@ use tokio::sync::watch;
 
 /// Two workers that serve the same site, one with the fast path and one with hyper only.
 pub struct Lanes {
-    fast: WorkerState,
-    full: WorkerState,
+    fast: Worker<PublicSite>,
+    full: Worker<PublicSite>,
     runtime: tokio::runtime::Runtime,
     phase: (watch::Sender<ShutdownPhase>, watch::Receiver<ShutdownPhase>),
     _folder: tempfile::TempDir,
@@ -50,16 +51,18 @@ impl Lanes {
             home_links: vec!["</llms.txt>; rel=\"describedby\"".into()],
             ..pages::PagesOptions::default()
         };
-        let app = |fast_path| {
+        let worker = |fast_path| {
             let loaded = pages::load(folder.path(), &options, &[]);
             let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
             site.compress(usize::MAX, None);
             let inbox = folder.path().join(format!("inbox-{fast_path}.sqlite"));
             let store = Store::open(&StoreOptions::new(inbox)).expect("a store");
             let intake = Intake::start(store, IntakeOptions::default()).expect("a thread");
-            AppState::new(site, intake, WebOptions { fast_path, ..WebOptions::default() })
+            let http = Options { fast_path, ..Options::default() };
+            let app = AppState::new(site, intake, WebOptions { http, ..WebOptions::default() });
+            Worker::new(app.server.clone(), PublicSite::new(&app))
         };
-        let (fast, full) = (WorkerState::new(&app(true)), WorkerState::new(&app(false)));
+        let (fast, full) = (worker(true), worker(false));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { fast, full, runtime, phase: watch::channel(ShutdownPhase::Serving), _folder: folder }
     }
@@ -108,7 +111,7 @@ impl Lanes {
     }
 
     /// The response with its header fields sorted by name and without `date`, and how the connection ends.
-    fn transcript(&self, worker: &WorkerState, pieces: &[&[u8]], is_slow: bool) -> String {
+    fn transcript(&self, worker: &Worker<PublicSite>, pieces: &[&[u8]], is_slow: bool) -> String {
         let wire = Rc::new(RefCell::new(Wire { is_slow, ..Wire::default() }));
         wire.borrow_mut().pieces =
             pieces.iter().rev().filter(|piece| !piece.is_empty()).map(|piece| piece.to_vec()).collect();

@@ -1,0 +1,267 @@
+//! Changes that forms ask for, each followed by a redirect to a page that shows the result.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use jiff::Timestamp;
+use minijinja::{Value, context};
+use uuid::Uuid;
+
+use super::auth::InboxUser;
+use super::html::{Reply, see_other};
+use super::page::{PageRequest, link_to};
+use super::state::{ChannelTest, DeskState};
+use super::view;
+use frontdesk_deliver::test_message;
+use frontdesk_forms::text::visible;
+use frontdesk_inbox::change::{Changes, Held, Queued, Released};
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::removal::DiscardPreview;
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::submission::{Status, Submission};
+
+/// A change of one submission.
+pub(super) struct SubmissionForm {
+    pub(super) change: Change,
+    /// The list on which the form was; `None` if it was on the submission's page.
+    pub(super) list: Option<ListQuery>,
+}
+
+pub(super) enum Change {
+    Hold,
+    /// Releases a held submission; one that its visitor has not confirmed only with `even_unconfirmed`.
+    Release {
+        even_unconfirmed: bool,
+    },
+    Retry,
+    Deliver,
+    SetDone(bool),
+    SetNote(String),
+    Remove(Removal),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Removal {
+    /// Whether to remove everything from the submission's address, rather than the submission.
+    pub(super) is_erasure: bool,
+    /// Whether the operator has seen what is removed.
+    pub(super) is_confirmed: bool,
+    pub(super) is_from_review: bool,
+}
+
+/// Which sessions to end.
+pub(super) enum Revocation {
+    All,
+    /// The one with this short id, if there is one.
+    One(String),
+}
+
+/// Applies a form to one submission.
+pub(super) fn change_one(
+    request: &PageRequest<'_>,
+    id: Uuid,
+    form: &SubmissionForm,
+) -> Result<Reply, StoreError> {
+    let change = match &form.change {
+        Change::Remove(removal) => return remove(request, &[id], *removal),
+        change => change,
+    };
+    let inbox = request.inbox;
+    let now = request.clock.now;
+    let code = inbox.readers.with(|reader| {
+        let Some(submission) = reader.get(id)? else { return Ok("gone") };
+        let channels = inbox.store.channels.load_full();
+        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
+        Ok(match change {
+            Change::Hold => match changes.hold(&submission, None, now)? {
+                Held::Held { .. } => "held",
+                Held::AlreadyHeld => "already-held",
+                Held::AlreadyDelivered => "already-delivered",
+                Held::Missing => "gone",
+            },
+            // A second click on the button of a held submission must not deliver it without a confirmation.
+            Change::Release { even_unconfirmed: false } if submission.status == Status::Unconfirmed => {
+                "asks-visitor"
+            }
+            Change::Release { .. } => match changes.release(id, &channels, now)? {
+                Released::Released(0) => "released-only",
+                Released::Released(_) => "released",
+                Released::AsksVisitor => "asks-visitor",
+                Released::NotHeld => "not-held",
+                Released::Missing => "gone",
+            },
+            Change::Retry => {
+                let which = Filter { id: Some(id), ..Filter::default() };
+                match changes.retry(&Retry { which, ..Retry::default() }, now)? {
+                    0 => "nothing-to-retry",
+                    _ => "retried",
+                }
+            }
+            Change::Deliver => match changes.deliver(&submission, &channels, now)? {
+                Queued::Queued(_) => "queued",
+                Queued::Missing => "gone",
+                _ => "not-queued",
+            },
+            Change::SetDone(is_done) => match changes.set_done(id, *is_done, now)? {
+                Annotated::Changed if *is_done => "done",
+                Annotated::Changed => "reopened",
+                Annotated::Unchanged => "unchanged",
+                Annotated::Missing => "pending",
+            },
+            Change::SetNote(note) if note.trim().chars().count() > MAX_NOTE => "note-long",
+            Change::SetNote(note) => match changes.set_note(id, note)? {
+                Annotated::Changed => "note",
+                Annotated::Unchanged => "unchanged",
+                Annotated::Missing => "pending",
+            },
+            Change::Remove(_) => "unchanged",
+        })
+    })?;
+    let path = match &form.list {
+        Some(list) => link_to(list),
+        None if code == "gone" => "/".to_owned(),
+        None => submission_path(id),
+    };
+    Ok(see_other(&notice_path(&path, code)))
+}
+
+fn submission_path(id: Uuid) -> String {
+    format!("/submissions/{id}")
+}
+
+fn notice_path(path: &str, code: &str) -> String {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{joint}notice={code}")
+}
+
+/// Releases or removes the selected held submissions. Does not release those that visitors must confirm.
+pub(super) fn change_selected(
+    request: &PageRequest<'_>,
+    ids: &[Uuid],
+    removal: Option<Removal>,
+) -> Result<Reply, StoreError> {
+    if ids.is_empty() {
+        return Ok(see_other(&notice_path("/review", "none-selected")));
+    }
+    if let Some(removal) = removal {
+        return remove(request, ids, removal);
+    }
+    let inbox = request.inbox;
+    let channels = inbox.store.channels.load_full();
+    inbox.readers.with(|reader| {
+        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
+        let held = find_all(reader, ids)?.into_iter().filter(|found| found.status == Status::Held);
+        held.map(|found| found.id)
+            .try_for_each(|id| changes.release(id, &channels, request.clock.now).map(drop))
+    })?;
+    Ok(see_other(&notice_path("/review", "released")))
+}
+
+fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
+    Ok(Editor::open(request.inbox.readers.database())?.on_behalf_of(&request.operator.user))
+}
+
+/// Shows what would be removed, or removes it if the form confirms that.
+fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<Reply, StoreError> {
+    let inbox = request.inbox;
+    let found = inbox.readers.with(|reader| find_all(reader, ids))?;
+    let is_file = inbox.readers.database().file().is_some();
+    let back = if removal.is_from_review { "/review" } else { "/" };
+    if removal.is_erasure {
+        let Some(email) = found.first().and_then(|submission| submission.get("email")).map(str::to_owned)
+        else {
+            return Ok(see_other(&notice_path(back, "gone")));
+        };
+        if removal.is_confirmed {
+            let erased = editor(request)?.erase(&email)?;
+            let code = removal_code(erased.submissions, 0, erased.is_wiped || !is_file);
+            return Ok(see_other(&notice_path(back, code)));
+        }
+        return request.confirm(&context! {
+            kind => "erase",
+            count => editor(request)?.count_from(&email)?,
+            email => visible(&email),
+            target => submission_path(ids[0]),
+            back => submission_path(ids[0]),
+        });
+    }
+    let preview = DiscardPreview::new(found);
+    if removal.is_confirmed {
+        let discarded = preview.discard(&mut editor(request)?)?;
+        let erased = discarded.erased;
+        let code = removal_code(erased.submissions, discarded.stayed, erased.is_wiped || !is_file);
+        return Ok(see_other(&notice_path(back, code)));
+    }
+    let rows: Vec<Value> = preview.held.iter().map(|found| view::row(found, None, &request.clock)).collect();
+    let page = if removal.is_from_review { "/review".to_owned() } else { submission_path(ids[0]) };
+    request.confirm(&context! {
+        kind => "discard",
+        count => rows.len(),
+        rows,
+        others => preview.others.len(),
+        from => removal.is_from_review.then_some("review"),
+        target => page.clone(),
+        back => page,
+    })
+}
+
+fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
+    match (removed, stayed, is_wiped) {
+        (0, ..) => "nothing-removed",
+        (_, _, false) => "not-wiped",
+        (_, 0, _) => "removed",
+        _ => "removed-some",
+    }
+}
+
+fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {
+    ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
+}
+
+/// Ends one session, or all of them.
+pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
+    let inbox = request.inbox;
+    let Revocation::One(id) = which else {
+        editor(request)?.revoke(None)?;
+        return Ok(see_other("/sessions?notice=all-ended"));
+    };
+    let sessions = inbox.readers.with(|reader| reader.sessions(request.clock.now))?;
+    let named = sessions.iter().filter(|session| session.short_id() == *id);
+    editor(request)?.revoke(Some(&named.map(|session| session.hash).collect::<Vec<_>>()))?;
+    Ok(see_other("/sessions?notice=ended"))
+}
+
+/// Ends the operator's own session.
+pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), StoreError> {
+    let Some(hash) = operator.session else { return Ok(()) };
+    Editor::open(inbox.readers.database())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
+}
+
+/// Starts to send a test message through a channel, unless one is being sent. `None` if there is no channel
+/// with this name.
+pub(super) fn test_channel(
+    inbox: &Arc<DeskState>,
+    request: &PageRequest<'_>,
+    name: &str,
+) -> Result<Option<Reply>, StoreError> {
+    let Some(channel) = request.options.channels.iter().find(|channel| channel.name == name).cloned() else {
+        return Ok(None);
+    };
+    let testing = || inbox.testing.lock().unwrap_or_else(PoisonError::into_inner);
+    if testing().insert(name.to_owned()) {
+        if let Err(error) = editor(request).and_then(|mut editor| editor.log_test(name)) {
+            testing().remove(name);
+            return Err(error);
+        }
+        let inbox = inbox.clone();
+        tokio::runtime::Handle::current().spawn(async move {
+            let (at, began) = (Timestamp::now(), Instant::now());
+            let outcome = test_message::send(&channel, "the inbox's web interface", at).await;
+            let outcome = test_message::describe(&channel.kind, &outcome, began.elapsed());
+            let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
+            tests.insert(channel.name.clone(), ChannelTest { at, outcome });
+            inbox.testing.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel.name);
+        });
+    }
+    Ok(Some(see_other("/channels?notice=testing")))
+}

@@ -1,0 +1,171 @@
+//! Finds out which operator sends a request: by a session's cookie, or by a trusted proxy's header.
+
+use http::request::Parts;
+use http::{HeaderName, HeaderValue};
+use jiff::Timestamp;
+
+use super::guard::single;
+use super::options::DeskOptions;
+use super::request::cookie;
+use super::state::DeskState;
+use frontdesk_forms::text::has_unsafe;
+use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
+use frontdesk_http::{Address, Peer, is_trusted};
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{StoreError, TokenHash};
+
+/// Maximum length of a user's name in a header, in characters.
+const MAX_USER: usize = 100;
+
+/// The authenticated user of a request.
+#[derive(Clone)]
+pub(super) struct InboxUser {
+    pub(super) user: String,
+    /// The value of the cookie, to which form tokens belong.
+    token: SecretToken,
+    /// The hash of the session; `None` if a proxy names the user.
+    pub(super) session: Option<TokenHash>,
+    /// A cookie to set: its value is new.
+    pub(super) new_cookie: Option<HeaderValue>,
+}
+
+impl InboxUser {
+    pub(super) fn form_token(&self) -> String {
+        self.token.form_token(&self.user)
+    }
+
+    /// Whether a form's token belongs to this operator. Takes the same time for all tokens of one length.
+    pub(super) fn owns_form(&self, token: &str) -> bool {
+        aws_lc_rs::constant_time::verify_slices_are_equal(token.as_bytes(), self.form_token().as_bytes())
+            .is_ok()
+    }
+
+    /// Whether the session has not ended since. Does not extend it.
+    pub(super) fn is_still_logged_in(&self, inbox: &DeskState) -> bool {
+        let Some(hash) = self.session else { return true };
+        let found = inbox.readers.with(|reader| reader.session(&hash, Timestamp::now()));
+        matches!(found, Ok(Some(_)))
+    }
+}
+
+/// The operator who sends this request; `None` if the request proves none. Extends the session.
+pub(super) fn identify(
+    inbox: &DeskState,
+    options: &DeskOptions,
+    peer: Peer,
+    head: &Parts,
+) -> Result<Option<InboxUser>, StoreError> {
+    let cookies = Cookies::of(inbox, options, peer, head);
+    let trusted = options.user_header.as_ref().filter(|_| is_trusted(&options.trusted_proxies, peer));
+    if let Some(user) = trusted.and_then(|header| user_in(head, header)) {
+        let known = cookie(&head.headers, &cookies.form_name()).and_then(SecretToken::parse);
+        let new = if known.is_none() { Some(SecretToken::generate()?) } else { None };
+        let new_cookie = new.as_ref().map(|token| cookies.value(&cookies.form_name(), token));
+        let Some(token) = known.or(new) else { return Ok(None) };
+        return Ok(Some(InboxUser { user, token, session: None, new_cookie }));
+    }
+    let Some(token) = cookie(&head.headers, &cookies.name()).and_then(SecretToken::parse) else {
+        return Ok(None);
+    };
+    let database = inbox.readers.database();
+    let found = inbox.readers.with(|reader| session::resume(database, reader, &token, Timestamp::now()))?;
+    Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
+}
+
+/// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in
+/// ISO 8859-1, which RFC 9110 §5.5 leaves to them.
+fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
+    let mut lines = head.headers.get_all(header).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let bytes = line.as_bytes();
+    let name =
+        str::from_utf8(bytes).map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned);
+    let name = name.trim();
+    let is_name = !name.is_empty() && name.chars().count() <= MAX_USER && !has_unsafe(name);
+    is_name.then(|| name.to_owned())
+}
+
+/// The names and attributes of cookies for a request.
+pub(super) struct Cookies {
+    /// Whether the browser uses HTTPS.
+    is_secure: bool,
+    /// The port of the listener: cookies of one host are shared by all of its ports.
+    port: Option<u16>,
+}
+
+impl Cookies {
+    pub(super) fn of(inbox: &DeskState, options: &DeskOptions, peer: Peer, head: &Parts) -> Self {
+        let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
+        let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");
+        let port = match &inbox.address {
+            Address::Tcp(address) => Some(address.port()),
+            Address::Unix(_) => None,
+        };
+        Self { is_secure: is_from_proxy && is_https, port }
+    }
+
+    pub(super) fn name(&self) -> String {
+        let prefix = if self.is_secure { "__Host-" } else { "" };
+        let port = self.port.map(|port| format!("-{port}")).unwrap_or_default();
+        format!("{prefix}frontdesk-inbox{port}")
+    }
+
+    fn form_name(&self) -> String {
+        format!("{}-form", self.name())
+    }
+
+    /// A `Set-Cookie` value. The cookie ends with the browser's session; the server ends the login earlier.
+    pub(super) fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
+        self.header(&format!("{name}={}", token.as_str()))
+    }
+
+    /// A `Set-Cookie` value that removes the session's cookie.
+    pub(super) fn removal(&self) -> HeaderValue {
+        self.header(&format!("{}=; Max-Age=0", self.name()))
+    }
+
+    fn header(&self, pair: &str) -> HeaderValue {
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        let text = format!("{pair}; Path=/; HttpOnly; SameSite=Strict{secure}");
+        // Tokens and names are ASCII, so the conversion does not fail.
+        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_may_name_users_in_any_script() {
+        let header = HeaderName::from_static("remote-user");
+        let user = |lines: &[&[u8]]| {
+            let mut request = http::Request::builder();
+            for line in lines {
+                request = request.header(&header, *line);
+            }
+            user_in(&request.body(()).expect("a request").into_parts().0, &header)
+        };
+        for (line, name) in [
+            ("ada".as_bytes(), "ada"),
+            (" Zoë ".as_bytes(), "Zoë"),
+            ("山田太郎".as_bytes(), "山田太郎"),
+            (b"J\xfcrgen", "Jürgen"),
+        ] {
+            assert_eq!(user(&[line]).as_deref(), Some(name));
+        }
+        let long = "ä".repeat(MAX_USER + 1);
+        let empty: &[u8] = b"";
+        let refused: [&[&[u8]]; 6] = [
+            &[],
+            &[empty],
+            &[b"ada", b"bob"],
+            &["a\u{202e}b".as_bytes()],
+            &[b"a\x85b\xff"],
+            &[long.as_bytes()],
+        ];
+        for lines in refused {
+            assert_eq!(user(lines), None, "{lines:?}");
+        }
+    }
+}

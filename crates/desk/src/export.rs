@@ -1,0 +1,82 @@
+//! Downloads of all submissions of a list, as CSV or JSON Lines.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::Arc;
+
+use http::header::{CONTENT_DISPOSITION, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use jiff::tz::TimeZone;
+
+use super::body::{ChunkWriter, stream};
+use super::html::{Reply, stream_reply};
+use super::state::DeskState;
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::{csv, json};
+use frontdesk_process::panics::{self, Part};
+
+/// Streams all submissions of a list as a file.
+pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) -> Reply {
+    let Ok(permit) = inbox.exports.clone().try_acquire_owned() else {
+        let sentence = "Other exports are still being downloaded. Try again in a minute.";
+        let mut reply =
+            inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "Too many exports", sentence);
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+        return reply;
+    };
+    let query = query.from_start();
+    let (sender, body) = stream();
+    let inbox = inbox.clone();
+    tokio::runtime::Handle::current().spawn_blocking(move || {
+        let written = panics::catch(Part::Inbox, || {
+            inbox.readers.with(|reader| {
+                panics::inject("export", "");
+                let mut out = ChunkWriter::new(sender);
+                Ok(write_export(reader, &query, is_csv, &mut out).and_then(|()| out.finish()))
+            })
+        });
+        let failure = match written {
+            Ok(Ok(Ok(()))) => None,
+            // The client is gone, or too slow.
+            Ok(Ok(Err(error))) if error.kind() == ErrorKind::BrokenPipe => None,
+            Ok(Ok(Err(error))) => Some(error.to_string()),
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic.to_string()),
+        };
+        if let Some(error) = failure {
+            tracing::warn!(%error, "an export of the inbox failed: its download is cut off");
+        }
+        drop(permit);
+    });
+    let (media_type, name) = if is_csv {
+        ("text/csv; charset=utf-8", "attachment; filename=\"submissions.csv\"")
+    } else {
+        ("application/jsonl", "attachment; filename=\"submissions.jsonl\"")
+    };
+    let mut response = stream_reply(media_type, body);
+    response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_static(name));
+    response
+}
+
+fn write_export(
+    reader: &InboxReader,
+    query: &ListQuery,
+    is_csv: bool,
+    out: &mut ChunkWriter,
+) -> io::Result<()> {
+    let words = query.words();
+    let filter = Filter { limit: None, ..query.filter() };
+    let listing = reader.list(&filter).map_err(io::Error::other)?;
+    let is_wanted = |found: &Result<Submission, StoreError>| match (&words, found) {
+        (Some(words), Ok(submission)) => words.are_in(&submission.fields),
+        _ => true,
+    };
+    let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));
+    if is_csv {
+        csv::write(&mut found, true, &TimeZone::system(), false, out)?;
+    } else {
+        json::write(&mut found, out)?;
+    }
+    out.flush()
+}

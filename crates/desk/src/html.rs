@@ -1,0 +1,144 @@
+//! Renders the templates of the web interface, and builds its responses.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::Full;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use super::body::DeskBody;
+use frontdesk_forms::text::escape_html;
+use frontdesk_http::SECURITY_HEADERS;
+
+pub(super) type Reply = Response<DeskBody>;
+
+/// Nothing inline, and nothing from other hosts.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// With `no-referrer`, browsers would send `Origin: null` with forms, and the origin could not be checked.
+const REFERRER: &str = "same-origin";
+
+pub(super) const STYLE: &str = include_str!("assets/inbox.css");
+pub(super) const SCRIPT: &str = include_str!("assets/inbox.js");
+pub(super) const ICON: &str = include_str!("assets/icon.svg");
+
+const TEMPLATES: [(&str, &str); 11] = [
+    ("base.html", include_str!("assets/base.html")),
+    ("channels.html", include_str!("assets/channels.html")),
+    ("confirm.html", include_str!("assets/confirm.html")),
+    ("list.html", include_str!("assets/list.html")),
+    ("log.html", include_str!("assets/log.html")),
+    ("login.html", include_str!("assets/login.html")),
+    ("message.html", include_str!("assets/message.html")),
+    ("review.html", include_str!("assets/review.html")),
+    ("sessions.html", include_str!("assets/sessions.html")),
+    ("statistics.html", include_str!("assets/statistics.html")),
+    ("submission.html", include_str!("assets/submission.html")),
+];
+
+pub(super) struct Templates(Environment<'static>);
+
+impl Templates {
+    pub(super) fn new() -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.set_formatter(|output, _, value| {
+            let text =
+                if value.is_undefined() || value.is_none() { String::new() } else { value.to_string() };
+            let text = if value.is_safe() { text } else { escape_html(&text) };
+            output.write_str(&text).map_err(minijinja::Error::from)
+        });
+        for (name, text) in TEMPLATES {
+            if let Err(error) = environment.add_template(name, text) {
+                // A test renders each of them.
+                tracing::error!(%error, "a template of the inbox is invalid");
+            }
+        }
+        Self(environment)
+    }
+
+    /// Renders a page. An error is logged, and the page says so.
+    pub(super) fn page(&self, status: StatusCode, name: &str, values: Value) -> Reply {
+        let rendered = self.0.get_template(name).and_then(|template| template.render(values));
+        match rendered {
+            Ok(html) => reply(status, "text/html; charset=utf-8", html),
+            Err(error) => {
+                // Only the kind: the details of an error may quote a submission.
+                tracing::error!(kind = ?error.kind(), template = name, "cannot render a page of the inbox");
+                reply(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "text/plain; charset=utf-8",
+                    "This page cannot be shown.\n",
+                )
+            }
+        }
+    }
+
+    /// A page with a heading and a sentence, for users who are not logged in.
+    pub(super) fn message(&self, status: StatusCode, heading: &str, sentence: &str) -> Reply {
+        self.page(status, "message.html", context! { heading, sentence })
+    }
+}
+
+/// A response with the headers that all responses have.
+pub(super) fn reply(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Reply {
+    with_headers(status, media_type, DeskBody::Full(Full::new(body.into())))
+}
+
+pub(super) fn stream_reply(media_type: &'static str, body: DeskBody) -> Reply {
+    with_headers(StatusCode::OK, media_type, body)
+}
+
+fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) -> Reply {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in SECURITY_HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(REFERRER));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// 303 to one of our own paths (RFC 9110 §15.4.4).
+pub(super) fn see_other(path: &str) -> Reply {
+    let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    // Paths are composed of ids, fixed texts and encoded parameters, so they are valid values.
+    let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"));
+    response.headers_mut().insert(LOCATION, location);
+    response
+}
+
+pub(super) fn set_cookie(response: &mut Reply, cookie: HeaderValue) {
+    response.headers_mut().append(SET_COOKIE, cookie);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_of_the_interface_have_at_most_60_kilobytes() {
+        let templates: usize = TEMPLATES.iter().map(|(_, text)| text.len()).sum();
+        let total = templates + STYLE.len() + SCRIPT.len() + ICON.len();
+        assert!(total <= 60_000, "{total}");
+    }
+
+    #[test]
+    fn no_template_has_inline_code_or_unescaped_values() {
+        for (name, text) in TEMPLATES {
+            for wrong in [" style=", "<style", " onclick", " onload", "javascript:", "http://", "https://"] {
+                assert!(!text.contains(wrong), "{name}: {wrong}");
+            }
+            // The chart consists of numbers and days.
+            assert_eq!(text.matches("safe").count(), usize::from(name == "statistics.html"), "{name}");
+            let scripts = text.matches("<script").count();
+            assert_eq!(scripts, text.matches("<script src=\"/inbox.js\" defer>").count(), "{name}");
+        }
+    }
+}

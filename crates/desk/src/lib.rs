@@ -1,0 +1,37 @@
+//! The web interface of the inbox, on its own private address: lists, shows and changes submissions.
+//!
+//! `route.rs` has every URL and its parameters. Queries and changes run on a small pool of threads, because they
+//! block. Streams, exports, bodies and times are limited.
+
+#![cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "requests, sessions and relative times need the clock")
+)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+// Requests.
+mod auth;
+mod guard;
+mod request;
+mod route;
+mod state;
+
+// Changes.
+mod action;
+mod notice;
+
+// Pages.
+mod body;
+mod chart;
+mod export;
+mod html;
+mod live;
+mod mailto;
+mod options;
+mod page;
+mod readers;
+mod view;
+
+pub use guard::HostName;
+pub use options::{DeskOptions, options};
+pub use route::Desk;

@@ -1,0 +1,45 @@
+//! Options of the inbox's web interface, and the limits of its clients.
+
+use std::time::Duration;
+
+use super::guard::HostName;
+use super::state::MAX_EXPORTS;
+use frontdesk_deliver::ChannelOptions;
+use frontdesk_http::{Network, PrivateOptions};
+
+/// Maximum number of open connections.
+const MAX_CONNECTIONS: usize = 128;
+/// Maximum number of threads for queries and changes. Exports have further ones.
+const MAX_THREADS: usize = 8;
+/// How long a client may take to send the header of a request, and how long a connection may be idle.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a connection may stay open. Browsers open a new one for the rest of a live list.
+const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
+
+#[derive(Debug, Clone, Default)]
+pub struct DeskOptions {
+    /// The name of the site, for titles and replies.
+    pub title: String,
+    /// Names under which the interface is reached, besides its address and `localhost`.
+    pub hosts: Vec<HostName>,
+    /// The request header, in lower case, in which trusted proxies name the user.
+    pub user_header: Option<http::HeaderName>,
+    /// Peers whose [`DeskOptions::user_header`] is trusted.
+    pub trusted_proxies: Vec<Network>,
+    /// The channels through which test messages can be sent.
+    pub channels: Vec<ChannelOptions>,
+    /// Whether visitors must confirm waitlist entries, so that lists offer those that wait for it.
+    pub confirms_waitlist: bool,
+}
+
+/// The limits of clients.
+pub fn options(options: &DeskOptions) -> PrivateOptions {
+    PrivateOptions {
+        max_connections: MAX_CONNECTIONS,
+        trusted_proxies: options.trusted_proxies.clone(),
+        keep_alive: true,
+        header_timeout: HEADER_TIMEOUT,
+        connection_timeout: MAX_CONNECTION_TIME,
+        blocking_threads: MAX_THREADS + MAX_EXPORTS,
+    }
+}

@@ -1,0 +1,351 @@
+//! All URLs of the web interface, their parameters, and the checks that precede every page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use minijinja::context;
+use uuid::Uuid;
+
+use super::action::{Change, Removal, Revocation, SubmissionForm};
+use super::auth::{Cookies, InboxUser, identify};
+use super::body::DeskBody;
+use super::export::export;
+use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
+use super::options::DeskOptions;
+use super::page::PageRequest;
+use super::request::{Pairs, read_form};
+use super::state::DeskState;
+use super::{action, guard, live};
+use frontdesk_http::{Address, Handler, Peer, Request};
+use frontdesk_inbox::query::ListQuery;
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError};
+use frontdesk_process::panics::{self, Part};
+
+/// How long a request may take before a page says that it continues in the background.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Where an operator begins.
+const HOME: &str = "/?state=open";
+/// Maximum number of submissions that one form may change; further ones are ignored.
+const MAX_IDS: usize = 500;
+
+/// A page, by its path.
+enum Page {
+    List,
+    Review,
+    Channels,
+    Statistics,
+    Log,
+    Sessions,
+    /// The stream of events of live lists.
+    Events,
+    Export {
+        is_csv: bool,
+    },
+    Submission(Uuid),
+}
+
+impl Page {
+    /// `None` if there is no page at this path.
+    fn parse(path: &str) -> Option<Self> {
+        Some(match path {
+            "/" => Self::List,
+            "/review" => Self::Review,
+            "/channels" => Self::Channels,
+            "/statistics" => Self::Statistics,
+            "/log" => Self::Log,
+            "/sessions" => Self::Sessions,
+            "/events" => Self::Events,
+            "/export.csv" => Self::Export { is_csv: true },
+            "/export.jsonl" => Self::Export { is_csv: false },
+            _ => Self::Submission(submission_in(path)?),
+        })
+    }
+}
+
+/// A form, by its path and its fields.
+enum Form {
+    /// Held submissions that were selected.
+    Selected {
+        ids: Vec<Uuid>,
+        /// What to do with them: remove them, or else release them.
+        removal: Option<Removal>,
+    },
+    Submission(Uuid, SubmissionForm),
+    Sessions(Revocation),
+    TestChannel(String),
+    LogOut,
+}
+
+impl Form {
+    /// `None` if there is no form at this path, or if its action is not known.
+    fn parse(path: &str, fields: &Pairs) -> Option<Self> {
+        let action = fields.get("action").unwrap_or_default();
+        let removal = |is_erasure| Removal {
+            is_erasure,
+            is_confirmed: fields.get("confirmed") == Some("yes"),
+            is_from_review: fields.get("from") == Some("review"),
+        };
+        Some(match path {
+            "/review" => {
+                let ids = fields.all("id").filter_map(|id| Uuid::try_parse(id).ok());
+                let mut ids: Vec<Uuid> = ids.take(MAX_IDS).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                match action {
+                    "release" => Self::Selected { ids, removal: None },
+                    "discard" => Self::Selected { ids, removal: Some(removal(false)) },
+                    _ => return None,
+                }
+            }
+            "/sessions" if action == "all" => Self::Sessions(Revocation::All),
+            "/sessions" => Self::Sessions(Revocation::One(fields.get("id")?.to_owned())),
+            "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
+            "/logout" => Self::LogOut,
+            _ => {
+                let change = match action {
+                    "hold" => Change::Hold,
+                    "release" => Change::Release { even_unconfirmed: false },
+                    "deliver-unconfirmed" => Change::Release { even_unconfirmed: true },
+                    "retry" => Change::Retry,
+                    "deliver" => Change::Deliver,
+                    "done" => Change::SetDone(true),
+                    "reopen" => Change::SetDone(false),
+                    // Browsers send line breaks as CR LF.
+                    "note" => Change::SetNote(fields.get("note").unwrap_or_default().replace("\r\n", "\n")),
+                    "discard" => Change::Remove(removal(false)),
+                    "erase" => Change::Remove(removal(true)),
+                    _ => return None,
+                };
+                // Only known parameters are taken from the form, so it cannot lead to another site.
+                let list = fields.get("view").map(|view| {
+                    let query = view.split_once('?').map_or("", |(_, query)| query);
+                    ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())
+                });
+                Self::Submission(submission_in(path)?, SubmissionForm { change, list })
+            }
+        })
+    }
+}
+
+/// The submission in the path `/submissions/ID`.
+fn submission_in(path: &str) -> Option<Uuid> {
+    Uuid::try_parse(path.strip_prefix("/submissions/")?).ok()
+}
+
+/// Serves the web interface.
+pub struct Desk(Arc<DeskState>);
+
+impl Desk {
+    /// Starts to watch the inbox in `database` for changes. Requires a Tokio runtime. `address` is the
+    /// listener's.
+    pub fn start(store: Store, database: DatabaseUrl, address: Address) -> Self {
+        let state = Arc::new(DeskState::new(store, database.clone(), address));
+        tokio::spawn(live::watch_list(state.clone(), database));
+        Self(state)
+    }
+}
+
+impl Handler for Desk {
+    type Snapshot = DeskOptions;
+    type Body = DeskBody;
+
+    async fn respond(&self, options: &Arc<DeskOptions>, request: &mut Request) -> Reply {
+        let Request { head, body, context } = request;
+        let inbox = &self.0;
+        if let Err(refusal) = guard::check(head, &inbox.address, &options.hosts) {
+            return plain(StatusCode::FORBIDDEN, refusal.sentence());
+        }
+        let form = match head.method {
+            Method::GET | Method::HEAD => None,
+            Method::POST => match read_form(&head.headers, body).await {
+                Some(form) => Some(form),
+                None => return plain(StatusCode::BAD_REQUEST, "The form is incomplete or too long."),
+            },
+            _ => return plain(StatusCode::METHOD_NOT_ALLOWED, "Allowed methods: GET, HEAD, POST."),
+        };
+        match head.uri.path() {
+            "/inbox.css" => return reply(StatusCode::OK, "text/css; charset=utf-8", STYLE),
+            "/inbox.js" => return reply(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
+            "/icon.svg" | "/favicon.ico" => return reply(StatusCode::OK, "image/svg+xml", ICON),
+            _ => {}
+        }
+        let visit =
+            Visit { inbox: inbox.clone(), options: options.clone(), peer: context.peer, head: head.clone() };
+        let work = tokio::task::spawn_blocking(move || {
+            panics::catch(Part::Inbox, || {
+                panics::inject("inbox-page", visit.head.uri.path());
+                visit.answer(form.as_ref())
+            })
+        });
+        match tokio::time::timeout(PATIENCE, work).await {
+            Ok(Ok(Ok(reply))) => reply,
+            Ok(Ok(Err(panic))) => {
+                tracing::error!("{panic}: a page of the inbox cannot be shown");
+                plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown.")
+            }
+            Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
+            Err(_) => inbox.templates.message(
+                StatusCode::OK,
+                "This takes longer",
+                "The change continues in the background. The log shows how far it got.",
+            ),
+        }
+    }
+}
+
+fn plain(status: StatusCode, sentence: &str) -> Reply {
+    reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
+}
+
+/// A request that passed the guard.
+struct Visit {
+    inbox: Arc<DeskState>,
+    options: Arc<DeskOptions>,
+    peer: Peer,
+    head: Parts,
+}
+
+impl Visit {
+    /// Identifies the operator and answers the request, on a thread that may block.
+    fn answer(&self, form: Option<&Pairs>) -> Reply {
+        let Self { inbox, options, peer, head } = self;
+        let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
+        let answered = match (head.uri.path(), form) {
+            ("/login", None) => self.show_login(&query),
+            ("/login", Some(form)) => self.log_in(form),
+            (path, form) => match identify(inbox, options, *peer, head) {
+                Ok(Some(operator)) => {
+                    let mut answered = self.answer_operator(&operator, path, &query, form);
+                    if let (Ok(reply), Some(cookie)) = (&mut answered, operator.new_cookie) {
+                        set_cookie(reply, cookie);
+                    }
+                    answered
+                }
+                Ok(None) => {
+                    let path = is_plain_path(path).then_some(path);
+                    Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", context! { path }))
+                }
+                Err(error) => Err(error),
+            },
+        };
+        answered.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a page of the inbox could not be shown");
+            let sentence = format!("The inbox cannot be used at the moment: {error}.");
+            inbox.templates.message(StatusCode::SERVICE_UNAVAILABLE, "The inbox is not available", &sentence)
+        })
+    }
+
+    /// Responds to an authenticated request.
+    fn answer_operator(
+        &self,
+        operator: &InboxUser,
+        path: &str,
+        query: &Pairs,
+        form: Option<&Pairs>,
+    ) -> Result<Reply, StoreError> {
+        let inbox = &self.inbox;
+        let request = PageRequest::new(inbox, &self.options, operator, query);
+        let found = match form {
+            None => Page::parse(path).map(|page| self.show(&request, &page)).transpose()?.flatten(),
+            Some(form) if form.get("form_token").is_some_and(|token| operator.owns_form(token)) => {
+                Form::parse(path, form).map(|form| self.apply(&request, form)).transpose()?.flatten()
+            }
+            Some(_) => Some(inbox.templates.message(
+                StatusCode::FORBIDDEN,
+                "This form has expired",
+                "Go back, reload the page, and send the form again. Nothing was changed.",
+            )),
+        };
+        Ok(found.unwrap_or_else(|| {
+            inbox.templates.message(
+                StatusCode::NOT_FOUND,
+                "There is nothing here",
+                "The submission may have been removed, or the address is wrong.",
+            )
+        }))
+    }
+
+    /// The response to a GET request; `None` if the submission does not exist.
+    fn show(&self, request: &PageRequest<'_>, page: &Page) -> Result<Option<Reply>, StoreError> {
+        let inbox = &self.inbox;
+        Ok(Some(match page {
+            Page::List => request.list()?,
+            Page::Review => request.review()?,
+            Page::Channels => request.channels()?,
+            Page::Statistics => request.statistics()?,
+            Page::Log => request.log()?,
+            Page::Sessions => request.sessions()?,
+            Page::Events => match live::open_stream(inbox, request.operator.clone()) {
+                Some(body) => stream_reply("text/event-stream", body),
+                None => plain(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open."),
+            },
+            Page::Export { is_csv } => export(inbox, &request.query, *is_csv),
+            Page::Submission(id) => return request.submission(*id),
+        }))
+    }
+
+    /// Applies a form; `None` if the channel does not exist.
+    fn apply(&self, request: &PageRequest<'_>, form: Form) -> Result<Option<Reply>, StoreError> {
+        Ok(Some(match form {
+            Form::Selected { ids, removal } => action::change_selected(request, &ids, removal)?,
+            Form::Submission(id, form) => action::change_one(request, id, &form)?,
+            Form::Sessions(which) => action::revoke(request, &which)?,
+            Form::TestChannel(name) => return action::test_channel(&self.inbox, request, &name),
+            Form::LogOut => {
+                action::log_out(&self.inbox, request.operator)?;
+                let mut reply = see_other("/login");
+                set_cookie(&mut reply, self.cookies().removal());
+                reply
+            }
+        }))
+    }
+
+    /// Shows the button that uses up a login link: programs that only follow links must not use it up.
+    fn show_login(&self, query: &Pairs) -> Result<Reply, StoreError> {
+        let inbox = &self.inbox;
+        let token = query.get("token").and_then(SecretToken::parse);
+        let is_valid = match &token {
+            Some(token) => inbox.readers.with(|reader| reader.has_login(&token.hash(), Timestamp::now()))?,
+            None => false,
+        };
+        let status = if is_valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+        let token = token.filter(|_| is_valid);
+        let values = context! { token => token.as_ref().map(SecretToken::as_str), is_used => query.get("token").is_some() };
+        Ok(inbox.templates.page(status, "login.html", values))
+    }
+
+    fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
+        let inbox = &self.inbox;
+        let token = form.get("token").and_then(SecretToken::parse);
+        let now = Timestamp::now();
+        let session = match &token {
+            // A guess must not cost a write transaction.
+            Some(token) if inbox.readers.with(|reader| reader.has_login(&token.hash(), now))? => {
+                session::log_in(inbox.readers.database(), token, now)?
+            }
+            _ => None,
+        };
+        let Some(session) = session else {
+            let values = context! { is_used => true };
+            return Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", values));
+        };
+        let cookies = self.cookies();
+        let mut reply = see_other(HOME);
+        set_cookie(&mut reply, cookies.value(&cookies.name(), &session));
+        Ok(reply)
+    }
+
+    fn cookies(&self) -> Cookies {
+        Cookies::of(&self.inbox, &self.options, self.peer, &self.head)
+    }
+}
+
+/// Whether a link to this path stays on this site: `//host/` would not.
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-.".contains(&byte);
+    path.bytes().all(is_plain) && !path.contains("//")
+}

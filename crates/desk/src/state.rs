@@ -1,0 +1,63 @@
+//! The state that all requests to the web interface share.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, watch};
+
+use super::html::Templates;
+use super::readers::Readers;
+use frontdesk_http::Address;
+use frontdesk_inbox::store::{DatabaseUrl, Store};
+
+/// Maximum number of open streams of events; further pages are not live.
+const MAX_STREAMS: usize = 32;
+
+/// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
+pub(super) const MAX_EXPORTS: usize = 4;
+
+pub(super) struct DeskState {
+    pub(super) store: Store,
+    /// The address of the listener, with its actual port.
+    pub(super) address: Address,
+    pub(super) readers: Readers,
+    pub(super) templates: Templates,
+    pub(super) live: LiveList,
+    pub(super) exports: Arc<Semaphore>,
+    /// The results of test messages since the start, by channel.
+    pub(super) tests: Mutex<HashMap<String, ChannelTest>>,
+    /// Channels through which a test message is being sent.
+    pub(super) testing: Mutex<HashSet<String>>,
+}
+
+/// The streams of events, and the version of the list that they announce.
+pub(super) struct LiveList {
+    /// Grows with each change.
+    pub(super) version: watch::Sender<u64>,
+    pub(super) streams: Arc<Semaphore>,
+}
+
+/// The result of a test message.
+#[derive(Debug, Clone)]
+pub(super) struct ChannelTest {
+    pub(super) at: Timestamp,
+    pub(super) outcome: Result<String, String>,
+}
+
+impl DeskState {
+    pub(super) fn new(store: Store, database: DatabaseUrl, address: Address) -> Self {
+        let live =
+            LiveList { version: watch::Sender::new(0), streams: Arc::new(Semaphore::new(MAX_STREAMS)) };
+        Self {
+            store,
+            address,
+            readers: Readers::new(database),
+            templates: Templates::new(),
+            live,
+            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            tests: Mutex::default(),
+            testing: Mutex::default(),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The fast path: serves plain HTTP/1.1 requests without the HTTP library. A response takes 9,400 instructions
+//! instead of 21,900 (benches/instructions.toml).
+//!
+//! A request is plain if it is a GET or HEAD, arrives in one piece, and has no header that needs special
+//! handling (`plain_request.rs`). On any other request, or if the handler declines, the connection falls back
+//! to hyper, which gets the unserved bytes and serves all further requests. A fuzz target compares the
+//! responses of both paths.
+//!
+//! The connections of a worker can share one set of buffers, because each request that has arrived is served
+//! before another connection is polled. Idle connections therefore need no buffers.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::mem::{MaybeUninit, take};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::buf::Chain;
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::connection::{HEADER_LIMIT, Observer as _};
+use super::date::CurrentDate;
+use super::handler::{PublicHandler, RequestContext};
+use super::http1::timer::ConnTimer;
+use super::plain_request::{self, MAX_FIELDS, PlainRequest};
+use super::shutdown::ShutdownPhase;
+use super::slot::cost;
+use super::socket::{Peer, Scheme};
+use super::worker::Worker;
+
+/// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
+/// written as a second slice, which costs the kernel more than copying a short body.
+const MAX_COPIED: usize = 4096;
+
+/// Buffers that the connections of one worker share.
+pub(super) struct FastPath {
+    /// The bytes that were just read from a connection.
+    request: RefCell<Box<[u8]>>,
+    response: RefCell<Vec<u8>>,
+    date: RefCell<CurrentDate>,
+}
+
+impl FastPath {
+    pub(super) fn new() -> Self {
+        Self {
+            request: RefCell::new(vec![0; HEADER_LIMIT].into()),
+            response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
+            date: RefCell::new(CurrentDate::new()),
+        }
+    }
+}
+
+/// Collects the response to a plain request.
+pub struct PlainResponse<'a> {
+    /// The header, and the body if it is short.
+    buffer: &'a mut Vec<u8>,
+    /// The body if it is long.
+    body: Bytes,
+    date: &'a RefCell<CurrentDate>,
+    began: Instant,
+}
+
+impl PlainResponse<'_> {
+    /// Sets the response to prepared bytes: the status line and all header lines but `Date`, each with its line
+    /// break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one. Their lengths
+    /// must match `Content-Length`.
+    pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
+        for lines in head {
+            self.buffer.extend_from_slice(lines);
+        }
+        self.buffer.extend_from_slice(self.date.borrow_mut().line_at(self.began).as_bytes());
+        self.buffer.extend_from_slice(b"\r\n");
+        match body {
+            Some(body) if body.len() <= MAX_COPIED => self.buffer.extend_from_slice(body),
+            Some(body) => self.body = body.clone(),
+            None => {}
+        }
+    }
+}
+
+/// Why the fast path no longer serves a connection.
+pub(super) enum Exit {
+    Closed,
+    /// hyper must serve the requests that begin with these bytes.
+    Fallback(Bytes),
+}
+
+pub(super) struct FastPathConn<'a, H: PublicHandler> {
+    pub(super) worker: &'a Worker<H>,
+    pub(super) scheme: Scheme,
+    pub(super) peer: Peer,
+    pub(super) timer: &'a Rc<ConnTimer>,
+    /// hyper takes over when shutdown begins: only its responses announce the end of the connection.
+    pub(super) phase: &'a watch::Receiver<ShutdownPhase>,
+    /// Whether to close the connection after serving the requests that have arrived.
+    pub(super) is_closing: &'a Cell<bool>,
+    /// Bytes that have arrived but have not been served.
+    pub(super) unserved: Bytes,
+}
+
+enum PollOutcome {
+    Exit(Exit),
+    /// The socket's buffer is full; this part of a response has not been sent yet.
+    Unsent(Chain<Bytes, Bytes>),
+    /// The connection has sent as many responses as one turn allows.
+    TurnEnded,
+}
+
+/// The maximum number of responses that a connection sends per turn, so that pipelining clients do not make
+/// others wait.
+const RESPONSES_PER_TURN: u32 = 8;
+
+impl<H: PublicHandler> FastPathConn<'_, H> {
+    /// Serves plain requests until a request arrives that is not plain, or the connection ends.
+    pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: &mut S) -> Exit {
+        loop {
+            match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
+                PollOutcome::Exit(Exit::Closed) => {
+                    // An error means that the client has already disconnected.
+                    let _ = stream.shutdown().await;
+                    return Exit::Closed;
+                }
+                PollOutcome::Exit(exit) => return exit,
+                PollOutcome::TurnEnded => {
+                    let _charge = self.timer.slot.charge(self.unserved.len());
+                    tokio::task::yield_now().await;
+                }
+                PollOutcome::Unsent(rest) => {
+                    let unread = if self.scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 };
+                    let held = self.unserved.len() + rest.first_ref().len() + unread;
+                    let _charge = self.timer.slot.charge(held);
+                    if self.send(stream, rest).await.is_err() {
+                        return Exit::Closed;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves the requests that have arrived, then reads more.
+    fn poll_requests<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut S,
+    ) -> Poll<PollOutcome> {
+        let buffer = &mut *self.worker.fast_path.request.borrow_mut();
+        let unserved = take(&mut self.unserved);
+        let Some(beginning) = buffer.get_mut(..unserved.len()) else {
+            return Poll::Ready(PollOutcome::Exit(Exit::Fallback(unserved)));
+        };
+        beginning.copy_from_slice(&unserved);
+        let mut length = unserved.len();
+        // Read the clock only if a request has arrived: the task can also be woken without one.
+        let mut since = (length > 0).then(Instant::now);
+        let mut responses = 0;
+        loop {
+            let mut served = 0;
+            while served < length {
+                if responses == RESPONSES_PER_TURN {
+                    self.unserved = Bytes::copy_from_slice(&buffer[served..length]);
+                    return Poll::Ready(PollOutcome::TurnEnded);
+                }
+                responses += 1;
+                let unserved = &buffer[served..length];
+                let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+                let Some(request) = plain_request::parse(unserved, &mut fields)
+                    .filter(|_| !self.phase.has_changed().unwrap_or(true))
+                else {
+                    return Poll::Ready(self.hand_over_to_hyper(unserved));
+                };
+                let response = &mut *self.worker.fast_path.response.borrow_mut();
+                response.clear();
+                let since = since.get_or_insert_with(Instant::now);
+                let Some((body, now)) = self.compose(&request, *since, response) else {
+                    return Poll::Ready(self.hand_over_to_hyper(unserved));
+                };
+                *since = now;
+                served += request.length;
+                match poll_write_response(cx, stream, response, &body) {
+                    Ok(None) => self.timer.on_response_sent(now),
+                    Ok(Some(rest)) => {
+                        let whole = response.len() + body.len();
+                        self.timer.on_header_complete();
+                        self.timer.on_response_start(whole as u64);
+                        self.timer.bytes_written(whole - rest.remaining());
+                        self.unserved = Bytes::copy_from_slice(&buffer[served..length]);
+                        return Poll::Ready(PollOutcome::Unsent(rest));
+                    }
+                    Err(_) => return Poll::Ready(PollOutcome::Exit(Exit::Closed)),
+                }
+            }
+            if self.is_closing.get() {
+                return Poll::Ready(PollOutcome::Exit(Exit::Closed));
+            }
+            let mut room = ReadBuf::new(buffer);
+            match Pin::new(&mut *stream).poll_read(cx, &mut room) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) if !room.filled().is_empty() => {
+                    length = room.filled().len();
+                    since = None;
+                }
+                Poll::Ready(_) => return Poll::Ready(PollOutcome::Exit(Exit::Closed)),
+            }
+        }
+    }
+
+    fn hand_over_to_hyper(&self, unserved: &[u8]) -> PollOutcome {
+        self.timer.on_first_byte();
+        PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
+    }
+
+    /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
+    /// Returns the body if it is long (otherwise, no bytes) and the current time, or `None` if hyper must serve
+    /// the request.
+    fn compose(
+        &self,
+        request: &PlainRequest<'_, '_>,
+        began: Instant,
+        buffer: &mut Vec<u8>,
+    ) -> Option<(Bytes, Instant)> {
+        let Worker { server, handler, fast_path, .. } = self.worker;
+        let snapshot = server.snapshot.load();
+        if self.scheme == Scheme::Http && (**snapshot).as_ref().tls.redirect.is_some() {
+            return None;
+        }
+        let context = RequestContext { peer: self.peer, scheme: self.scheme, began };
+        let mut response = PlainResponse { buffer, body: Bytes::new(), date: &fast_path.date, began };
+        let now = handler.respond_plain(&snapshot, context, request, &mut response)?;
+        Some((response.body, now))
+    }
+
+    async fn send<S: AsyncWrite + Unpin>(
+        &self,
+        stream: &mut S,
+        mut rest: Chain<Bytes, Bytes>,
+    ) -> io::Result<()> {
+        while rest.has_remaining() {
+            let count = stream.write_buf(&mut rest).await?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.timer.bytes_written(count);
+        }
+        stream.flush().await
+    }
+}
+
+/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed.
+fn poll_write_response<S: AsyncWrite + Unpin>(
+    cx: &mut Context<'_>,
+    stream: &mut S,
+    head: &[u8],
+    body: &Bytes,
+) -> io::Result<Option<Chain<Bytes, Bytes>>> {
+    let mut written = 0;
+    while written < head.len() + body.len() {
+        let left = &head[written.min(head.len())..];
+        let stream = Pin::new(&mut *stream);
+        let count = if body.is_empty() {
+            stream.poll_write(cx, left)
+        } else {
+            let body = &body[written.saturating_sub(head.len())..];
+            stream.poll_write_vectored(cx, &[IoSlice::new(left), IoSlice::new(body)])
+        };
+        match count {
+            Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+            Poll::Ready(Ok(count)) => written += count,
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending => {
+                let body = body.slice(written.saturating_sub(head.len())..);
+                return Ok(Some(Bytes::copy_from_slice(left).chain(body)));
+            }
+        }
+    }
+    // TLS may have buffered part of the response, so flush it.
+    match Pin::new(stream).poll_flush(cx) {
+        Poll::Ready(result) => result.map(|()| None),
+        Poll::Pending => Ok(Some(Bytes::new().chain(Bytes::new()))),
+    }
+}

@@ -1,0 +1,146 @@
+//! Determines the client and the protocol of a connection, and serves it until it ends.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::balance::AcceptedConn;
+use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::counters::CloseReason;
+use super::handler::PublicHandler;
+use super::http1::timer::ConnTimer;
+use super::protocol::{Protocol, detect};
+use super::shutdown::ShutdownPhase;
+use super::slot::cost;
+use super::socket::{Peer, Scheme, Trust};
+use super::trusted_proxies::is_trusted;
+use super::worker::{ConnContext, Worker};
+use super::{http1, http2, proxy, tls};
+
+/// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.
+const PROXY_IDLE: Duration = Duration::from_secs(75);
+
+/// Serves a connection until it ends, a deadline passes or the server stops.
+pub(super) async fn serve<H: PublicHandler>(
+    worker: &Worker<H>,
+    AcceptedConn { scheme, stream, mut peer, mut place }: AcceptedConn,
+    phase: watch::Receiver<ShutdownPhase>,
+) {
+    // Fails if the descriptor is invalid, in which case there is no connection to serve.
+    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+    let counters = &worker.server.counters;
+    let _open = counters.count_connection();
+    let snapshot = worker.server.snapshot.load_full();
+    let options = (*snapshot).as_ref();
+    if options.proxy_protocol && is_trusted(&options.trusted_proxies, peer) {
+        let header = Box::pin(proxy::read_header(&mut stream));
+        let header = tokio::time::timeout(options.timeouts.first_byte, header).await;
+        if header.is_err() {
+            counters.record_close(CloseReason::FirstByte);
+        }
+        let Ok(Ok(client)) = header else { return };
+        if let Some(client) = client {
+            peer = Peer::at(client);
+            if let Err(reason) = place.assign_client(peer, options) {
+                counters.record_close(reason);
+                return;
+            }
+        } else {
+            // The proxy opened the connection for itself, for example for a health check.
+            peer.trust = Trust::Never;
+        }
+    }
+    // With a shorter timeout, a proxy could reuse a connection that the server has just closed.
+    let mut timeouts = options.timeouts;
+    if is_trusted(&options.trusted_proxies, peer) {
+        timeouts.idle = timeouts.idle.max(PROXY_IDLE);
+    }
+    drop(snapshot);
+    let slot = place.slot.clone();
+    poll_fn(|cx| {
+        slot.set_waker(cx.waker());
+        Poll::Ready(())
+    })
+    .await;
+    let conn = ConnContext { worker, timeouts, scheme, peer, phase, slot };
+    match scheme {
+        Scheme::Http => conn.serve_cleartext(stream).await,
+        // Boxed, as for HTTP/2 below: a future takes the memory of its largest state even while idle.
+        Scheme::Https => Box::pin(conn.serve_tls(stream)).await,
+    }
+}
+
+impl<H: PublicHandler> Worker<H> {
+    /// Serves HTTP/1 or HTTP/2 on `stream`, as if it were a connection to a public cleartext socket.
+    /// Requires a single-threaded tokio runtime with timers.
+    pub async fn serve_stream(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: IpAddr,
+        phase: watch::Receiver<ShutdownPhase>,
+    ) {
+        let timeouts = (**self.server.snapshot.load()).as_ref().timeouts;
+        let (scheme, peer, slot) = (Scheme::Http, Peer::at(peer), Arc::default());
+        let conn = ConnContext { worker: self, timeouts, scheme, peer, phase, slot };
+        conn.serve_cleartext(stream).await;
+    }
+}
+
+impl<H: PublicHandler> ConnContext<'_, H> {
+    /// Detects the protocol (RFC 9113 §3.3) within an HTTP/1 request's deadlines, then serves the connection.
+    pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+        let timer = ConnTimer::new(self.timeouts, self.slot.clone());
+        let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
+        let detected = {
+            let detecting = std::pin::pin!(detect(&mut stream));
+            tokio::select! {
+                detected = run_until_deadline(|| timer.deadline(), detecting) => {
+                    detected.ok_or(timer.close_reason())
+                }
+                () = wait_for_shutdown(&mut self.phase) => return,
+            }
+        };
+        match detected {
+            Ok(Ok((Protocol::Http1, read))) => http1::serve(self, read, stream.into_inner(), timer).await,
+            Ok(Ok((Protocol::Http2, read))) => {
+                Box::pin(http2::serve(self, read, stream.into_inner())).await;
+            }
+            // The client has disconnected.
+            Ok(Err(_)) => {}
+            Err(reason) => self.worker.server.counters.record_close(reason),
+        }
+    }
+
+    async fn serve_tls(self, stream: TcpStream) {
+        let Some(tls) = &self.worker.server.tls else { return };
+        let charge = self.slot.charge(cost::HANDSHAKE);
+        let accepted = self
+            .slot
+            .unless_closed(tls.accept(self.worker, stream, self.timeouts.first_byte, self.timeouts.header))
+            .await
+            .unwrap_or(Err(CloseReason::Memory));
+        drop(charge);
+        match accepted {
+            Ok(Some(stream)) => {
+                let _charge = self.slot.charge(cost::TLS);
+                // ALPN (RFC 7301) has selected the protocol.
+                match tls::negotiated_protocol(&stream) {
+                    Protocol::Http1 => {
+                        let timer = ConnTimer::new(self.timeouts, self.slot.clone());
+                        http1::serve(self, Bytes::new(), stream, timer).await;
+                    }
+                    Protocol::Http2 => Box::pin(http2::serve(self, Bytes::new(), stream)).await,
+                }
+            }
+            Ok(None) => {}
+            Err(reason) => self.worker.server.counters.record_close(reason),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Serves HTTP/1.0 and HTTP/1.1 (RFC 9112) on one connection.
+
+pub(super) mod timer;
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderValue};
+use http_body::Body as _;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use self::timer::ConnTimer;
+use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
+use super::fast_path::{Exit, FastPathConn};
+use super::handler::PublicHandler;
+use super::service;
+use super::shutdown::ShutdownPhase;
+use super::slot::cost;
+use super::socket::Scheme;
+use super::worker::ConnContext;
+
+/// Maximum number of header fields in a request.
+const MAX_FIELDS: usize = 100;
+
+/// Serves requests until the connection ends. `unserved` was already read from the stream.
+pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
+    mut conn: ConnContext<'_, H>,
+    mut unserved: Bytes,
+    mut stream: S,
+    timer: Rc<ConnTimer>,
+) {
+    // Skip the fast path during shutdown: only hyper's responses announce that the connection will close.
+    let fast_path = (**conn.worker.server.snapshot.load()).as_ref().fast_path;
+    if fast_path && *conn.phase.borrow() == ShutdownPhase::Serving {
+        match serve_fast_path(&mut conn, unserved, &mut stream, &timer).await {
+            Exit::Fallback(rest) => unserved = rest,
+            Exit::Closed => return,
+        }
+    }
+    let stream = Observed::new(unserved, stream, timer.clone());
+    // Boxed, because this future is large and most connections never need it.
+    Box::pin(serve_hyper(conn, stream, timer)).await;
+}
+
+/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] on any other request or at shutdown,
+/// and [`Exit::Closed`] when the connection ends or misses a deadline.
+async fn serve_fast_path<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut ConnContext<'_, H>,
+    unserved: Bytes,
+    stream: &mut S,
+    timer: &Rc<ConnTimer>,
+) -> Exit {
+    let is_closing = Cell::new(false);
+    let phase = conn.phase.clone();
+    let fast = FastPathConn {
+        worker: conn.worker,
+        scheme: conn.scheme,
+        peer: conn.peer,
+        timer,
+        phase: &phase,
+        is_closing: &is_closing,
+        unserved,
+    };
+    let mut serving = std::pin::pin!(fast.serve(stream));
+    let mut watched = std::pin::pin!(run_until_deadline(|| timer.deadline(), serving.as_mut()));
+    let exit = tokio::select! {
+        biased;
+        exit = watched.as_mut() => exit,
+        () = wait_for_shutdown(&mut conn.phase) => {
+            is_closing.set(true);
+            watched.await
+        }
+    };
+    exit.unwrap_or_else(|| {
+        conn.worker.server.counters.record_close(timer.close_reason());
+        Exit::Closed
+    })
+}
+
+async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
+    conn: ConnContext<'_, H>,
+    stream: S,
+    timer: Rc<ConnTimer>,
+) {
+    let ConnContext { worker, scheme, peer, mut phase, slot, .. } = conn;
+    let _charge = slot.charge(cost::HTTP1 + if scheme == Scheme::Https { cost::UNREAD_TLS } else { 0 });
+    let observed = phase.clone();
+    let service = service_fn(|request| {
+        timer.on_header_complete();
+        let (timer, observed, slot) = (timer.clone(), observed.clone(), slot.clone());
+        let is_head = request.method() == http::Method::HEAD;
+        async move {
+            let mut response = service::respond(worker, scheme, peer, request, &slot).await;
+            if *observed.borrow() != ShutdownPhase::Serving {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            let length = response.body().size_hint().upper().unwrap_or_default();
+            timer.on_response_start(if is_head { 0 } else { length });
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = http1::Builder::new()
+        .max_buf_size(HEADER_LIMIT)
+        .max_headers(MAX_FIELDS)
+        // A client that has closed its sending side may still read the response.
+        .half_close(true)
+        // The timer has a deadline for every phase, including reading the header.
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let watched = {
+        let mut watched = std::pin::pin!(run_until_deadline(|| timer.deadline(), connection.as_mut()));
+        tokio::select! {
+            watched = &mut watched => Some(watched),
+            () = wait_for_shutdown(&mut phase) => None,
+        }
+    };
+    let watched = if let Some(watched) = watched {
+        watched
+    } else {
+        connection.as_mut().graceful_shutdown();
+        run_until_deadline(|| timer.deadline(), connection).await
+    };
+    // Ignore errors: the client has disconnected, or hyper has responded to invalid HTTP if possible.
+    if watched.is_none() {
+        worker.server.counters.record_close(timer.close_reason());
+    }
+}

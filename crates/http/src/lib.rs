@@ -1,0 +1,73 @@
+//! An HTTP server that knows no product: it serves any [`PublicHandler`] on public addresses, and any
+//! [`Handler`] on a private one.
+//!
+//! [`Server::run`] starts worker threads, each with its own runtime and its own handler, so that neither a
+//! connection's state nor a handler's caches cross threads. All workers accept from the same sockets.
+//! [`serve_private`] serves a few operators and monitors on one thread.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+// The interface.
+mod counters;
+mod handler;
+mod options;
+mod server;
+mod shutdown;
+
+// Connections, from the socket to the protocol.
+mod balance;
+mod conn_limits;
+mod connection;
+mod handshake;
+mod listener;
+mod memory;
+mod private;
+mod private_conns;
+mod protocol;
+mod proxy;
+mod slot;
+mod socket;
+pub mod tls;
+mod worker;
+
+// Requests.
+mod ambiguity;
+mod body;
+mod client;
+mod date;
+mod fast_path;
+mod headers;
+mod http1;
+mod http2;
+mod plain_request;
+mod refusal;
+mod request_id;
+mod service;
+pub mod trusted_proxies;
+mod write_buffer;
+
+pub use ambiguity::host_of;
+pub use body::{ReadError, RequestBody};
+pub use client::{ForwardedHeader, client_ip, forwarded_client};
+pub use counters::Counters;
+pub use date::CurrentDate;
+pub use fast_path::PlainResponse;
+pub use handler::{Handler, PublicHandler, Request, RequestContext};
+pub use headers::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY_HEADERS};
+pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit, resident_memory};
+pub use options::{Options, Timeouts};
+pub use plain_request::{FieldLines, PlainRequest, is_prefetch};
+pub use private::{PrivateOptions, serve_private};
+pub use refusal::Refusal;
+pub use request_id::{RequestId, X_REQUEST_ID};
+pub use server::{Server, WORKER};
+pub use shutdown::ShutdownPhase;
+pub use slot::Charge;
+pub use socket::{Address, BindError, Peer, Scheme, Socket, inherited_sockets};
+pub use trusted_proxies::{Network, is_trusted};
+pub use worker::Worker;
+
+#[cfg(test)]
+#[expect(dead_code, reason = "tests of webhooks use the rest")]
+#[path = "../../../tests/it/support/http_peer.rs"]
+mod http_peer;

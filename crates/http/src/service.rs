@@ -1,0 +1,57 @@
+//! Passes one request to the handler: checks it first, and discards an unread body afterwards.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, HeaderValue};
+use http::{Response, StatusCode, Version};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::body::RequestBody;
+use super::handler::{PublicHandler, Request, RequestContext};
+use super::slot::{self, Slot};
+use super::socket::{Peer, Scheme};
+use super::worker::Worker;
+use super::{ambiguity, tls};
+
+/// Responds to one request on a public address. Waits until the body has been read or discarded.
+pub(super) async fn respond<H: PublicHandler>(
+    worker: &Worker<H>,
+    scheme: Scheme,
+    peer: Peer,
+    request: http::Request<Incoming>,
+    slot: &Arc<Slot>,
+) -> Response<Full<Bytes>> {
+    let context = RequestContext { peer, scheme, began: Instant::now() };
+    // Use one snapshot for the whole request, so that a reload halfway through does not affect it.
+    let snapshot = worker.server.snapshot.load();
+    let (head, body) = request.into_parts();
+    let _charge = slot.charge(slot::fields_cost(&head.headers));
+    let mut request = Request { head, body: RequestBody::new(body, slot, None), context };
+    let options = (**snapshot).as_ref();
+    let refusal = ambiguity::refusal(&request.head).or_else(|| {
+        tls::redirect_to_https(
+            options.tls.redirect.as_ref(),
+            &options.trusted_proxies,
+            scheme,
+            peer,
+            &request.head,
+        )
+    });
+    let mut response = match refusal {
+        Some(refusal) => worker.handler.refuse(&snapshot, Some(&request), refusal),
+        None => worker.handler.respond(&snapshot, &mut request).await,
+    };
+    // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
+    // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
+    let Request { head, mut body, .. } = request;
+    let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
+    let is_read = body.is_fully_read() || (!skips_drain && body.drain().await);
+    // An HTTP/2 connection stays open: only the stream of this request is reset.
+    if !is_read && head.version != Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

@@ -1,0 +1,277 @@
+//! Listening sockets: TCP and Unix sockets that the server opens, or that a service manager has opened.
+
+use std::fmt;
+use std::fs::Permissions;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use listenfd::ListenFd;
+use rustix::net::{AddressFamily, SocketFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// The length of the accept queue; the kernel may limit it further.
+const BACKLOG: i32 = 4096;
+
+/// The maximum number of unsent bytes in a connection's kernel buffer (`TCP_NOTSENT_LOWAT`). By default, the
+/// kernel buffers megabytes, so the server would take minutes to notice that a client does not read.
+const UNSENT: u32 = 128 * 1024;
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address and a port; port 0 selects a free port.
+    Tcp(SocketAddr),
+    /// A socket in the file system. A stale socket, on which no server is listening, is replaced.
+    Unix(PathBuf),
+}
+
+/// Parses `unix:PATH`, or an IP address and a port. `localhost:PORT` and a port alone are 127.0.0.1, and
+/// `:PORT` is every interface, IPv6 and IPv4.
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() {
+                Err(format!("`{text}` has no path; a valid address is `unix:/run/frontdesk/http.sock`"))
+            } else {
+                Ok(Self::Unix(path.into()))
+            };
+        }
+        let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
+        let has_digits_only = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let host: Option<IpAddr> = match host {
+            "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+            "" => Some(Ipv6Addr::UNSPECIFIED.into()),
+            _ => None,
+        };
+        let short = host.zip(port.parse().ok()).filter(|_| has_digits_only).map(SocketAddr::from);
+        short.or_else(|| text.parse().ok()).map(Self::Tcp).ok_or_else(|| {
+            format!(
+                "`{text}` is neither a port such as `8080`, an address and port such as `127.0.0.1:8080`, `localhost:8080`, `:80` or `[::]:80`, nor `unix:/PATH`"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Socket(socket2::Socket);
+
+impl Socket {
+    /// Opens a socket and starts to listen. Connections queue until a worker accepts them. The permissions of
+    /// a Unix socket follow from the umask.
+    pub fn bind(address: &Address) -> Result<Self, BindError> {
+        Self::bind_with(address, false)
+    }
+
+    /// Like [`Socket::bind`], but only the user and the group of this process may connect to a Unix socket,
+    /// with any umask.
+    pub fn bind_private(address: &Address) -> Result<Self, BindError> {
+        Self::bind_with(address, true)
+    }
+
+    fn bind_with(address: &Address, is_private: bool) -> Result<Self, BindError> {
+        let bind = || {
+            let socket: socket2::Socket = match address {
+                Address::Tcp(address) => TcpListener::bind(address)?.into(),
+                Address::Unix(path) => {
+                    remove_stale_socket(path)?;
+                    bind_unix(path, is_private)?
+                }
+            };
+            // A burst fills the default queue of 128 within milliseconds; dropped clients retry after 1 s.
+            socket.listen(BACKLOG)?;
+            Ok(Self::configured(socket))
+        };
+        bind().map_err(|cause| BindError { address: address.clone(), cause })
+    }
+
+    /// Sets options that accepted connections inherit. They inherit them when their handshake completes, so
+    /// set them as early as possible. Unix sockets do not support them, so the server notices slow readers
+    /// later on them.
+    fn configured(socket: socket2::Socket) -> Self {
+        let _ = socket.set_tcp_notsent_lowat(UNSENT);
+        // Responses are written in one piece, so Nagle's algorithm would only delay them.
+        let _ = socket.set_tcp_nodelay(true);
+        Self(socket)
+    }
+
+    /// The address on which the socket listens, with the actual port.
+    pub fn address(&self) -> io::Result<Address> {
+        let address = self.0.local_addr()?;
+        let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));
+        Ok(address.as_socket().map_or_else(|| Address::Unix(path().into()), Address::Tcp))
+    }
+
+    /// Another handle to the same socket, for another thread.
+    pub(super) fn duplicate(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Registers the socket with the current Tokio runtime.
+    #[expect(
+        deprecated,
+        reason = "unsound only for types that change their descriptor; the successor is `unsafe`"
+    )]
+    pub(super) fn into_listener(self) -> io::Result<Listener> {
+        self.0.set_nonblocking(true)?;
+        AsyncFd::with_interest(self.0, Interest::READABLE).map(Listener)
+    }
+}
+
+/// The permissions of private Unix sockets.
+const PRIVATE_MODE: u32 = 0o660;
+
+fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    if is_private {
+        // Before `bind`, so that the socket is never open to others. Linux derives the permissions of the
+        // file from those of the descriptor and the umask; other systems return an error.
+        let _ = rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(PRIVATE_MODE));
+    }
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    if is_private {
+        // The umask may have removed permissions of the group.
+        std::fs::set_permissions(path, Permissions::from_mode(PRIVATE_MODE))?;
+    }
+    Ok(socket)
+}
+
+/// Removes the socket of a server that has ended. Returns an error if another server is listening on it.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
+        return Ok(());
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    std::fs::remove_file(path)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    pub address: Address,
+    #[source]
+    pub cause: io::Error,
+}
+
+/// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. Must be called once,
+/// before the process opens other file descriptors.
+pub fn inherited_sockets() -> io::Result<Vec<(String, Socket)>> {
+    let mut given = ListenFd::from_env();
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
+    let mut sockets = Vec::new();
+    for number in 0..given.len() {
+        let socket = Socket::configured(match given.take_tcp_listener(number) {
+            Ok(Some(listener)) => listener.into(),
+            _ => match given.take_unix_listener(number)? {
+                Some(listener) => listener.into(),
+                None => continue,
+            },
+        });
+        sockets.push((names.next().unwrap_or_default().to_owned(), socket));
+    }
+    Ok(sockets)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+pub(super) struct Listener(AsyncFd<socket2::Socket>);
+
+impl Listener {
+    /// Accepts the next connection, which any thread can serve: it is not registered with a runtime yet. Unix
+    /// sockets also yield a [`TcpStream`]: the server uses only system calls that are the same for both.
+    pub(super) async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+        self.0.async_io(Interest::READABLE, accept_nonblocking).await
+    }
+
+    /// Accepts a connection from the queue, if there is one.
+    pub(super) fn accept_waiting(&self) -> Option<(TcpStream, Peer)> {
+        accept_nonblocking(self.0.get_ref()).ok()
+    }
+}
+
+fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;
+    let address = address.ok_or(io::ErrorKind::ConnectionAborted)?;
+    let stream = TcpStream::from(socket);
+    if address.address_family() == AddressFamily::UNIX {
+        return Ok((stream, Peer::LOCAL));
+    }
+    Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// The address of the peer, or of the client if a PROXY header names it.
+    pub(super) address: IpAddr,
+    /// Whether forwarding headers on this connection are trusted.
+    pub(super) trust: Trust,
+}
+
+/// When forwarding headers (`X-Forwarded-For` and others) on a connection are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Trusted if the peer's address is that of a trusted proxy. Applies to TCP connections.
+    ByAddress,
+    /// Always trusted. Applies to Unix sockets, because only proxies on this machine can connect to one.
+    Always,
+    /// Never trusted. Applies if the PROXY header does not name a client (`UNKNOWN`, `LOCAL`): a proxy that
+    /// speaks the PROXY protocol forwards bytes unchanged, so the client itself may have written the headers.
+    Never,
+}
+
+impl Peer {
+    /// A peer on a Unix socket, which has no address.
+    pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
+
+    pub fn at(address: IpAddr) -> Self {
+        Self { address: address.to_canonical(), trust: Trust::ByAddress }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_loopback_and_a_colon_means_every_interface() {
+        let check = |text: &str, expected: &str| {
+            let found =
+                text.parse::<Address>().map_or_else(|_| "error".to_owned(), |found| found.to_string());
+            assert_eq!(found, expected, "{text}");
+        };
+        check("9190", "127.0.0.1:9190");
+        check("localhost:9190", "127.0.0.1:9190");
+        check(":9190", "[::]:9190");
+        check("0.0.0.0:80", "0.0.0.0:80");
+        check("[::1]:80", "[::1]:80");
+        check("unix:/run/a.sock", "unix:/run/a.sock");
+        for text in
+            ["", ":", "localhost", "localhost:", "65536", "+80", ":+80", "-1", "::1:80", "a:80", "unix:"]
+        {
+            check(text, "error");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! TLS 1.2 and 1.3 on the public sockets: options, certificate, handshakes with deadlines, and HSTS.
+
+mod acme;
+mod certificate;
+mod check;
+mod files;
+mod redirect;
+mod socket;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::HeaderValue;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::server::{Acceptor, NoServerSessionStorage};
+use tokio_rustls::rustls::{self, ProtocolVersion, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+use self::certificate::CurrentCertificate;
+use self::files::WatchedFiles;
+use self::socket::TlsSocket;
+use super::counters::CloseReason;
+use super::handler::PublicHandler;
+use super::protocol::Protocol;
+use super::refusal::Refusal;
+use super::worker::Worker;
+
+pub use acme::Acme;
+pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
+pub use check::{TlsFinding, check_certificate};
+pub use files::CertificateFiles;
+pub use redirect::HttpsRedirect;
+pub(super) use redirect::redirect_to_https;
+
+/// The ALPN protocol ID of HTTP/2 (RFC 9113 §3.1).
+const H2: &[u8] = b"h2";
+
+/// The ALPN protocols that the server offers, in order of preference.
+const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
+
+/// The size of the first read, in bytes. Most first messages fit, as rustls reads as many at once.
+const FIRST_READ: usize = 4096;
+
+/// The maximum number of bytes to read from a plain-text request before refusing it.
+const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
+
+#[derive(Debug, Clone, Default)]
+pub struct TlsOptions {
+    /// Where the certificate comes from. With `None`, TLS is disabled.
+    pub source: Option<CertificateSource>,
+    /// The HTTPS address to which plain HTTP requests are redirected. With `None`, they are served.
+    pub redirect: Option<HttpsRedirect>,
+    /// The `Strict-Transport-Security` header. With `None`, it is not sent.
+    pub hsts: Option<Hsts>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// Certificate files that another program renews.
+    Files(CertificateFiles),
+    /// A certificate that the server obtains from an authority over ACME (RFC 8555).
+    Acme(Acme),
+}
+
+/// The value of the `Strict-Transport-Security` header (RFC 6797), which makes browsers connect to this host
+/// only over TLS until `max-age` has passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hsts(HeaderValue);
+
+impl Hsts {
+    /// `max_age` is rounded down to whole seconds.
+    pub fn new(max_age: Duration, include_subdomains: bool, preload: bool) -> Self {
+        let mut value = format!("max-age={}", max_age.as_secs());
+        if include_subdomains {
+            value.push_str("; includeSubDomains");
+        }
+        if preload {
+            value.push_str("; preload");
+        }
+        Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    pub fn value(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+/// A connection after the handshake.
+pub(super) type TlsConn = TlsStream<TlsSocket>;
+
+/// The protocol that ALPN selected; HTTP/1 for clients that did not use ALPN.
+pub(super) fn negotiated_protocol(stream: &TlsConn) -> Protocol {
+    if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
+}
+
+/// The TLS state of a running server, shared by all threads.
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    current: Arc<CurrentCertificate>,
+    /// The watched certificate files; `None` with ACME.
+    files: Option<Arc<WatchedFiles>>,
+    /// The configuration for ACME validation handshakes; `None` without ACME.
+    challenge: Option<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Loads the certificate files, which must be usable, or starts the ACME client, and starts the thread
+    /// that watches the certificate. With ACME, handshakes fail until the first certificate is issued.
+    pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
+        let current = Arc::new(CurrentCertificate::default());
+        let config = Arc::new(server_config(current.clone())?);
+        let (files, challenge) = match source {
+            CertificateSource::Files(files) => {
+                let watched = WatchedFiles::new(files.clone());
+                current.replace(watched.read_if_changed().unwrap_or_else(|| files.read())?);
+                (Some(Arc::new(watched)), None)
+            }
+            CertificateSource::Acme(acme) => (None, Some(acme::start(acme, current.clone())?)),
+        };
+        files::spawn_watcher(files.clone(), &current)?;
+        Ok(Arc::new(Self { config, current, files, challenge }))
+    }
+
+    /// Rereads the certificate files, if any. If they are unusable, keeps the current certificate and logs
+    /// the reason once.
+    pub fn reload(&self) {
+        if let Some(watched) = &self.files {
+            watched.reload(&self.current);
+        }
+    }
+
+    /// The expiry time of the current certificate; `None` until there is one.
+    pub fn not_after(&self) -> Option<jiff::Timestamp> {
+        self.current.get().map(|certificate| certificate.not_after)
+    }
+
+    /// Performs the handshake: the first byte within `first_byte`, the rest within `header` after that.
+    /// Returns `None` after an ACME validation or a refused plain-text request.
+    pub(super) async fn accept<H: PublicHandler>(
+        &self,
+        worker: &Worker<H>,
+        mut stream: TcpStream,
+        first_byte: Duration,
+        header: Duration,
+    ) -> Result<Option<TlsConn>, CloseReason> {
+        let first = timeout(first_byte, async {
+            // Connections that have sent nothing need no buffer.
+            stream.readable().await?;
+            let mut read = BytesMut::with_capacity(FIRST_READ);
+            stream.read_buf(&mut read).await.map(|_| read)
+        });
+        let read = first.await.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
+        let handshake = timeout(header, async {
+            // A TLS record never begins with a letter, but a plain-text request does: its method.
+            if read.first().is_some_and(u8::is_ascii_alphabetic) {
+                refuse_plain_text(worker, read, stream).await.map(|()| None)
+            } else {
+                self.handshake(read.freeze(), stream).await
+            }
+        });
+        handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
+    }
+
+    /// `read` was already read from the stream.
+    async fn handshake(&self, read: Bytes, stream: TcpStream) -> io::Result<Option<TlsConn>> {
+        let mut hello = LazyConfigAcceptor::new(Acceptor::default(), TlsSocket::new(read, stream)).await?;
+        if let Some(challenge) = &self.challenge
+            && acme::is_challenge(&hello.client_hello())
+        {
+            // The handshake itself is the response to the challenge (RFC 8737 §3).
+            hello.into_stream(challenge.clone()).await?.shutdown().await?;
+            return Ok(None);
+        }
+        hello.io.hold_writes(true);
+        match hello.into_stream(self.config.clone()).into_fallible().await {
+            Ok(mut stream) => {
+                let (socket, session) = stream.get_mut();
+                socket.hold_writes(false);
+                // A TLS 1.2 client waits for the rest of the handshake before it sends a request. With TLS
+                // 1.3, the rest is the session ticket, which needs no system call of its own if it is sent
+                // together with the first response.
+                if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+                    stream.flush().await?;
+                }
+                Ok(Some(stream))
+            }
+            Err((error, mut socket)) => {
+                // The alert that tells the client why the handshake failed.
+                let _ = socket.shutdown().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The configuration for all handshakes except ACME validations.
+fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
+    let mut config = certificate::tls_config(certificates, &PROTOCOLS)?;
+    // Stateless session tickets: clients store their sessions, encrypted with keys that rotate every few
+    // hours. Early data stays disabled (`max_early_data_size` is 0), because an attacker can replay it.
+    config.ticketer = aws_lc_rs::Ticketer::new()?;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    // Clients that resume one connection at a time need one ticket; creating a second would waste work.
+    config.send_tls13_tickets = 1;
+    Ok(config)
+}
+
+/// Responds to a plain-text HTTP request on a TLS socket with a readable error.
+/// `request` was already read from the stream.
+async fn refuse_plain_text<H: PublicHandler>(
+    worker: &Worker<H>,
+    mut request: BytesMut,
+    mut stream: TcpStream,
+) -> io::Result<()> {
+    // Read the request first: closing a socket with unread data resets it, and the response is lost.
+    let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
+    while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
+    let snapshot = worker.server.snapshot.load();
+    let (head, body) = worker.handler.refuse(&snapshot, None, Refusal::PlainText).into_parts();
+    drop(snapshot);
+    let body = body.into_inner().unwrap_or_default();
+    let mut response =
+        format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len())
+            .into_bytes();
+    for (name, value) in &head.headers {
+        response.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    response.extend([b"\r\n", &body[..]].concat());
+    stream.write_all(&response).await?;
+    stream.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hsts_has_the_configured_directives_only() {
+        let check = |hsts: &Hsts, expected: &str| assert_eq!(hsts.value(), expected);
+        let year = Duration::from_hours(365 * 24);
+        check(&Hsts::new(year, false, false), "max-age=31536000");
+        check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
+        check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
+        check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
+    }
+}

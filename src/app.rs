@@ -1,0 +1,134 @@
+//! The product's request handlers: the site with its forms, the private address, and what they share.
+//!
+//! `router.rs` has every URL of the public address. `frontdesk_http` accepts connections and parses requests;
+//! `frontdesk_desk` is the inbox's web interface.
+
+mod access_log;
+pub mod agent;
+mod confirm;
+mod cors;
+pub mod describe;
+mod get_page;
+mod head_cache;
+mod html_answer;
+mod live_reload;
+mod metrics;
+mod ops;
+mod options;
+pub mod page_views;
+mod parse_cache;
+mod plain;
+mod post_form;
+mod preferences;
+mod range;
+mod response;
+mod router;
+mod selection;
+mod state;
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use self::metrics::queue_cache::QueueCache;
+use self::ops::Probes;
+use frontdesk_desk::Desk;
+use frontdesk_http::{Scheme, ShutdownPhase, Socket, serve_private};
+use frontdesk_process::panics;
+
+pub use access_log::ACCESS_LOG_TARGET;
+pub use cors::PageOrigin;
+pub use live_reload::LiveReload;
+pub use metrics::Metrics;
+pub use options::{FormOptions, WebOptions};
+pub use page_views::PageViews;
+pub use response::content_security_policy;
+pub use router::PublicSite;
+pub use state::{AppState, Snapshot};
+
+/// The sockets on which the server listens.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    pub http: Vec<Socket>,
+    pub https: Vec<Socket>,
+    /// For the private address: metrics and health checks.
+    pub ops: Option<Socket>,
+    /// For the inbox's web interface.
+    pub inbox: Option<Socket>,
+}
+
+impl Sockets {
+    /// The service manager's sockets by name: `http`, `https`, `ops` or `inbox`; others are HTTP. Must be called
+    /// once, before the process opens other file descriptors.
+    pub fn inherited() -> io::Result<Self> {
+        let mut sockets = Self::default();
+        for (name, socket) in frontdesk_http::inherited_sockets()? {
+            match &*name {
+                "https" => sockets.https.push(socket),
+                "ops" => sockets.ops = Some(socket),
+                "inbox" => sockets.inbox = Some(socket),
+                _ => sockets.http.push(socket),
+            }
+        }
+        Ok(sockets)
+    }
+}
+
+/// Serves the site, the inbox's web interface and the private address until [`ShutdownPhase::Stopping`], then
+/// gives requests in progress time to finish. Blocks until all threads have ended.
+pub fn serve(
+    app: &Arc<AppState>,
+    sockets: Sockets,
+    phase: &watch::Receiver<ShutdownPhase>,
+) -> io::Result<()> {
+    let Sockets { http, https, ops, inbox } = sockets;
+    let (workers_done, until) = watch::channel(false);
+    let inbox = inbox.map(|socket| {
+        let (app, until) = (app.clone(), until.clone());
+        spawn("inbox", move || {
+            let (address, database) = (socket.address()?, app.snapshot.load().options.inbox.clone());
+            let desk = || Desk::start(app.store.clone(), database, address);
+            serve_private(socket, &app.desk, frontdesk_desk::options, desk, until)
+        })
+    });
+    let inbox = inbox.transpose()?;
+    let ops = ops.map(|socket| {
+        let (app, phase, until) = (app.clone(), phase.clone(), until);
+        spawn("ops", move || {
+            let snapshot = app.snapshot.clone();
+            let probes = || Probes { app, queue: QueueCache::new(), phase };
+            serve_private(socket, &snapshot, ops::options, probes, until)
+        })
+    });
+    let ops = ops.transpose()?;
+    let (counting, stop) = mpsc::channel();
+    let counted = app.clone();
+    let views = spawn("page-views", move || {
+        panics::restart_after_panic("page views", || {
+            page_views::store_regularly(&counted.page_views, &counted.store, &counted.disk, &stop);
+        });
+        Ok(())
+    })?;
+    let http = http.into_iter().map(|socket| (Scheme::Http, socket));
+    let public = http.chain(https.into_iter().map(|socket| (Scheme::Https, socket))).collect();
+    let handlers = app.clone();
+    app.server.run(public, move || PublicSite::new(&handlers), phase)?;
+    // Store the last page views after the workers have ended.
+    drop(counting);
+    let _ = views.join();
+    // Serve the private addresses until the workers have ended, so that they report the shutdown.
+    let _ = workers_done.send(true);
+    [inbox, ops]
+        .into_iter()
+        .flatten()
+        .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn spawn(
+    name: &str,
+    run: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    std::thread::Builder::new().name(name.into()).spawn(run)
+}

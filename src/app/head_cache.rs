@@ -1,0 +1,96 @@
+//! Caches the headers of responses with a representation in memory: copying them is cheaper than composing
+//! them for each request. Together with `preferences.rs`, it lowers the instructions of an HTTP/1.1 response by
+//! hyper by 22 % (commit b16f3644).
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, STRICT_TRANSPORT_SECURITY};
+use http_body_util::Full;
+use tokio::time::Instant;
+
+use super::response::{HttpResponse, add_security_headers};
+use super::selection::Selection;
+use super::state::Snapshot;
+use frontdesk_http::{CurrentDate, Scheme};
+
+/// Maximum number of cached heads. Each takes about 3 KiB.
+const SLOTS: usize = 64;
+
+/// The heads that the hyper connections of one worker share. A new head replaces the one in its slot.
+pub(super) struct HeadCache {
+    slots: [Option<Head>; SLOTS],
+    date: CurrentDate,
+}
+
+struct Head {
+    key: HeadKey,
+    headers: HeaderMap,
+    /// Keeps the memory at the key's address in use, so that no other body gets this address.
+    _etag: Bytes,
+}
+
+/// Everything that determines a head except for the date.
+#[derive(Debug, PartialEq, Eq)]
+struct HeadKey {
+    /// The address of the body's ETag, which belongs to one body.
+    address: usize,
+    /// [`Selection::cache_slot`]
+    kind: usize,
+    scheme: Scheme,
+    /// The generation of the snapshot: a reload can change the options.
+    generation: u64,
+}
+
+impl HeadKey {
+    fn slot(&self) -> usize {
+        let mixed = (self.address as u64 ^ (self.kind << 2 | self.scheme as usize) as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & (SLOTS - 1)
+    }
+}
+
+impl HeadCache {
+    pub(super) fn new() -> Self {
+        Self { slots: [const { None }; SLOTS], date: CurrentDate::new() }
+    }
+
+    /// The response with all of its headers.
+    pub(super) fn respond(
+        &mut self,
+        selection: &Selection<'_>,
+        scheme: Scheme,
+        snapshot: &Snapshot,
+        now: Instant,
+    ) -> HttpResponse {
+        let etag = selection.body.shared_etag();
+        let (kind, generation) = (selection.cache_slot(), snapshot.generation);
+        let key = HeadKey { address: etag.as_ptr().addr(), kind, scheme, generation };
+        let slot = &mut self.slots[key.slot()];
+        let head = match slot {
+            Some(head) if head.key == key => head,
+            _ => slot.insert(Head { headers: compose(selection, scheme, snapshot), key, _etag: etag }),
+        };
+        let mut response = Response::new(Full::new(selection.content()));
+        *response.status_mut() = selection.status();
+        *response.headers_mut() = head.headers.clone();
+        response.headers_mut().insert(DATE, self.date.value_at(now).clone());
+        response
+    }
+}
+
+fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> HeaderMap {
+    let options = &snapshot.options;
+    let mut response = add_security_headers(selection.to_response(), &options.content_security_policy);
+    let headers = response.headers_mut();
+    if let Some(length) = selection.content_length() {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+    // Send HSTS only over TLS (RFC 6797 §7.2).
+    if let (Scheme::Https, Some(hsts)) = (scheme, &options.http.tls.hsts) {
+        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+    }
+    // Reserve an entry for the date: inserting into a cloned map, which has no spare capacity, would
+    // reallocate it.
+    headers.insert(DATE, HeaderValue::from_static(""));
+    std::mem::take(headers)
+}

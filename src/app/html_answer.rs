@@ -1,0 +1,195 @@
+//! Answers to forms that browsers send without JavaScript: a redirect to the thank-you page, or the form's
+//! page with a message, the visitor's text and the errors.
+
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, REFERER};
+use http::request::Parts;
+use http_body_util::Full;
+
+use super::get_page::field_values;
+use super::post_form::refusal::FormRefusal;
+use super::response::{HttpResponse, text};
+use frontdesk_forms::Form;
+use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_http::{RequestBody, host_of};
+use frontdesk_site::{FormMessage, Site, path};
+
+/// Whether the client prefers HTML to JSON: `Accept` names HTML, and not JSON with a higher quality. Browsers
+/// do for pages; their scripts and other programs send `*/*` or name JSON.
+pub(super) fn is_wanted(head: &Parts) -> bool {
+    prefers_html(&head.headers)
+}
+
+fn prefers_html(headers: &HeaderMap) -> bool {
+    let (mut html, mut json) = (0, 0);
+    for line in field_values(headers, ACCEPT) {
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        for member in line.split(',') {
+            let mut parts = member.split(';').map(str::trim);
+            let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+            let quality = quality.map_or(1000, thousandths);
+            match &*media_type {
+                "text/html" | "application/xhtml+xml" => html = html.max(quality),
+                "application/json" => json = json.max(quality),
+                _ => {}
+            }
+        }
+    }
+    html > 0 && html >= json
+}
+
+/// A quality value in thousandths; 0 if it is invalid.
+fn thousandths(quality: &str) -> u16 {
+    let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
+    match (whole, format!("{fraction:0<3}").get(..3).map(str::parse::<u16>)) {
+        ("1", _) => 1000,
+        ("0" | "", Some(Ok(fraction))) => fraction,
+        _ => 0,
+    }
+}
+
+/// The answer to one form, in the language of the page that the visitor left.
+pub(super) struct Answer<'a> {
+    site: &'a Site,
+    form: &'static Form,
+    /// The decoded path of the page that the visitor left, or that of the endpoint.
+    page: String,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(site: &'a Site, form: &'static Form, head: &Parts) -> Self {
+        let page = page_left(head, &site.base_url).unwrap_or_else(|| form.path.to_owned());
+        Self { site, form, page }
+    }
+
+    /// 303 to the thank-you page (RFC 9110 §15.4.4), so that a reload sends nothing again. The target depends
+    /// only on the language of the page, so this is no open redirect.
+    fn redirect_to_thanks(&self) -> HttpResponse {
+        let path = self.site.thanks_path(&self.page);
+        let mut response = text(StatusCode::SEE_OTHER, format!("Thank you. The next page is {path}\n"));
+        if let Ok(path) = HeaderValue::from_str(&path) {
+            response.headers_mut().insert(LOCATION, path);
+        }
+        response
+    }
+
+    /// The response: a redirect, or the page with the form, the reason and the visitor's text.
+    pub(super) fn respond(
+        &self,
+        result: &Result<(), FormRefusal>,
+        posted: Option<&PostedForm>,
+        request: &RequestBody,
+    ) -> HttpResponse {
+        match result {
+            Ok(()) => self.redirect_to_thanks(),
+            Err(refusal) => self.show(refusal, posted, request),
+        }
+    }
+
+    /// The JSON response to a refusal, with the form's page as its body. Status and other headers stay. The page
+    /// is charged to the connection.
+    fn show(
+        &self,
+        refusal: &FormRefusal,
+        posted: Option<&PostedForm>,
+        request: &RequestBody,
+    ) -> HttpResponse {
+        let mut response = refusal.to_response();
+        let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
+        let sentence = refusal.sentence();
+        let message = match refusal {
+            FormRefusal::Method => FormMessage::NothingSent,
+            FormRefusal::TooMany(seconds) | FormRefusal::OverBudget(seconds) => {
+                FormMessage::TooMany(*seconds)
+            }
+            FormRefusal::OtherSite => FormMessage::OtherSite,
+            FormRefusal::Slow | FormRefusal::Broken => FormMessage::NoResponse,
+            FormRefusal::TooLong => FormMessage::TooLarge,
+            FormRefusal::NotStored(_) | FormRefusal::LowDisk(_) | FormRefusal::NotConfirmed(_) => {
+                FormMessage::ServerError
+            }
+            // Errors of single fields are shown beside them.
+            FormRefusal::Invalid(_) | FormRefusal::MediaType
+                if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) =>
+            {
+                FormMessage::Invalid
+            }
+            FormRefusal::Invalid(_) | FormRefusal::MediaType => FormMessage::Refused(&sentence),
+        };
+        *response.body_mut() = Full::new(request.charged_response(page.render(message, posted)));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        response
+    }
+}
+
+/// The decoded path of the page that the visitor left: the query `page=…` of the form's address, which the
+/// theme adds, or else the path of a `Referer` on this site.
+fn page_left(head: &Parts, base_url: &str) -> Option<String> {
+    let named = head.uri.query().and_then(|query| query.strip_prefix("page="));
+    let referer = || {
+        let referer = head.headers.get(REFERER)?.to_str().ok()?;
+        let (_, rest) = referer.split_once("://")?;
+        let (authority, path) = rest.split_at(rest.find('/')?);
+        let own = base_url.split_once("://").map_or("", |(_, own)| own);
+        let is_own = [own, host_of(head).unwrap_or_default()].contains(&authority);
+        is_own.then(|| path.split(['?', '#']).next().unwrap_or_default())
+    };
+    Some(path::decode(named.or_else(referer)?).ok()?.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn browsers_prefer_html_and_programs_json() {
+        for (accept, expected) in [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
+            ("text/html", true),
+            ("application/xhtml+xml", true),
+            ("TEXT/HTML ; Q=0.5, */*", true),
+            ("application/json, text/html", true),
+            ("application/json, text/html;q=0.9", false),
+            ("application/json;q=0.2, text/html;q=0.25", true),
+            ("text/html;q=0", false),
+            ("text/html;q=x", false),
+            ("application/json", false),
+            ("*/*", false),
+            ("text/*", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(prefers_html(&headers), expected, "{accept}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_page_left_is_a_path_on_this_site() {
+        let check = |uri: &str, referer: Option<&str>, expected: Option<&str>| {
+            let mut request = Request::builder().uri(uri).header("host", "127.0.0.1:8080");
+            if let Some(referer) = referer {
+                request = request.header(REFERER, referer);
+            }
+            let (head, ()) = request.body(()).expect("a request").into_parts();
+            let found = page_left(&head, "https://www.example.com");
+            assert_eq!(found.as_deref(), expected, "{uri} {referer:?}");
+        };
+        check("/api/contact?page=/de/kontakt/", None, Some("/de/kontakt/"));
+        check("/api/contact?page=/a%20b&c=d/", None, Some("/a b&c=d/"));
+        check("/api/contact?page=/x/", Some("https://www.example.com/y/"), Some("/x/"));
+        check("/api/contact", Some("https://www.example.com/de/kontakt/?a#b"), Some("/de/kontakt/"));
+        check("/api/contact", Some("http://127.0.0.1:8080/x/"), Some("/x/"));
+        check("/api/contact", Some("https://www.example.com"), None);
+        check("/api/contact", Some("https://other.example/de/"), None);
+        check("/api/contact?page=//evil.example/", None, None);
+        check("/api/contact?page=https://evil.example/", None, None);
+        check("/api/contact?page=/../x", None, None);
+        check("/api/contact?a=b", None, None);
+        check("/api/contact", None, None);
+    }
+}

@@ -1,0 +1,181 @@
+//! Writes the metrics that `/metrics` returns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::exposition::{Exposition, MEDIA_TYPE};
+use super::process;
+use super::queue_cache::{QueueCache, QueueCount};
+use super::{BOUNDS, Class, Metrics, Representation, STATUSES, SubmissionResult};
+use crate::app::state::{AppState, Snapshot};
+use frontdesk_forms::FORMS;
+use frontdesk_inbox::submission::visitor::MailLimit;
+use frontdesk_limits::rate_limiter;
+use frontdesk_process::panics::{self, Part};
+
+/// The response body for a scrape, and its media type. Waits at most half a second for the inbox.
+pub(in crate::app) async fn report(
+    app: &AppState,
+    queue: &Arc<QueueCache>,
+    now: Timestamp,
+) -> (String, &'static str) {
+    let snapshot = app.snapshot.load_full();
+    let count = queue.get(snapshot.options.inbox.clone(), Instant::now()).await;
+    let mut out = Exposition::default();
+    write_requests(&mut out, &app.metrics);
+    write_submissions(&mut out, &app.metrics);
+    write_connections(&mut out, app);
+    if let Some(limit) = snapshot.options.http.max_memory {
+        out.single("frontdesk_max_memory_bytes", limit);
+    }
+    write_limits(&mut out, app, &snapshot);
+    out.single("frontdesk_repeats_total", app.intake.counts().repeats.load(Relaxed));
+    out.single("frontdesk_held_total", app.intake.counts().held.load(Relaxed));
+    let mut family = out.family("frontdesk_visitor_mails_skipped_total");
+    for (limit, count) in MailLimit::ALL.iter().zip(&app.intake.counts().skipped_mails) {
+        family.sample(&[("limit", limit.name())], count.load(Relaxed));
+    }
+    write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
+    write_disk(&mut out, app);
+    write_site(&mut out, app, &snapshot);
+    let mut family = out.family("frontdesk_panics_total");
+    for part in Part::ALL {
+        family.sample(&[("part", part.name())], panics::count(part));
+    }
+    out.single("frontdesk_log_lines_lost_total", app.metrics.shared.lost_lines.load(Relaxed));
+    process::write_process(&mut out);
+    (out.text, MEDIA_TYPE)
+}
+
+fn write_requests(out: &mut Exposition, metrics: &Metrics) {
+    let mut family = out.family("frontdesk_requests_total");
+    for class in Class::ALL {
+        for representation in Representation::ALL {
+            let counts = metrics.totals(|shard| &shard.requests[*class as usize][*representation as usize]);
+            let statuses = STATUSES.iter().map(u16::to_string).chain(["other".to_owned()]);
+            for (status, count) in statuses.zip(counts).filter(|(_, count)| *count > 0) {
+                let labels =
+                    [("class", class.name()), ("representation", representation.name()), ("status", &status)];
+                family.sample(&labels, count);
+            }
+        }
+    }
+    let mut family = out.family("frontdesk_request_duration_seconds");
+    for class in Class::ALL {
+        let counts = metrics.totals(|shard| &shard.durations[*class as usize]);
+        let took = metrics.total(|shard| &shard.took[*class as usize]);
+        family.histogram(Some(("class", class.name())), &BOUNDS, &counts, took);
+    }
+}
+
+fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
+    let mut family = out.family("frontdesk_submissions_total");
+    for (place, form) in FORMS.iter().enumerate() {
+        let counts = metrics.totals(|shard| &shard.submissions[place]);
+        for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
+            family.sample(&[("form", form.name), ("verdict", result.name())], count);
+        }
+    }
+}
+
+fn write_connections(out: &mut Exposition, app: &AppState) {
+    let counters = &app.server.counters;
+    out.single("frontdesk_connections_open", counters.open());
+    out.single("frontdesk_connections_total", counters.opened());
+    let mut family = out.family("frontdesk_connections_shed_total");
+    for (reason, count) in counters.closed_by_server() {
+        family.sample(&[("reason", reason)], count);
+    }
+    out.single("frontdesk_connections_memory_bytes", app.server.connections_memory());
+}
+
+fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
+    out.single("frontdesk_limiter_sources", snapshot.limiter.local.estimate_sources());
+    let tally = snapshot.limiter.local.counts();
+    out.family("frontdesk_limited_total")
+        .sample(&[("layer", "source")], tally.refused_by_source)
+        .sample(&[("layer", "network")], tally.refused_by_network)
+        .sample(&[("layer", "form")], app.intake.counts().in_flood.load(Relaxed));
+    let tally = snapshot.byte_limiter.counts();
+    out.family("frontdesk_byte_limited_total")
+        .sample(&[("layer", "source")], tally.refused_by_source)
+        .sample(&[("layer", "network")], tally.refused_by_network);
+    let Some(shared) = snapshot.limiter.metrics() else { return };
+    out.single("frontdesk_limits_shared", u8::from(shared.is_connected));
+    let mut family = out.family("frontdesk_limits_fallbacks_total");
+    for (reason, count) in rate_limiter::Fallback::NAMES.into_iter().zip(shared.fallbacks) {
+        family.sample(&[("reason", reason)], count);
+    }
+    let mut family = out.family("frontdesk_limits_round_trip_seconds");
+    family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
+}
+
+fn write_inbox(
+    out: &mut Exposition,
+    app: &AppState,
+    snapshot: &Snapshot,
+    count: Option<&QueueCount>,
+    now: Timestamp,
+) {
+    out.single("frontdesk_inbox_writable", u8::from(app.store.health().is_ok()));
+    let queue = count.and_then(|count| count.queue.as_deref());
+    out.single("frontdesk_inbox_readable", u8::from(queue.is_some()));
+    let (Some(count), Some(queue)) = (count, queue) else { return };
+    let age = |then: Timestamp| now.duration_since(then).as_secs_f64().max(0.0);
+    out.single("frontdesk_inbox_figures_age_seconds", age(count.at));
+    out.single("frontdesk_intake_pending", queue.pending);
+    out.single("frontdesk_intake_oldest_seconds", queue.pending_since.map_or(0.0, age));
+    out.single("frontdesk_intake_set_aside", queue.set_aside);
+    out.single("frontdesk_submissions_held", queue.held);
+    out.single("frontdesk_confirmation_mails_pending", queue.unasked);
+
+    // Idle channels are reported as well, so that alerts see zeros instead of missing series.
+    let configured = snapshot.options.channels.iter().map(String::as_str);
+    let none = frontdesk_inbox::store::ChannelQueue::default();
+    let mut channels: BTreeMap<&str, _> = configured.map(|name| (name, &none)).collect();
+    channels.extend(queue.channels.iter().map(|channel| (channel.name.as_str(), channel)));
+    let mut family = out.family("frontdesk_deliveries");
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name), ("state", "waiting")], channel.waiting);
+        family.sample(&[("channel", name), ("state", "parked")], channel.parked);
+    }
+    let mut family = out.family("frontdesk_deliveries_oldest_waiting_seconds");
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name)], channel.oldest.map_or(0.0, age));
+    }
+    let mut family = out.family("frontdesk_channel_obstructed");
+    for (name, channel) in &channels {
+        family.sample(&[("channel", name), ("obstacle", "paused")], u8::from(channel.is_paused));
+        family.sample(&[("channel", name), ("obstacle", "off")], u8::from(channel.is_off));
+    }
+}
+
+fn write_disk(out: &mut Exposition, app: &AppState) {
+    out.single("frontdesk_disk_low", u8::from(app.disk.is_low()));
+    let Some((space, reserve)) = app.disk.last() else { return };
+    out.single("frontdesk_disk_free_bytes", space.free);
+    out.single("frontdesk_disk_size_bytes", space.size);
+    out.single("frontdesk_disk_reserve_bytes", reserve);
+}
+
+fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
+    out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let pages = snapshot.site.page_count.to_string();
+    out.family("frontdesk_site_info").sample(&[("hash", snapshot.site.hash()), ("pages", &pages)], 1);
+    let [done, failed] = [0, 1].map(|place| app.metrics.shared.reloads[place].load(Relaxed));
+    out.single("frontdesk_site_generation", snapshot.generation);
+    out.family("frontdesk_reloads_total")
+        .sample(&[("result", "done")], done)
+        .sample(&[("result", "failed")], failed);
+    let at = app.metrics.shared.reloaded_at.load(Relaxed);
+    if at != 0 {
+        out.single("frontdesk_last_reload_timestamp_seconds", at);
+    }
+    if let Some(not_after) = app.server.tls.as_ref().and_then(|tls| tls.not_after()) {
+        out.single("frontdesk_certificate_expiry_timestamp_seconds", not_after.as_second());
+    }
+}

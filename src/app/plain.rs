@@ -1,0 +1,199 @@
+//! Responds to plain requests for representations in memory, without allocating (the HTTP server's fast path).
+//! Representations keep their serialized headers, so that most of a header is copied in one piece.
+
+use http::header::CONTENT_SECURITY_POLICY;
+use http::{HeaderName, HeaderValue, Method};
+use tokio::time::Instant;
+
+use super::access_log::{self, ServedRequest};
+use super::confirm::is_link;
+use super::get_page::{self, Choice, RequestPreferences, matches_etag};
+use super::page_views::PageView;
+use super::preferences::PreferenceCache;
+use super::range::ByteRange;
+use super::router::PublicSite;
+use super::selection::Selection;
+use super::state::Snapshot;
+use frontdesk_forms::Form;
+use frontdesk_http::{
+    CROSS_ORIGIN_RESOURCE_POLICY, FieldLines, PlainRequest, PlainResponse, RequestContext, RequestId,
+    SECURITY_HEADERS, Scheme, X_REQUEST_ID,
+};
+use frontdesk_site::file::EncodedBody;
+use frontdesk_site::negotiate::{self, Codings, Media};
+use frontdesk_site::path;
+
+impl PublicSite {
+    /// Writes the response and returns the current time, or `None` if another function must respond.
+    pub(super) fn send_plain(
+        &self,
+        snapshot: &Snapshot,
+        context: RequestContext,
+        request: &PlainRequest<'_, '_>,
+        response: &mut PlainResponse<'_>,
+    ) -> Option<Instant> {
+        let path = path::decode(request.path).ok()?;
+        if Form::at(&path).is_some() || is_link(&path) {
+            return None;
+        }
+        let preferences = PlainPreferences { request, cache: &self.preferences };
+        let method = if request.is_head { &Method::HEAD } else { &Method::GET };
+        let (Choice::Send(selection), labels) =
+            get_page::choose(&snapshot.site, &path, request.query, method, &preferences)
+        else {
+            return None;
+        };
+        let content_length = selection.content_length();
+        let has_body = !request.is_head && content_length.is_some();
+        let mut lines = self.lines.borrow_mut();
+        if lines.generation != snapshot.generation {
+            lines.prepare(snapshot);
+        }
+        let policy = &snapshot.options.content_security_policy;
+        response.write(
+            &[
+                selection.body.cached(selection.cache_slot(), || serialize(&selection, policy)),
+                if selection.has_own_headers() { &[] } else { &lines.security },
+                if context.scheme == Scheme::Https { &lines.hsts } else { &[] },
+            ],
+            has_body.then_some(&selection.body.bytes),
+        );
+        if let Some(page) = selection.viewed_page(snapshot.options.count_views && !request.is_head)
+            && !request.is_prefetch
+        {
+            self.app.page_views.record(&PageView {
+                page,
+                representation: labels.representation,
+                user_agent: request.user_agent,
+                referer: request.referer,
+                host: request.host,
+                base_url: &snapshot.site.base_url,
+            });
+        }
+        let now = Instant::now();
+        let served = ServedRequest {
+            method: method.as_str(),
+            path: request.path,
+            labels,
+            status: selection.status(),
+            length: content_length.unwrap_or_default() as u64,
+            took: now - context.began,
+        };
+        access_log::record(&self.app, snapshot, &served, || {
+            let proxies = &snapshot.options.http.trusted_proxies;
+            RequestId::from_proxy_or_new(context.peer, request.values_of(X_REQUEST_ID.as_str()), proxies)
+        });
+        Some(now)
+    }
+}
+
+/// Header lines that the responses of one worker share.
+#[derive(Default)]
+pub(super) struct HeaderLines {
+    /// The generation of the snapshot that the next two fields come from; 0 before the first response.
+    generation: u64,
+    /// The security headers for responses whose file has no headers of its own.
+    security: Vec<u8>,
+    /// The `Strict-Transport-Security` line.
+    hsts: Vec<u8>,
+}
+
+impl HeaderLines {
+    /// Prepares the lines that depend on the options.
+    #[cold]
+    fn prepare(&mut self, snapshot: &Snapshot) {
+        self.generation = snapshot.generation;
+        self.security.clear();
+        write_security_headers(&mut self.security, &snapshot.options.content_security_policy, |_| true);
+        self.hsts.clear();
+        if let Some(hsts) = &snapshot.options.http.tls.hsts {
+            write_field(&mut self.hsts, "strict-transport-security", hsts.value().as_bytes());
+        }
+    }
+}
+
+/// Writes the security headers that `is_needed` selects, except for the one that [`Selection::head`] sets.
+fn write_security_headers(
+    buffer: &mut Vec<u8>,
+    policy: &HeaderValue,
+    is_needed: impl Fn(&HeaderName) -> bool,
+) {
+    if is_needed(&CONTENT_SECURITY_POLICY) {
+        write_field(buffer, CONTENT_SECURITY_POLICY.as_str(), policy.as_bytes());
+    }
+    let needed = |name: &HeaderName| *name != CROSS_ORIGIN_RESOURCE_POLICY && is_needed(name);
+    for (name, value) in SECURITY_HEADERS.iter().filter(|(name, _)| needed(name)) {
+        write_field(buffer, name.as_str(), value.as_bytes());
+    }
+}
+
+/// The status line and representation headers (RFC 9112 §4, §5). If the file has headers of its own, also the
+/// security headers that they do not replace. Bodies cache the result, so a reload that changes `policy`
+/// creates new files.
+fn serialize(selection: &Selection<'_>, policy: &HeaderValue) -> Box<[u8]> {
+    // A status is formatted as its number and reason phrase.
+    let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
+    selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
+    if let Some(length) = selection.content_length() {
+        write_field(&mut lines, "content-length", length.to_string().as_bytes());
+    }
+    if selection.has_own_headers() {
+        write_security_headers(&mut lines, policy, |name| !selection.has_own_header(name));
+    }
+    lines.into()
+}
+
+fn write_field(buffer: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+        buffer.extend_from_slice(piece);
+    }
+}
+
+/// The preferences of a plain request. Most header values are found in the cache.
+struct PlainPreferences<'a> {
+    request: &'a PlainRequest<'a, 'a>,
+    cache: &'a PreferenceCache,
+}
+
+impl RequestPreferences for PlainPreferences<'_> {
+    fn media(&self) -> Option<Media> {
+        match self.request.accept {
+            FieldLines::None => negotiate::choose([]),
+            FieldLines::One(line) => self.cache.media(line),
+            FieldLines::Many => negotiate::choose(self.request.values_of("accept")),
+        }
+    }
+
+    fn codings(&self) -> Codings {
+        match self.request.accept_encoding {
+            FieldLines::None => Codings::default(),
+            FieldLines::One(line) => self.cache.codings(line),
+            FieldLines::Many => Codings::parse(self.request.values_of("accept-encoding")),
+        }
+    }
+
+    /// Always false, because requests with `If-Match` are not plain.
+    fn fails_if_match(&self, _: &EncodedBody) -> bool {
+        false
+    }
+
+    fn matches_if_none_match(&self, body: &EncodedBody) -> bool {
+        match self.request.if_none_match {
+            FieldLines::None => false,
+            FieldLines::One(line) => matches_etag(line, body.etag()),
+            FieldLines::Many => {
+                self.request.values_of("if-none-match").any(|line| matches_etag(line, body.etag()))
+            }
+        }
+    }
+
+    /// Always `None`, because requests with `Range` are not plain.
+    fn range(&self) -> Option<ByteRange> {
+        None
+    }
+
+    /// Always false, because `If-Range` only matters with `Range`.
+    fn fails_if_range(&self, _: &EncodedBody) -> bool {
+        false
+    }
+}

@@ -1,0 +1,345 @@
+//! Handles form submissions: rate limits, parsing and storage. Responses are JSON; those to HTML forms show the
+//! same outcome as a page (`html_answer.rs`).
+
+#![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
+
+mod rate_limit;
+pub(super) mod refusal;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY};
+use http::request::Parts;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use self::rate_limit::insert_rate_limit_headers;
+use self::refusal::FormRefusal;
+use super::cors;
+use super::get_page::field_values;
+use super::html_answer;
+use super::metrics::SubmissionResult;
+use super::response::{HttpResponse, accepted};
+use super::state::{AppState, Snapshot};
+use frontdesk_forms::parse::{ParsedForm, Rejection, parse_with_extras};
+use frontdesk_forms::urlencoded::PostedForm;
+use frontdesk_forms::{BodyEncoding, Form, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
+use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
+use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::screening::{Evidence, Origin, Rate, RequestFacts};
+use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
+use frontdesk_limits::{Admission, QuotaStatuses, Source};
+
+/// How long counts of refused requests stay in memory before they are stored.
+const REFUSALS_INTERVAL: Duration = Duration::from_mins(1);
+
+pub(super) struct FormRequest<'a> {
+    pub(super) app: &'a Arc<AppState>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) form: &'static Form,
+    pub(super) peer: Peer,
+    pub(super) head: &'a Parts,
+}
+
+impl FormRequest<'_> {
+    /// Responds to the request. Refuses methods other than POST.
+    pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
+        let Self { app, snapshot, form, head, .. } = *self;
+        let options = &snapshot.options.forms;
+        if let Some(response) = cors::preflight(&options.allowed_origins, head) {
+            return response;
+        }
+        let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_wanted(head);
+        let source = self.source();
+        let (admitted, quotas) = self.admit(source).await;
+        let (posted, outcome) = match admitted {
+            Ok(rate) => match self.read(body).await {
+                Ok(posted) => {
+                    let outcome = self.accept(source, rate, &posted).await;
+                    (Some(posted), outcome)
+                }
+                Err(refusal) => (None, Err(refusal)),
+            },
+            // The page with the reason shows the visitor's text again.
+            Err(refusal @ FormRefusal::TooMany(_)) if wants_page => {
+                (self.read(body).await.ok(), Err(refusal))
+            }
+            Err(refusal) => (None, Err(refusal)),
+        };
+        let result = outcome.as_ref().map_or_else(FormRefusal::result, |()| SubmissionResult::Accepted);
+        if head.method == Method::POST {
+            app.metrics.record_submission(form, result);
+        }
+        if result == SubmissionResult::Limited {
+            record_refusal(app, source, form);
+        }
+        let mut response = if wants_page {
+            let page = html_answer::Answer::new(&snapshot.site, form, head);
+            page.respond(&outcome, posted.as_ref().and_then(Posted::html), body)
+        } else {
+            outcome.as_ref().map_or_else(FormRefusal::to_response, |()| accepted())
+        };
+        self.add_headers(quotas.as_ref(), response.headers_mut());
+        response
+    }
+
+    /// Checks the method and the source's quotas, and counts the request. Returns the used share of the
+    /// source's quota, and the state of all quotas if there are limits.
+    async fn admit(&self, source: Source) -> (Result<Rate, FormRefusal>, Option<QuotaStatuses>) {
+        let (limiter, now) = (&self.snapshot.limiter, Instant::now());
+        if self.head.method != Method::POST {
+            return (Err(FormRefusal::Method), limiter.status(source, now).await);
+        }
+        let decision = limiter.check(source, now).await;
+        let admitted = match decision.admission {
+            Admission::Allowed => Ok(quota_use(decision.statuses.as_ref())),
+            Admission::Refused { retry_after, .. } => Err(FormRefusal::TooMany(whole_seconds(retry_after))),
+        };
+        (admitted, decision.statuses)
+    }
+
+    /// Reads a body of a media type that the form accepts.
+    async fn read(&self, body: &mut RequestBody) -> Result<Posted, FormRefusal> {
+        let Self { snapshot, form, head, .. } = *self;
+        let encoding = if snapshot.options.forms.html_posts && is_html_form(&head.headers) {
+            BodyEncoding::Urlencoded
+        } else if is_json(&head.headers) {
+            BodyEncoding::Json
+        } else {
+            return Err(FormRefusal::MediaType);
+        };
+        if encoding == BodyEncoding::Urlencoded && !self.is_from_this_site() {
+            return Err(FormRefusal::OtherSite);
+        }
+        let timeout = snapshot.options.http.timeouts.body;
+        let (bytes, mut charge) = body.read(&head.headers, MAX_ENCODED_BYTES, timeout).await?;
+        let length = encoding.decoded_length(&bytes);
+        if length > MAX_BODY_BYTES {
+            return Err(FormRefusal::TooLong);
+        }
+        let content = match encoding {
+            BodyEncoding::Json => Content::Json(bytes),
+            BodyEncoding::Urlencoded => {
+                // The decoded fields are kept beside the entry, to show them again if it cannot be stored.
+                charge.resize(bytes.len() + length);
+                Content::Html(PostedForm::decode(form, &bytes)?)
+            }
+        };
+        Ok(Posted { content, length, _charge: charge })
+    }
+
+    /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
+    /// on stable storage; after an error other than [`FormRefusal::NotConfirmed`], no part of it is stored.
+    async fn accept(&self, source: Source, rate: Rate, posted: &Posted) -> Result<(), FormRefusal> {
+        let Self { app, snapshot, form, head, .. } = *self;
+        let ParsedForm { entry, extras } = posted.parse(form)?;
+        if posted.length > SMALL_BODY_BYTES && app.disk.is_low() {
+            let request = self.id();
+            tracing::warn!(%request, form = form.name, bytes = posted.length, "large submission refused because disk space is low");
+            return Err(FormRefusal::LowDisk(request));
+        }
+        // Check the byte limit last: a submission refused for another reason must not count towards it.
+        let charged = snapshot.byte_limiter.charge(source, posted.length, Instant::now());
+        if let Admission::Refused { retry_after, .. } = charged {
+            return Err(FormRefusal::OverBudget(whole_seconds(retry_after)));
+        }
+        let received_at = Timestamp::now();
+        let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
+        // An HTML form got this far only because it is on this site or on a permitted one.
+        let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
+        let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
+        let idempotency_key = idempotency_key(&head.headers);
+        let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
+        let id = app.intake.accept(arrival).await.map_err(|error| {
+            let request = self.id();
+            tracing::error!(%request, form = form.name, %error, "submission could not be stored");
+            FormRefusal::NotStored(request)
+        })?;
+        if snapshot.options.confirmed_forms.contains(&form.name) {
+            self.wait_for_confirmation(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a channel's confirmation. Delivery continues after the timeout. If the client repeats the
+    /// submission, the repeat waits as well.
+    async fn wait_for_confirmation(&self, id: Uuid) -> Result<(), FormRefusal> {
+        let Self { app, snapshot, form, .. } = *self;
+        let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
+        if let Ok(true) = confirmed {
+            return Ok(());
+        }
+        let request = self.id();
+        if let Err(error) = confirmed {
+            tracing::error!(%request, form = form.name, %id, %error, "could not determine whether a submission was delivered; delivery continues");
+        } else {
+            tracing::warn!(%request, form = form.name, %id, "no channel confirmed a submission in time; delivery continues");
+        }
+        Err(FormRefusal::NotConfirmed(request))
+    }
+
+    /// Adds the headers of all responses of the form: quotas, `Vary`, and CORS.
+    fn add_headers(&self, quotas: Option<&QuotaStatuses>, headers: &mut HeaderMap) {
+        let options = &self.snapshot.options.forms;
+        if options.html_posts {
+            headers.append(VARY, HeaderValue::from_static("Accept"));
+        }
+        if let Some(quotas) = quotas {
+            insert_rate_limit_headers(quotas, headers);
+        }
+        if !options.allowed_origins.is_empty() {
+            headers.append(VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(origin) = cors::permitted_origin(&options.allowed_origins, &self.head.headers) {
+            cors::expose(headers, origin);
+        }
+    }
+
+    fn source(&self) -> Source {
+        let options = &self.snapshot.options.http;
+        let (headers, proxies) = (&self.head.headers, &options.trusted_proxies);
+        Source::from(client_ip(self.peer, headers, proxies, options.forwarded_header))
+    }
+
+    /// Where the form was submitted from, according to the headers that browsers send. A permitted origin
+    /// counts as this site.
+    fn origin(&self) -> Origin {
+        let Self { snapshot, head, .. } = *self;
+        let is_permitted =
+            cors::permitted_origin(&snapshot.options.forms.allowed_origins, &head.headers).is_some();
+        if is_permitted { Origin::Same } else { origin(head, &snapshot.site.base_url) }
+    }
+
+    /// Whether the browser says that the form is on this site or on a permitted one. If it sends neither
+    /// `Origin` nor `Sec-Fetch-Site`, the form may be on any site.
+    fn is_from_this_site(&self) -> bool {
+        let is_same = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"same-origin");
+        self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
+    }
+
+    fn id(&self) -> RequestId {
+        let lines = field_values(&self.head.headers, X_REQUEST_ID);
+        RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.http.trusted_proxies)
+    }
+}
+
+/// A body of acceptable length, whose memory is charged to the connection: the parsed fields take as much.
+struct Posted {
+    content: Content,
+    /// The length of the body after decoding, in bytes.
+    length: usize,
+    _charge: Charge,
+}
+
+enum Content {
+    Json(Bytes),
+    Html(PostedForm),
+}
+
+impl Posted {
+    fn parse(&self, form: &'static Form) -> Result<ParsedForm, Rejection> {
+        match &self.content {
+            Content::Json(bytes) => parse_with_extras(form, bytes),
+            Content::Html(posted) => posted.parse(),
+        }
+    }
+
+    /// The visitor's text, if the body is an HTML form.
+    fn html(&self) -> Option<&PostedForm> {
+        match &self.content {
+            Content::Json(_) => None,
+            Content::Html(posted) => Some(posted),
+        }
+    }
+}
+
+/// Converts a wait to whole seconds, rounded up so that a retry after this time is not too early.
+pub(super) fn whole_seconds(retry_after: Duration) -> u64 {
+    retry_after.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX)
+}
+
+/// The larger of the used shares of the source's own two quotas. The network's quotas are left out, because
+/// other sources share them.
+fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
+    let own = statuses.into_iter().flatten().take(2);
+    Rate::most_used(own.map(|status| (status.remaining, status.quota)))
+}
+
+/// Where the form was submitted from, according to the headers that browsers send.
+fn origin(head: &Parts, base_url: &str) -> Origin {
+    let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
+}
+
+/// The header in which browsers report how a request's origin relates to this site (Fetch Metadata, W3C).
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Counts a refused request. The first one since the counts were last stored schedules a task that stores
+/// them. A failure to store them is ignored.
+fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
+    if app.refusals.record(source, form.name) {
+        let app = app.clone();
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(REFUSALS_INTERVAL).await;
+            let _ = app.store_refusals().await;
+        });
+    }
+}
+
+/// The header that identifies retries of the same submission (draft-ietf-httpapi-idempotency-key-header).
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The idempotency key; `None` if it is absent, empty or ambiguous.
+fn idempotency_key(headers: &HeaderMap) -> Option<String> {
+    let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let key = lines.next()?.to_str().ok()?.trim();
+    (lines.next().is_none() && !matches!(key, "" | "\"\"")).then(|| key.to_owned())
+}
+
+/// Whether the request has a `Content-Type`, and each one is `application/json` with any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    has_media_type(headers, b"application/json")
+}
+
+fn is_html_form(headers: &HeaderMap) -> bool {
+    has_media_type(headers, b"application/x-www-form-urlencoded")
+}
+
+/// Whether the request has a `Content-Type`, and each one is `wanted` with any parameters.
+fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
+    let mut lines = headers.get_all(CONTENT_TYPE).iter().peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            let media_type = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+            media_type.trim_ascii().eq_ignore_ascii_case(wanted)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_json_content_types_are_accepted() {
+        for (lines, expected) in [
+            (vec!["application/json"], true),
+            (vec!["Application/JSON; charset=utf-8"], true),
+            (vec!["application/json ;x=y"], true),
+            (vec![], false),
+            (vec![""], false),
+            (vec!["text/plain"], false),
+            (vec!["application/x-www-form-urlencoded"], false),
+            (vec!["application/json-seq"], false),
+            (vec!["application/json", "text/plain"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in &lines {
+                headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
+            }
+            assert_eq!(is_json(&headers), expected, "{lines:?}");
+        }
+    }
+}

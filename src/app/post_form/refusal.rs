@@ -1,0 +1,140 @@
+//! Why a submission was not accepted, and the response that says so.
+
+use http::StatusCode;
+use http::header::{ALLOW, HeaderValue, RETRY_AFTER};
+
+use crate::app::metrics::SubmissionResult;
+use crate::app::response::{HttpResponse, error};
+use frontdesk_forms::MAX_BODY_BYTES;
+use frontdesk_forms::parse::Rejection;
+use frontdesk_http::{ReadError, RequestId, X_REQUEST_ID};
+use frontdesk_inbox::store::disk::SMALL_BODY_BYTES;
+
+/// `Retry-After` in seconds for large submissions while disk space is low: a guess.
+const LOW_DISK_RETRY_SECONDS: u64 = 600;
+
+/// The reason why the response to a submission is not 200.
+#[derive(Debug)]
+pub(in crate::app) enum FormRefusal {
+    Method,
+    /// The source or its network exceeds a rate limit, for this many more seconds.
+    TooMany(u64),
+    /// The source or its network exceeds its byte budget, for this many more seconds.
+    OverBudget(u64),
+    MediaType,
+    /// An HTML form whose browser does not say that the form is on this site.
+    OtherSite,
+    Slow,
+    Broken,
+    TooLong,
+    /// The body or some of its fields are invalid. Contains the message for the client.
+    Invalid(String),
+    /// The submission could not be stored. The log has the reason, in an entry with this id.
+    NotStored(RequestId),
+    /// The submission is large, and disk space is low. The log has an entry with this id.
+    LowDisk(RequestId),
+    /// The submission is stored, but no channel confirmed it in time. The log has an entry with this id.
+    NotConfirmed(RequestId),
+}
+
+impl FormRefusal {
+    /// The label in `/metrics`.
+    pub(super) fn result(&self) -> SubmissionResult {
+        match self {
+            Self::Method | Self::MediaType | Self::Invalid(_) | Self::OtherSite => SubmissionResult::Invalid,
+            Self::TooMany(_) | Self::OverBudget(_) => SubmissionResult::Limited,
+            Self::Slow => SubmissionResult::Slow,
+            Self::Broken => SubmissionResult::Broken,
+            Self::TooLong => SubmissionResult::TooLarge,
+            Self::NotStored(_) => SubmissionResult::NotKept,
+            Self::LowDisk(_) => SubmissionResult::LowDisk,
+            Self::NotConfirmed(_) => SubmissionResult::NotConfirmed,
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::MediaType | Self::Invalid(_) | Self::Broken => StatusCode::BAD_REQUEST,
+            Self::OtherSite => StatusCode::FORBIDDEN,
+            Self::TooMany(_) | Self::OverBudget(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotStored(_) | Self::LowDisk(_) | Self::NotConfirmed(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// The response as JSON.
+    pub(in crate::app) fn to_response(&self) -> HttpResponse {
+        let mut response = error(self.status(), &self.sentence());
+        let headers = response.headers_mut();
+        if matches!(self, Self::LowDisk(_)) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
+        }
+        match self {
+            Self::Method => headers.insert(ALLOW, HeaderValue::from_static("POST")),
+            Self::TooMany(seconds) | Self::OverBudget(seconds) => {
+                headers.insert(RETRY_AFTER, HeaderValue::from(*seconds))
+            }
+            // Include the id, so that operators can find a reported failure in the log.
+            Self::NotStored(id) | Self::LowDisk(id) | Self::NotConfirmed(id) => {
+                headers.insert(X_REQUEST_ID, id.0.clone())
+            }
+            _ => None,
+        };
+        response
+    }
+
+    pub(in crate::app) fn sentence(&self) -> String {
+        let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
+        let sentence = match self {
+            Self::Method => "Only POST is accepted here, with a JSON object as the body.",
+            Self::TooMany(seconds) => {
+                &format!("Too many requests. Try again in {seconds} second{}.", plural(seconds))
+            }
+            Self::OverBudget(seconds) => &format!(
+                "Too much data was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
+                plural(seconds)
+            ),
+            Self::MediaType => "The Content-Type must be `application/json` and the body a JSON object.",
+            Self::OtherSite => {
+                "HTML forms are accepted only from this site's pages: `Origin` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON instead."
+            }
+            Self::Slow => "The body did not arrive in time.",
+            Self::Broken => "The body ended before it was complete.",
+            Self::TooLong => &format!(
+                "The body must not be longer than {} KiB, counted after decoding.",
+                MAX_BODY_BYTES / 1024
+            ),
+            Self::Invalid(sentence) => sentence,
+            Self::NotStored(_) => "The submission could not be stored. Try again in a moment.",
+            Self::LowDisk(_) => &format!(
+                "There is too little space to store a submission of more than {} KiB, so this one was not stored. Send a \
+                 shorter one, or try again later.",
+                SMALL_BODY_BYTES / 1024
+            ),
+            Self::NotConfirmed(_) => {
+                "The submission is stored but has not been delivered yet; delivery continues. Sending it again unchanged does not create a duplicate."
+            }
+        };
+        sentence.to_owned()
+    }
+}
+
+impl From<Rejection> for FormRefusal {
+    fn from(rejection: Rejection) -> Self {
+        Self::Invalid(rejection.to_string())
+    }
+}
+
+impl From<ReadError> for FormRefusal {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::TooLong => Self::TooLong,
+            ReadError::Slow => Self::Slow,
+            ReadError::Broken => Self::Broken,
+        }
+    }
+}

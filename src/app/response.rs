@@ -1,0 +1,145 @@
+//! Builds responses: the headers that every response has, and the mapping from errors to statuses.
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use frontdesk_forms::FORMS;
+use frontdesk_http::SECURITY_HEADERS;
+use frontdesk_site::{AllowedHosts, AllowedOrigin};
+
+/// A response whose body is in memory.
+pub(super) type HttpResponse = Response<Full<Bytes>>;
+
+/// The policy without permitted hosts: no inline scripts or styles, and no other sites' content.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+                      media-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
+                      frame-ancestors 'none'";
+
+/// The content security policy (CSP Level 3) of every response without one of its own.
+pub fn content_security_policy(allowed: &AllowedHosts) -> HeaderValue {
+    if *allowed == AllowedHosts::default() {
+        return HeaderValue::from_static(POLICY);
+    }
+    let mut policy = POLICY.to_owned();
+    let kinds = [
+        ("script-src 'self'", &allowed.script),
+        ("style-src 'self'", &allowed.style),
+        ("img-src 'self' data:", &allowed.image),
+        ("font-src 'self'", &allowed.font),
+        ("connect-src 'self'", &allowed.connect),
+    ];
+    for (directive, origins) in kinds {
+        let origins: String = origins.iter().map(|origin| format!(" {}", origin.as_str())).collect();
+        policy = policy.replacen(directive, &format!("{directive}{origins}"), 1);
+    }
+    if !allowed.frame.is_empty() {
+        let origins: Vec<&str> = allowed.frame.iter().map(AllowedOrigin::as_str).collect();
+        policy.push_str(&format!("; frame-src {}", origins.join(" ")));
+    }
+    // Origins are ASCII, so the conversion does not fail.
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(POLICY))
+}
+
+/// Adds the security headers that the response does not have yet, including `policy`.
+pub(super) fn add_security_headers(mut response: HttpResponse, policy: &HeaderValue) -> HttpResponse {
+    let headers = response.headers_mut();
+    headers.reserve(1 + SECURITY_HEADERS.len());
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| policy.clone());
+    for (name, value) in SECURITY_HEADERS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+pub(super) fn with_header(mut response: HttpResponse, name: HeaderName, value: &'static str) -> HttpResponse {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response
+}
+
+/// A plain-text response that is not cached.
+pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A plain-text response with `Vary: Accept`, for a URL whose response depends on that header.
+pub(super) fn negotiated_text(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    with_header(text(status, body), VARY, "Accept")
+}
+
+/// 400 for a request that is invalid or ambiguous.
+pub(super) fn bad_request(reason: &str) -> HttpResponse {
+    text(StatusCode::BAD_REQUEST, format!("This request cannot be answered: {reason}.\n"))
+}
+
+/// 405 with the allowed methods (RFC 9110 §15.5.6).
+pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
+    let response = text(StatusCode::METHOD_NOT_ALLOWED, format!("Allowed methods: {allow}.\n"));
+    with_header(response, ALLOW, allow)
+}
+
+pub(super) fn accepted() -> HttpResponse {
+    json_response(StatusCode::OK, "{\"ok\":true}")
+}
+
+pub(super) fn json_response(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    with_header(text(status, body), CONTENT_TYPE, "application/json")
+}
+
+/// 404 for a path below `/api/` that is not an endpoint, for any method and `Accept`.
+pub(super) fn unknown_endpoint() -> HttpResponse {
+    missing_endpoint(StatusCode::NOT_FOUND, "There is no endpoint at this address.")
+}
+
+/// 410 for a path below `/api/` that the configuration marks as removed, for any method and `Accept`.
+pub(super) fn removed_endpoint() -> HttpResponse {
+    missing_endpoint(StatusCode::GONE, "This endpoint has been removed.")
+}
+
+/// An error with the names of the endpoints.
+fn missing_endpoint(status: StatusCode, reason: &str) -> HttpResponse {
+    let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
+    let endpoints = endpoints.join(" and ");
+    error(status, &format!("{reason} The endpoints are {endpoints}; /openapi.json describes them."))
+}
+
+/// An API error, with the body `{"error": "<sentence>"}`.
+pub(super) fn error(status: StatusCode, sentence: &str) -> HttpResponse {
+    json_response(status, serde_json::json!({ "error": sentence }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_permitted_hosts_in_their_directives() {
+        let origins = |hosts: &[&str]| -> Vec<AllowedOrigin> {
+            hosts.iter().map(|host| AllowedOrigin::parse(host).expect(host)).collect()
+        };
+        assert_eq!(content_security_policy(&AllowedHosts::default()), POLICY);
+        let allowed = AllowedHosts {
+            script: origins(&["https://plausible.example.com"]),
+            frame: origins(&["https://player.example.com", "https://*.example.org"]),
+            connect: origins(&["https://plausible.example.com"]),
+            image: origins(&["https://img.example.com:8443"]),
+            style: origins(&["https://style.example.com"]),
+            font: origins(&["https://font.example.com"]),
+        };
+        assert_eq!(
+            content_security_policy(&allowed),
+            "default-src 'none'; script-src 'self' https://plausible.example.com; style-src 'self' https://style.example.com; \
+             img-src 'self' data: https://img.example.com:8443; font-src 'self' https://font.example.com; media-src 'self'; \
+             connect-src 'self' https://plausible.example.com; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'; frame-src https://player.example.com https://*.example.org"
+        );
+    }
+}

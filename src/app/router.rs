@@ -1,0 +1,164 @@
+//! Every URL on the public address.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{STRICT_TRANSPORT_SECURITY, VARY};
+use http_body::Body as _;
+use http_body_util::Full;
+use tokio::time::Instant;
+
+use super::access_log::{self, ServedRequest};
+use super::confirm::{self, ConfirmRequest};
+use super::get_page::{self, Choice};
+use super::head_cache::HeadCache;
+use super::live_reload;
+use super::metrics::{Class, RequestLabels};
+use super::plain::HeaderLines;
+use super::post_form::FormRequest;
+use super::preferences::{HeaderPreferences, PreferenceCache};
+use super::response::{HttpResponse, add_security_headers, bad_request, with_header};
+use super::state::{AppState, Snapshot};
+use frontdesk_forms::Form;
+use frontdesk_http::{
+    Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestContext, RequestId, Scheme,
+    X_REQUEST_ID,
+};
+use frontdesk_process::panics;
+use frontdesk_site::path;
+
+/// Serves the site and its forms on one thread.
+pub struct PublicSite {
+    pub(super) app: Arc<AppState>,
+    pub(super) preferences: PreferenceCache,
+    pub(super) heads: RefCell<HeadCache>,
+    pub(super) lines: RefCell<HeaderLines>,
+}
+
+impl PublicSite {
+    /// A handler with counters of its own, for one thread.
+    pub fn new(app: &AppState) -> Self {
+        Self {
+            app: Arc::new(app.for_worker()),
+            preferences: PreferenceCache::default(),
+            heads: RefCell::new(HeadCache::new()),
+            lines: RefCell::default(),
+        }
+    }
+
+    /// Lets a form, a confirmation link or the site respond.
+    async fn route(&self, snapshot: &Snapshot, request: &mut Request) -> Routed {
+        const FORM: RequestLabels = RequestLabels::other(Class::Form);
+        const NONE: RequestLabels = RequestLabels::other(Class::None);
+        let (app, options) = (&self.app, &snapshot.options);
+        let Request { head, body, context } = request;
+        let path = match path::decode(head.uri.path()) {
+            Ok(path) => path,
+            Err(error) => return (bad_request(&error.to_string()), NONE).into(),
+        };
+        // Boxed, because otherwise the future of every request would be as large as these.
+        if let Some(form) = Form::at(&path) {
+            let request = FormRequest { app, snapshot, form, peer: context.peer, head };
+            return (Box::pin(request.respond(body)).await, FORM).into();
+        }
+        if confirm::is_link(&path) && snapshot.site.confirms_waitlist {
+            let request = ConfirmRequest { app, snapshot, peer: context.peer, head, path: &path };
+            return (Box::pin(request.respond()).await, NONE).into();
+        }
+        if let Some(live_reload) = &app.live_reload
+            && live_reload::is_wait(&path, head)
+        {
+            return (Box::pin(live_reload.respond(head, options.http.timeouts.exchange)).await, NONE).into();
+        }
+        let preferences = HeaderPreferences { headers: &head.headers, cache: &self.preferences };
+        let views = options.count_views.then_some(&app.page_views);
+        let (choice, labels) = get_page::choose_and_count(&snapshot.site, &path, head, &preferences, views);
+        if let Choice::Send(selection) = choice {
+            let response =
+                self.heads.borrow_mut().respond(&selection, context.scheme, snapshot, context.began);
+            return Routed { response, labels, has_all_headers: true };
+        }
+        (choice.into_response(&snapshot.site, head.uri.query()), labels).into()
+    }
+
+    /// Counts and logs the request, and adds the headers of all responses.
+    fn finish(&self, snapshot: &Snapshot, request: &Request, routed: Routed) -> HttpResponse {
+        let Request { head, context, .. } = request;
+        let Routed { mut response, labels, has_all_headers } = routed;
+        let served = ServedRequest {
+            method: head.method.as_str(),
+            path: head.uri.path(),
+            labels,
+            status: response.status(),
+            length: response.body().size_hint().upper().unwrap_or_default(),
+            took: context.began.elapsed(),
+        };
+        access_log::record(&self.app, snapshot, &served, || {
+            let lines = get_page::field_values(&head.headers, X_REQUEST_ID);
+            let proxies = &snapshot.options.http.trusted_proxies;
+            let new = || RequestId::from_proxy_or_new(context.peer, lines, proxies);
+            response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
+        });
+        if has_all_headers {
+            return response;
+        }
+        // Send HSTS only over TLS (RFC 6797 §7.2).
+        if context.scheme == Scheme::Https
+            && let Some(hsts) = &snapshot.options.http.tls.hsts
+        {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+        }
+        add_security_headers(response, &snapshot.options.content_security_policy)
+    }
+}
+
+impl Handler for PublicSite {
+    type Snapshot = Snapshot;
+    type Body = Full<Bytes>;
+
+    async fn respond(&self, snapshot: &Arc<Snapshot>, request: &mut Request) -> Response<Full<Bytes>> {
+        panics::inject("request", request.head.uri.path());
+        let routed = self.route(snapshot, request).await;
+        self.finish(snapshot, request, routed)
+    }
+}
+
+impl PublicHandler for PublicSite {
+    fn refuse(&self, snapshot: &Arc<Snapshot>, request: Option<&Request>, refusal: Refusal) -> HttpResponse {
+        let is_redirect = matches!(refusal, Refusal::Redirect(_));
+        let mut response = refusal.into_response();
+        let Some(request) = request else {
+            return add_security_headers(response, &snapshot.options.content_security_policy);
+        };
+        if is_redirect {
+            response = with_header(response, VARY, "Accept");
+        }
+        let class = if is_redirect { Class::Redirect } else { Class::None };
+        self.finish(snapshot, request, (response, RequestLabels::other(class)).into())
+    }
+
+    fn respond_plain(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        context: RequestContext,
+        request: &PlainRequest<'_, '_>,
+        response: &mut PlainResponse<'_>,
+    ) -> Option<Instant> {
+        self.send_plain(snapshot, context, request, response)
+    }
+}
+
+struct Routed {
+    response: HttpResponse,
+    labels: RequestLabels,
+    /// Whether the response already has the headers of all responses.
+    has_all_headers: bool,
+}
+
+impl From<(HttpResponse, RequestLabels)> for Routed {
+    fn from((response, labels): (HttpResponse, RequestLabels)) -> Self {
+        Self { response, labels, has_all_headers: false }
+    }
+}
