@@ -54,8 +54,8 @@ pub const CASES: [Case; 15] = [
     Case { name: "screening_contact", prepare: || screening(&CONTACT, CONTACT_BODY) },
     Case { name: "limiter_allows", prepare: || limiter(MAX_QUOTA, 1_000) },
     Case { name: "limiter_refuses", prepare: || limiter(1, 1) },
-    Case { name: "answer_in_the_fast_lane", prepare: || answer(true, "") },
-    Case { name: "answer_304_in_the_fast_lane", prepare: || answer(true, "if-none-match: *\r\n") },
+    Case { name: "answer_by_fast_path", prepare: || answer(true, "") },
+    Case { name: "answer_304_by_fast_path", prepare: || answer(true, "if-none-match: *\r\n") },
     Case { name: "answer_by_hyper", prepare: || answer(false, "") },
     Case { name: "answer_over_http2", prepare: answer_over_http2 },
 ];

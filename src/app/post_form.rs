@@ -69,7 +69,8 @@ impl FormRequest<'_> {
             }
             Err(refusal) => (None, Err(refusal)),
         };
-        let result = outcome.as_ref().map_or_else(FormRefusal::result, |()| SubmissionResult::Accepted);
+        let result =
+            outcome.as_ref().map_or_else(|refusal| refusal.outcome().0, |()| SubmissionResult::Accepted);
         if head.method == Method::POST {
             app.metrics.record_submission(form, result);
         }

@@ -38,37 +38,26 @@ pub(in crate::app) enum FormRefusal {
 }
 
 impl FormRefusal {
-    /// The label in `/metrics`.
-    pub(super) fn result(&self) -> SubmissionResult {
+    /// The label in `/metrics`, and the status of the response.
+    pub(super) fn outcome(&self) -> (SubmissionResult, StatusCode) {
+        use SubmissionResult as Result;
         match self {
-            Self::Method | Self::MediaType | Self::Invalid(_) | Self::OtherSite => SubmissionResult::Invalid,
-            Self::TooMany(_) | Self::OverBudget(_) => SubmissionResult::Limited,
-            Self::Slow => SubmissionResult::Slow,
-            Self::Broken => SubmissionResult::Broken,
-            Self::TooLong => SubmissionResult::TooLarge,
-            Self::NotStored(_) => SubmissionResult::NotKept,
-            Self::LowDisk(_) => SubmissionResult::LowDisk,
-            Self::NotConfirmed(_) => SubmissionResult::NotConfirmed,
-        }
-    }
-
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::MediaType | Self::Invalid(_) | Self::Broken => StatusCode::BAD_REQUEST,
-            Self::OtherSite => StatusCode::FORBIDDEN,
-            Self::TooMany(_) | Self::OverBudget(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::NotStored(_) | Self::LowDisk(_) | Self::NotConfirmed(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::Method => (Result::Invalid, StatusCode::METHOD_NOT_ALLOWED),
+            Self::MediaType | Self::Invalid(_) => (Result::Invalid, StatusCode::BAD_REQUEST),
+            Self::OtherSite => (Result::Invalid, StatusCode::FORBIDDEN),
+            Self::TooMany(_) | Self::OverBudget(_) => (Result::Limited, StatusCode::TOO_MANY_REQUESTS),
+            Self::Slow => (Result::Slow, StatusCode::REQUEST_TIMEOUT),
+            Self::Broken => (Result::Broken, StatusCode::BAD_REQUEST),
+            Self::TooLong => (Result::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+            Self::NotStored(_) => (Result::NotKept, StatusCode::INTERNAL_SERVER_ERROR),
+            Self::LowDisk(_) => (Result::LowDisk, StatusCode::INTERNAL_SERVER_ERROR),
+            Self::NotConfirmed(_) => (Result::NotConfirmed, StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 
     /// The response as JSON.
     pub(in crate::app) fn to_response(&self) -> HttpResponse {
-        let mut response = error(self.status(), &self.sentence());
+        let mut response = error(self.outcome().1, &self.sentence());
         let headers = response.headers_mut();
         if matches!(self, Self::LowDisk(_)) {
             headers.insert(RETRY_AFTER, HeaderValue::from(LOW_DISK_RETRY_SECONDS));
