@@ -4,8 +4,6 @@
 //! Each core has one thread, which waits for responses with epoll. During the measurement, a response that
 //! arrives in one piece is not copied, and a response with a header of the expected length is not parsed.
 
-pub mod open;
-
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::Bench;
@@ -58,11 +59,20 @@ impl Machine {
 
 /// Binds this thread, and the processes that it starts, to the cores with these numbers.
 pub fn pin(numbers: &[usize]) -> Result<()> {
+    pin_thread(None, numbers)
+}
+
+/// Binds the first thread of a process, and the processes that it starts, to the cores with these numbers.
+pub fn pin_process(process: u32, numbers: &[usize]) -> Result<()> {
+    pin_thread(Pid::from_raw(process.cast_signed()), numbers)
+}
+
+fn pin_thread(thread: Option<Pid>, numbers: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for number in numbers {
         set.set(*number);
     }
-    sched_setaffinity(None, &set).context("cannot bind a thread to its cores")
+    sched_setaffinity(thread, &set).context("cannot bind a thread to its cores")
 }
 
 /// Describes the machine and the program versions as names and values. Unknown values are "not found".

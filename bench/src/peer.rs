@@ -20,7 +20,6 @@ pub mod file_server;
 pub mod forms;
 pub mod frontdesk;
 pub mod log;
-pub mod postgres;
 pub mod yardstick;
 
 const START_TIMEOUT: Duration = Duration::from_mins(1);

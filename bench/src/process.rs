@@ -80,7 +80,8 @@ fn parse_ticks(stat: &str) -> Option<u64> {
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
-fn process_tree(root: u32) -> Vec<u32> {
+/// The process `root` and its descendants.
+pub fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut next = 0;
     while next < tree.len() {

@@ -24,11 +24,6 @@ impl Random {
     pub fn below(&mut self, count: usize) -> usize {
         ((self.share() * count as f64) as usize).min(count - 1)
     }
-
-    /// A random number with an exponential distribution, like the intervals between independent arrivals.
-    pub fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * self.share().ln()
-    }
 }
 
 #[cfg(test)]
@@ -42,20 +37,5 @@ mod tests {
             [random.bits(), random.bits(), random.bits()],
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
-    }
-
-    #[test]
-    fn shares_and_intervals_have_their_means() {
-        let mut random = Random::seeded(1);
-        let count = 200_000;
-        let (mut shares, mut intervals, mut first) = (0.0, 0.0, 0);
-        for _ in 0..count {
-            shares += random.share();
-            intervals += random.exponential(3.0);
-            first += usize::from(random.below(4) == 0);
-        }
-        assert!((shares / f64::from(count) - 0.5).abs() < 0.005, "{shares}");
-        assert!((intervals / f64::from(count) - 3.0).abs() < 0.03, "{intervals}");
-        assert!((49_000..51_000).contains(&first), "{first}");
     }
 }

@@ -1,139 +1,87 @@
-//! Measures the costs that the model needs, and compares its predictions with measurements: pages requested
-//! at random intervals, and submissions through one replica with PostgreSQL and Redis.
+//! Measures the costs of submissions through one replica with PostgreSQL and Redis.
 //!
-//! The replica has one core; the load generator, PostgreSQL and Redis share the other.
+//! The replica has one core; the load generator, PostgreSQL and Redis share the other. `scripts/bench` starts
+//! PostgreSQL, and sets `FRONTDESK_TEST_POSTGRES_TLS` to its URL.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::SIMULATED;
-use super::calibration::{Calibration, ComparedFigure, Comparison, DeliveryCosts, SubmissionBytes};
-use super::queue::{self, Stage};
-use super::submissions::{self, Costs, System};
+use super::{Costs, Measurements};
 use crate::Bench;
-use crate::content::{Content, LARGE, PageRequest};
-use crate::figures::Unit;
-use crate::load::{self, Sample, open};
-use crate::machine::Cores;
-use crate::peer::postgres::Postgres;
-use crate::peer::{Peer, create_folder, free_address, frontdesk, postgres};
-use crate::process::Usage;
-use crate::rounds::{Spread, percentile};
+use crate::load::Sample;
+use crate::machine::{Cores, pin_process};
+use crate::peer::{Peer, create_folder, free_address, frontdesk};
+use crate::process::{self, Usage};
+use crate::rounds::Spread;
 use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options, send};
 
-/// Requests per second at which the server is nearly idle but the load generator does not sleep.
-const QUIET: f64 = 5_000.0;
-/// Utilisations of the server's core at which predictions for pages on the fast path are compared with
-/// measurements. The load generator cannot produce much more load.
-const FAST_LOADS: [f64; 2] = [0.3, 0.5];
-/// The same for pages on the general path.
-const GENERAL_LOADS: [f64; 2] = [0.5, 0.8];
-const RATES: [f64; 2] = [200.0, 1_000.0];
 const CONNECTIONS: usize = 64;
 const LARGE_INBOX: f64 = 1e6;
 
-pub fn run(bench: &Bench) -> Result<Calibration> {
+pub fn run(bench: &Bench) -> Result<Measurements> {
     std::fs::create_dir_all(&bench.out)?;
-    let (content, ours) = Content::start(bench, None)?;
-    let mut comparisons = compare_pages(bench, &content, &ours, "fast path", FAST_LOADS)?;
-    drop(ours);
-    let general_path = content.start_general_path(bench)?;
-    comparisons.extend(compare_pages(bench, &content, &general_path, "general path", GENERAL_LOADS)?);
-    drop(general_path);
-    let (max_rate, costs) = measure_submissions(bench, &mut comparisons)?;
-    for comparison in &comparisons {
-        for figure in &comparison.figures {
-            let (model, measured) =
-                (figure.unit.format(figure.predicted), figure.unit.format_spread(&figure.measured));
-            bench.log(&format!("{}: {}: model {model}, measured {measured}", comparison.load, figure.name));
-        }
-    }
-    let (bytes, delivery) = measure_bytes(bench)?;
-    let mut machine = crate::machine::describe(bench);
-    let shown = ["processor", "cores", "memory", "kernel", "system", "frontdesk"];
-    machine.retain(|(name, _)| shown.contains(&name.as_str()));
-    Ok(Calibration {
-        measured: crate::today(),
-        machine,
-        rounds: bench.rounds,
-        seconds: bench.length.as_secs_f64(),
-        max_rate,
-        costs,
-        delivery,
-        bytes,
-        comparisons,
-    })
-}
-
-fn spread<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
-    Spread::of(rounds.iter().map(figure))
-}
-
-/// Measures the 12 KB page on one core, and compares predictions with measurements at several loads.
-fn compare_pages(
-    bench: &Bench,
-    content: &Content,
-    peer: &Peer,
-    name: &str,
-    loads: [f64; 2],
-) -> Result<Vec<Comparison>> {
-    let exchanges = [content.exchange(peer, PageRequest::html(LARGE))?];
-    let load = bench.load(CONNECTIONS);
-    let at = |rate: f64, seed: usize| {
-        let measure = || open::run(&load, rate, seed as u64, peer, load::cycle(&exchanges));
-        // Other programs can slow the server down temporarily.
-        let retry = |error: anyhow::Error| {
-            bench.log(&format!("measurement failed, retrying: {error:#}"));
-            measure()
-        };
-        measure().or_else(retry).or_else(retry)
-    };
-    let (mut saturated, mut quiet) = (Vec::new(), Vec::new());
-    for round in 0..bench.rounds {
-        bench.log(&format!("{name}: calibration {}", round + 1));
-        saturated.push(load::run(&load, peer, load::cycle(&exchanges))?);
-        quiet.push(at(QUIET, round)?);
-    }
-    // All times are in microseconds.
-    let cost = spread(&saturated, Sample::cost).median;
-    let generator = spread(&saturated, |sample| sample.generator / sample.rate()).median * 1e6;
-    let wake_up = (spread(&quiet, Sample::cost).median - cost).max(0.0);
-    let alone = cost + wake_up + generator;
-    // Use the minimum, because the median includes time taken by other programs.
-    let delay = (spread(&quiet, |sample| sample.p50).least - alone).max(0.0);
-    let half_of_generator = Stage { service: generator / 2.0, wake_up: 0.0 };
-    let stages = [half_of_generator, Stage { service: cost, wake_up }, half_of_generator];
-    let mut measured = loads.map(|_| Vec::new());
-    for round in 0..bench.rounds {
-        for (load, samples) in loads.iter().zip(&mut measured) {
-            bench.log(&format!("{name}: {:.0} %, round {}", load * 100.0, round + 1));
-            samples.push(at(load * 1e6 / cost, 100 + round)?);
-        }
-    }
-    let compare = |(load, samples): (&f64, &Vec<Sample>)| {
-        let (utilisation, responses) = queue::simulate(&stages, load / cost, SIMULATED, 1);
-        let response = |share| percentile(&responses, share) + delay;
-        let figure = ComparedFigure::new;
-        let figures = vec![
-            figure("core utilisation", Unit::Share, utilisation[1], spread(samples, Sample::busy)),
-            figure("p50", Unit::Micros, response(0.5), spread(samples, |sample| sample.p50)),
-            figure("p99", Unit::Micros, response(0.99), spread(samples, |sample| sample.p99)),
-        ];
-        let title = format!("12 KB page, {name}, {:.0} % of a core", load * 100.0);
-        Comparison { load: title, rate: load * 1e6 / cost, figures }
-    };
-    Ok(loads.iter().zip(&measured).map(compare).collect())
+    let site = Site::new(bench)?;
+    let mut stack = Stack::start(bench, &site, Channel::Dead)?;
+    let mut measured = measure_costs(bench, &mut stack)?;
+    measure_bytes(bench, &mut stack, &mut measured)?;
+    drop(stack);
+    let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
+    measure_deliveries(bench, &mut stack, &mut measured)?;
+    Ok(measured)
 }
 
 struct Stack {
     // Fields are dropped in this order: the replica must end first.
     replica: Peer,
-    postgres: Postgres,
     redis: Peer,
+    postgres: Postgres,
     channel: Channel,
     number: u64,
+}
+
+struct Postgres {
+    url: String,
+    process: u32,
+}
+
+impl Postgres {
+    /// Empties the database, and moves the server to the core of the load generator.
+    fn prepare(bench: &Bench) -> Result<Self> {
+        let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").context("no PostgreSQL: run scripts/bench")?;
+        let mut postgres = Self { url, process: 0 };
+        for statement in [
+            "DROP SCHEMA public CASCADE",
+            "CREATE SCHEMA public",
+            "ALTER SYSTEM SET max_wal_size = '4GB'",
+            "ALTER SYSTEM SET track_wal_io_timing = on",
+            "SELECT pg_reload_conf()",
+        ] {
+            postgres.query(statement)?;
+        }
+        let process =
+            postgres.query_number("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)")?;
+        postgres.process = process as u32;
+        for process in process::process_tree(postgres.process) {
+            pin_process(process, &bench.machine.core_numbers(Cores::Generator))?;
+        }
+        Ok(postgres)
+    }
+
+    fn query(&self, sql: &str) -> Result<String> {
+        process::output(Command::new("psql").arg(&self.url).args([
+            "-qAtX",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-c",
+            sql,
+        ]))
+    }
+
+    fn query_number(&self, sql: &str) -> Result<f64> {
+        self.query(sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
+    }
 }
 
 /// The results of a round. Costs are per submission. Times are in microseconds.
@@ -150,10 +98,14 @@ struct Round {
     delivery_rate: f64,
 }
 
+fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Spread {
+    Spread::of(rounds.iter().map(figure))
+}
+
 impl Stack {
-    /// Starts PostgreSQL, Redis without persistence, and a replica with this channel.
+    /// Starts Redis without persistence, and a replica with this channel.
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
-        let postgres = postgres::start(bench, Cores::Generator)?;
+        let postgres = Postgres::prepare(bench)?;
         let (own, address) = (create_folder()?, free_address()?);
         let mut redis = Command::new("redis-server");
         redis.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
@@ -161,37 +113,39 @@ impl Stack {
         let redis = Peer::start(bench, "Redis", Cores::Generator, &redis, address, own)?;
         let site = site.folder_for(channel);
         let options = frontdesk_options(&site)
-            .set("STORE__URL", postgres.url("frontdesk"))
+            .set("STORE__URL", &postgres.url)
             .set("LIMITS__SHARED_URL", format!("redis://{}", redis.address));
         let replica = frontdesk::start(bench, options)?;
-        Ok(Self { replica, postgres, redis, channel, number: 0 })
+        Ok(Self { replica, redis, postgres, channel, number: 0 })
     }
 
     fn server_usage(&self) -> [Usage; 3] {
-        [&self.replica, &self.postgres.peer, &self.redis].map(Peer::usage)
+        [self.replica.usage(), process::cpu_usage(self.postgres.process), self.redis.usage()]
     }
 
     /// Stored submissions, write transactions, bytes of WAL, syncs, and the duration of all syncs in
     /// milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
-        Ok([
-            self.postgres
-                .query_number("SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)")?,
-            self.postgres.query_number("SELECT pg_snapshot_xmax(pg_current_snapshot())")?,
-            self.postgres.query_number("SELECT pg_current_wal_lsn() - '0/0'")?,
-            self.postgres.query_number("SELECT wal_sync FROM pg_stat_wal")?,
-            self.postgres.query_number("SELECT wal_sync_time FROM pg_stat_wal")?,
-        ])
+        let [mut rows, mut commits, mut wal, mut syncs, mut millis] = [0.0; 5];
+        for (counter, sql) in [
+            (&mut rows, "SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)"),
+            (&mut commits, "SELECT pg_snapshot_xmax(pg_current_snapshot())"),
+            (&mut wal, "SELECT pg_current_wal_lsn() - '0/0'"),
+            (&mut syncs, "SELECT wal_sync FROM pg_stat_wal"),
+            (&mut millis, "SELECT wal_sync_time FROM pg_stat_wal"),
+        ] {
+            *counter = self.postgres.query_number(sql)?;
+        }
+        Ok([rows, commits, wal, syncs, millis])
     }
 
-    /// Runs a round with this number of connections. If `rate` is set, submissions arrive at random at this
-    /// mean rate. With [`Channel::Maildir`], also waits for all deliveries. Fails if an acknowledged
-    /// submission is missing.
-    fn run_round(&mut self, bench: &Bench, connections: usize, rate: Option<f64>) -> Result<Round> {
+    /// Runs a round with this number of visitors. With [`Channel::Maildir`], also waits for all deliveries.
+    /// Fails if an acknowledged submission is missing.
+    fn run_round(&mut self, bench: &Bench, connections: usize) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
         let load = bench.load(connections);
-        let (sample, acknowledged) = send(&load, rate, &self.replica, CONTACT, self.number)?;
+        let (sample, acknowledged) = send(&load, &self.replica, CONTACT, self.number)?;
         // PostgreSQL updates its counters once a second, and `send` has already paused for half a second.
         std::thread::sleep(Duration::from_millis(700));
         if self.channel == Channel::Maildir {
@@ -236,14 +190,12 @@ fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
     (batch, single - batch)
 }
 
-fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Result<(Spread, Costs)> {
-    let site = Site::new(bench)?;
-    let mut stack = Stack::start(bench, &site, Channel::Dead)?;
+fn measure_costs(bench: &Bench, stack: &mut Stack) -> Result<Measurements> {
     let (mut single, mut large) = (Vec::new(), Vec::new());
-    for round in 0..bench.rounds {
-        bench.log(&format!("submissions: calibration {}", round + 1));
-        single.push(stack.run_round(bench, 1, None)?);
-        large.push(stack.run_round(bench, CONNECTIONS, None)?);
+    for round in 1..=bench.rounds {
+        bench.log(&format!("submissions, round {round}"));
+        single.push(stack.run_round(bench, 1)?);
+        large.push(stack.run_round(bench, CONNECTIONS)?);
     }
     let batch_size = spread(&large, |round| round.batch_size).median;
     ensure!(
@@ -257,87 +209,76 @@ fn measure_submissions(bench: &Bench, comparisons: &mut Vec<Comparison>) -> Resu
     let (replica_batch, replica) = split(|round| round.replica);
     let (postgres_batch, postgres) = split(|round| round.postgres);
     let redis = spread(&large, |round| round.redis).median;
-    // Use minimums, because the medians include time taken by other programs.
+    // Use the minimum, because the median includes time taken by other programs.
     let sync = spread(&single, |round| round.sync).least;
-    let alone = spread(&single, |round| round.sample.p50).least;
-    // The rest of the response time with one connection. The difference can be negative, because some CPU
-    // time is spent after the response.
-    let wait = (alone - (replica_batch + replica + postgres_batch + postgres + redis + sync)).max(0.0);
-    let costs = Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, wait };
-    let system =
-        System { replicas: 1, replica_cores: 1, postgres_cores: 1, round_trip: 0.0, standby: 0.0, costs };
-    for rate in RATES {
-        let mut rounds = Vec::new();
-        for round in 0..bench.rounds {
-            bench.log(&format!("submissions: {rate} a second, round {}", round + 1));
-            rounds.push(stack.run_round(bench, CONNECTIONS, Some(rate))?);
-        }
-        let model = submissions::simulate(&system, rate / 1e6, SIMULATED, 1);
-        let [p50, p99] = [0.5, 0.99].map(|share| percentile(&model.responses, share));
-        let busy = |cpu: f64| cpu * rate / 1e6;
-        let figure = |name, unit, predicted, measured: &dyn Fn(&Round) -> f64| {
-            ComparedFigure::new(name, unit, predicted, spread(&rounds, measured))
-        };
-        let figures = vec![
-            figure("batch size", Unit::Count, model.batch_size, &|round| round.batch_size),
-            figure("replica CPU", Unit::Share, model.replica, &|round| busy(round.replica)),
-            figure("PostgreSQL CPU", Unit::Share, model.postgres, &|round| busy(round.postgres)),
-            figure("p50", Unit::Micros, p50, &|round| round.sample.p50),
-            figure("p99", Unit::Micros, p99, &|round| round.sample.p99),
-        ];
-        comparisons.push(Comparison { load: "Submissions".to_owned(), rate, figures });
-    }
-    Ok((spread(&large, |round| round.sample.rate()), costs))
+    let mut machine = crate::machine::describe(bench);
+    let shown = ["processor", "cores", "memory", "kernel", "system", "frontdesk"];
+    machine.retain(|(name, _)| shown.contains(&name.as_str()));
+    Ok(Measurements {
+        measured: crate::today(),
+        machine,
+        rounds: bench.rounds,
+        seconds: bench.length.as_secs_f64(),
+        costs: Costs { replica, replica_batch, redis, postgres, postgres_batch, sync, ..Costs::default() },
+        stored: spread(&large, |round| round.sample.rate()),
+        delivered: Spread::exactly(0.0),
+        bytes: Vec::new(),
+    })
 }
 
-fn measure_bytes(bench: &Bench) -> Result<(SubmissionBytes, DeliveryCosts)> {
-    let site = Site::new(bench)?;
-    let mut stack = Stack::start(bench, &site, Channel::Dead)?;
-    let wal = |stack: &mut Stack, rate, prepare: &[&str]| -> Result<f64> {
+/// Measures the bytes of the write-ahead log and of the tables.
+fn measure_bytes(bench: &Bench, stack: &mut Stack, measured: &mut Measurements) -> Result<()> {
+    let mut wal = |stack: &mut Stack, connections, name: &str, prepare: &[&str]| -> Result<()> {
         let mut rounds = Vec::new();
         for _ in 0..bench.rounds {
-            prepare.iter().try_for_each(|statement| stack.postgres.execute(statement))?;
-            rounds.push(stack.run_round(bench, 16, rate)?);
+            prepare.iter().try_for_each(|statement| stack.postgres.query(statement).map(drop))?;
+            rounds.push(stack.run_round(bench, connections)?);
         }
-        Ok(spread(&rounds, |round| round.wal).median)
+        measured.bytes.push((name.to_owned(), spread(&rounds, |round| round.wal).median));
+        Ok(())
     };
-    let wal_fresh = wal(&mut stack, None, &[])?;
+    wal(stack, 16, "WAL, recently written pages", &[])?;
     bench.log("large inbox");
     // Submissions that were received one millisecond apart and delivered on the first attempt.
     let message = "word ".repeat(100);
-    let statements = format!(include_str!("submissions.sql"), count = LARGE_INBOX, message = message);
-    stack.postgres.execute(&statements)?;
+    stack.postgres.query(&format!(
+        include_str!("submissions.sql"),
+        count = LARGE_INBOX,
+        message = message
+    ))?;
     let [rows, ..] = stack.counters()?;
-    let table = |name: &str| -> Result<f64> {
-        Ok(stack.postgres.query_number(&format!("SELECT pg_total_relation_size('{name}')"))? / rows)
-    };
-    let [submission, delivery, attempt] = [table("submission")?, table("delivery")?, table("attempt")?];
-    let mut cold = |compression: &str| {
+    for (compression, name) in [
+        ("off", "WAL, inbox of a million just after a checkpoint"),
+        ("lz4", "the same with `wal_compression = lz4`"),
+    ] {
         let set = format!("ALTER SYSTEM SET wal_compression = {compression}");
-        wal(&mut stack, Some(200.0), &[&set, "SELECT pg_reload_conf()", "CHECKPOINT"])
-    };
-    let (wal_cold, wal_compressed) = (cold("off")?, cold("lz4")?);
-    drop(stack);
-    bench.log("deliveries");
-    let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
-    let (mut low_rate, mut highest) = (Vec::new(), Vec::new());
-    for round in 0..bench.rounds {
-        low_rate.push(stack.run_round(bench, 4, Some(200.0))?);
-        // One second of submissions takes half a minute to deliver, so run only two rounds at this rate.
-        if round < 2 {
-            highest.push(stack.run_round(bench, CONNECTIONS, None)?);
-        }
+        wal(stack, 1, name, &[&set, "SELECT pg_reload_conf()", "CHECKPOINT"])?;
     }
-    let costs = DeliveryCosts {
-        postgres_low_rate: spread(&low_rate, |round| round.postgres).median,
-        postgres: spread(&highest, |round| round.postgres).median,
-        replica: spread(&highest, |round| round.replica).median,
-        rate: spread(&highest, |round| round.delivery_rate),
-    };
-    let wal_delivered = spread(&low_rate, |round| round.wal).median;
-    let bytes =
-        SubmissionBytes { wal_fresh, wal_delivered, wal_cold, wal_compressed, submission, delivery, attempt };
-    Ok((bytes, costs))
+    let mut all = 0.0;
+    for (table, name) in [("submission", "submissions"), ("delivery", "deliveries"), ("attempt", "attempts")]
+    {
+        let size = format!("SELECT pg_total_relation_size('{table}')");
+        let each = stack.postgres.query_number(&size)? / rows;
+        measured.bytes.push((format!("table of {name}"), each));
+        all += each;
+    }
+    measured.bytes.push(("all tables".to_owned(), all));
+    Ok(())
+}
+
+fn measure_deliveries(bench: &Bench, stack: &mut Stack, measured: &mut Measurements) -> Result<()> {
+    bench.log("deliveries");
+    let mut rounds = Vec::new();
+    // One second of submissions takes half a minute to deliver.
+    for _ in 0..bench.rounds.min(2) {
+        rounds.push(stack.run_round(bench, CONNECTIONS)?);
+    }
+    measured.costs.delivery_replica = spread(&rounds, |round| round.replica).median;
+    measured.costs.delivery_postgres = spread(&rounds, |round| round.postgres).median;
+    measured.delivered = spread(&rounds, |round| round.delivery_rate);
+    let wal = spread(&rounds, |round| round.wal).median;
+    measured.bytes.insert(1, ("WAL, with a delivery".to_owned(), wal));
+    Ok(())
 }
 
 #[cfg(test)]

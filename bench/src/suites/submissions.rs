@@ -282,7 +282,7 @@ impl Setup<'_> {
     /// Measures one round. Fails if an acknowledged submission is missing.
     fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
         let before = self.count_stored(running)?;
-        let (sample, acknowledged) = send(load, None, &running.peer, form, number)?;
+        let (sample, acknowledged) = send(load, &running.peer, form, number)?;
         if let (Some(before), Some(after)) = (before, self.count_stored(running)?) {
             check_stored(load, &running.peer, acknowledged, after - before)?;
         }
@@ -308,17 +308,13 @@ impl Setup<'_> {
     }
 }
 
-/// Sends submissions at random times, on average `rate` per second, or as fast as the server responds. Also
-/// returns the number of acknowledged submissions.
-pub fn send(load: &Load, rate: Option<f64>, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
+/// Sends submissions as fast as the server responds. Also returns the number of acknowledged submissions.
+pub fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);
     let acknowledged = AtomicU64::new(0);
     let visitors = |first, _| Visitors::new(form, &response, &acknowledged, number, first);
-    let sample = match rate {
-        None => load::run(load, peer, visitors)?,
-        Some(rate) => load::open::run(load, rate, number, peer, visitors)?,
-    };
+    let sample = load::run(load, peer, visitors)?;
     // Give the server time to store the last submissions.
     std::thread::sleep(Duration::from_millis(500));
     Ok((sample, acknowledged.into_inner()))
