@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use crate::Bench;
 use crate::http::{AGENT, BROWSER, Response, get, send};
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
-use crate::peer::{Peer, create_folder, frontdesk};
+use crate::peer::identity::Identity;
+use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
 use crate::random::Random;
-use crate::tls::Identity;
+use crate::settings::Bench;
 
 /// The site without the measured pages. The built-in theme's head and navigation alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [
@@ -144,7 +144,7 @@ impl Content {
         for page in PAGES {
             fs::write(site.join("pages").join(&page.twin[1..]), generate_markdown(page))?;
         }
-        let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(frontdesk::NAME) })?;
+        let peer = frontdesk::start(bench, frontdesk::Options { tls, ..content.options(FRONTDESK) })?;
         content.write_files(peer.address)?;
         Ok((content, peer))
     }

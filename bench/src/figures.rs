@@ -8,8 +8,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::rounds::Spread;
-
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figures {
     pub sections: Vec<Section>,
@@ -194,6 +192,55 @@ impl Unit {
     }
 }
 
+/// Median, minimum and maximum of several rounds, stored as an array with six significant digits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 3]", into = "[f64; 3]")]
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    /// Median, minimum and maximum of the values; all zero if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (values.first().copied(), values.last().copied()) else {
+            return Self::exactly(0.0);
+        };
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(values[middle - 1], values[middle])
+        };
+        Self { median, least, most }
+    }
+
+    pub fn exactly(value: f64) -> Self {
+        Self { median: value, least: value, most: value }
+    }
+
+    /// The spread of the per-round ratios. A slow phase of the machine affects both values of a round, and so
+    /// cancels out.
+    pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
+        Self::of(above.iter().zip(below).map(|(above, below)| above / below))
+    }
+}
+
+impl From<[f64; 3]> for Spread {
+    fn from([median, least, most]: [f64; 3]) -> Self {
+        Self { median, least, most }
+    }
+}
+
+impl From<Spread> for [f64; 3] {
+    fn from(Spread { median, least, most }: Spread) -> Self {
+        [median, least, most].map(|value| format!("{value:.5e}").parse().unwrap_or(value))
+    }
+}
+
 /// Joins each array of numbers in pretty-printed JSON into one line.
 fn join_number_arrays(json: &str) -> String {
     let mut flat = String::with_capacity(json.len());
@@ -262,6 +309,11 @@ impl Figures {
     }
 }
 
+/// The current date, such as 2026-11-20.
+pub fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,5 +371,23 @@ mod tests {
         }
         let seen: Vec<_> = figures.sections.iter().map(|s| (s.suite.as_str(), s.measured.as_str())).collect();
         assert_eq!(seen, [("pages", "1"), ("tls", "2")]);
+    }
+
+    #[test]
+    fn the_median_of_even_counts_is_the_midpoint() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { median: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
+    }
+
+    #[test]
+    fn a_spread_is_stored_with_six_digits() {
+        let spread = Spread { median: 123_456.789, least: 0.0, most: 1.5e9 };
+        let stored = Spread::from(<[f64; 3]>::from(spread));
+        assert_eq!(stored, Spread { median: 123_457.0, ..spread });
+    }
+
+    #[test]
+    fn a_slow_round_cancels_out_in_a_ratio() {
+        assert_eq!(Spread::of_ratios(&[20.0, 2.0], &[10.0, 1.0]), Spread::exactly(2.0));
     }
 }

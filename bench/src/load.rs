@@ -4,6 +4,8 @@
 //! Each core has one thread, which waits for responses with epoll. During the measurement, a response that
 //! arrives in one piece is not copied, and a response with a header of the expected length is not parsed.
 
+pub mod handshakes;
+
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
@@ -18,7 +20,7 @@ use serde::Serialize;
 use crate::http::Response;
 use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
-use crate::rounds::percentile;
+use crate::settings::Bench;
 
 const MAX_RESPONSE: usize = 4 << 20;
 /// The measurement fails if no response arrives for this long.
@@ -68,6 +70,14 @@ pub struct Load {
     pub connections: usize,
     pub warm_up: Duration,
     pub length: Duration,
+}
+
+impl Load {
+    /// Load on this number of connections, generated on the load generator's core.
+    pub fn new(bench: &Bench, connections: usize) -> Self {
+        let Bench { machine, warm_up, length, .. } = *bench;
+        Self { machine, cores: Cores::Generator, connections, warm_up, length }
+    }
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -354,6 +364,13 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
+/// A percentile of `sorted` by the nearest-rank method. `share` is 0.99 for the 99th percentile. Panics if
+/// `sorted` is empty.
+fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
+    let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
+    sorted[rank.min(sorted.len()) - 1]
+}
+
 fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -368,5 +385,11 @@ mod tests {
         assert_eq!(divide_connections(5, 2), [(0, 2), (2, 3)]);
         assert_eq!(divide_connections(1, 2), [(0, 0), (0, 1)]);
         assert_eq!(divide_connections(64, 1), [(0, 64)]);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let sorted: Vec<u64> = (1..=30).collect();
+        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| percentile(&sorted, share)), [1, 15, 30, 30]);
     }
 }

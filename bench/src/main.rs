@@ -14,13 +14,14 @@ mod process;
 mod random;
 mod report;
 mod rounds;
+mod settings;
 mod submission;
 mod suites;
 mod svg;
-mod tls;
+mod versions;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,48 +29,9 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::figures::{Figures, Section};
-use crate::load::Load;
 use crate::machine::{Cores, Machine};
+use crate::settings::{Bench, report_progress};
 use crate::suites::Suite;
-
-/// Settings shared by all suites. The working directory is the root folder of the repository.
-#[derive(Debug, Clone)]
-pub struct Bench {
-    /// The `frontdesk` binary.
-    pub frontdesk: PathBuf,
-    /// The cores for the servers and for the load generator.
-    pub machine: Machine,
-    /// Number of rounds for each server.
-    pub rounds: usize,
-    /// Unmeasured warm-up time before each round.
-    pub warm_up: Duration,
-    /// Length of a round.
-    pub length: Duration,
-    /// Folder with the servers that have no Debian package.
-    pub tools: PathBuf,
-    /// Output folder for the figures.
-    pub out: PathBuf,
-    /// Whether to include measurements that take more than a few minutes.
-    pub long: bool,
-}
-
-impl Bench {
-    /// Writes a progress message to standard error.
-    pub fn log(&self, message: &str) {
-        let _ = writeln!(std::io::stderr(), "bench: {message}");
-    }
-
-    /// The settings for load on this number of connections, generated on the load generator's core.
-    pub fn load(&self, connections: usize) -> Load {
-        Load {
-            machine: self.machine,
-            cores: Cores::Generator,
-            connections,
-            warm_up: self.warm_up,
-            length: self.length,
-        }
-    }
-}
 
 fn main() -> ExitCode {
     match run_command() {
@@ -114,9 +76,9 @@ fn run_command() -> Result<()> {
         }
         ["--check-arguments"] => Ok(()),
         // The tables in `docs/pages/scale.md` depend on the report's figures, so update or check them too.
-        ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
-        ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
-        ["model"] => model::write(&bench),
+        ["report"] => report::write(&bench).and_then(|()| model::write()),
+        ["report", "--check"] => report::check().and_then(|()| model::check()),
+        ["model"] => model::write(),
         ["model", "--measure"] => model::measure(&bench),
         _ => bail!("these commands cannot be combined: {}", commands.join(" ")),
     }
@@ -156,7 +118,7 @@ fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<
 fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
     for suite in suites::ALL.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {
-        bench.log(&format!("suite {}", suite.name));
+        report_progress(&format!("suite {}", suite.name));
         let section = measure_suite(bench, suite).with_context(|| format!("suite {}", suite.name))?;
         let text = report::summary(&section)?;
         std::io::stdout().write_all(text.as_bytes())?;
@@ -176,14 +138,10 @@ fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
     section.conditions.insert(0, ("rounds".to_owned(), rounds));
     if !section.disturbed.is_empty() {
         let disturbed = section.disturbed.join("; ");
-        bench.log(&format!("other programs disturbed these measurements: {disturbed}"));
+        report_progress(&format!("other programs disturbed these measurements: {disturbed}"));
         section.add_condition("disturbed by other programs", disturbed);
     }
-    (section.suite, section.measured) = (suite.name.into(), today());
-    section.machine = machine::describe(bench);
+    (section.suite, section.measured) = (suite.name.into(), figures::today());
+    section.machine = versions::describe(bench);
     Ok(section)
-}
-
-fn today() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

@@ -8,11 +8,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use serde::{Deserialize, Serialize};
 
+use self::measure::{Costs, Measurements};
 use crate::figures::{self, Figures, Unit};
-use crate::rounds::Spread;
-use crate::{Bench, report};
+use crate::report;
+use crate::settings::{Bench, report_progress};
 
 const DOCUMENT: &str = "docs/pages/scale.md";
 const FIGURES: &str = "docs/assets/scale/figures.json";
@@ -25,54 +25,22 @@ const CORES: f64 = 16.0;
 /// Network bandwidth of a machine that serves pages, in Gbit/s.
 const NETWORK: f64 = 25.0;
 
-/// The contents of [`FIGURES`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Measurements {
-    measured: String,
-    machine: Vec<(String, String)>,
-    rounds: usize,
-    seconds: f64,
-    costs: Costs,
-    /// Submissions per second that one replica stored while 64 visitors were waiting.
-    stored: Spread,
-    /// Submissions per second that one replica stored and delivered to a Maildir.
-    delivered: Spread,
-    /// Bytes per submission: rows of the table.
-    bytes: Vec<(String, f64)>,
-}
-
-/// Times in microseconds. `replica`, `redis` and `postgres` are CPU times for each submission, and those with
-/// `_batch` for each batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct Costs {
-    replica: f64,
-    replica_batch: f64,
-    redis: f64,
-    postgres: f64,
-    postgres_batch: f64,
-    /// Duration of a sync of PostgreSQL's write-ahead log.
-    sync: f64,
-    /// CPU times to store a submission and deliver it to one Maildir.
-    delivery_replica: f64,
-    delivery_postgres: f64,
-}
-
 /// Measures the costs, and writes the tables.
 pub fn measure(bench: &Bench) -> Result<()> {
     figures::write(Path::new(FIGURES), &measure::run(bench)?)?;
-    write(bench)
+    write()
 }
 
-pub fn write(bench: &Bench) -> Result<()> {
+pub fn write() -> Result<()> {
     fs::write(DOCUMENT, fill_in_tables(&fs::read_to_string(DOCUMENT)?)?)?;
-    bench.log("wrote the tables in docs/pages/scale.md");
+    report_progress("wrote the tables in docs/pages/scale.md");
     Ok(())
 }
 
-pub fn check(bench: &Bench) -> Result<()> {
+pub fn check() -> Result<()> {
     let text = fs::read_to_string(DOCUMENT)?;
     ensure!(text == fill_in_tables(&text)?, "{DOCUMENT} does not match its figures: run scripts/bench model");
-    bench.log("docs/pages/scale.md matches its figures and those of docs/pages/performance.md");
+    report_progress("docs/pages/scale.md matches its figures and those of docs/pages/performance.md");
     Ok(())
 }
 
@@ -264,8 +232,9 @@ struct Prediction {
 impl System {
     /// Predicts the means at `rate` submissions per second, without queueing for cores.
     ///
-    /// The writer of a replica commits one batch after another. A batch has the submissions that arrive during
-    /// the previous commit, or one if there are none. PostgreSQL syncs batches of several replicas together.
+    /// The writer of a replica commits one batch after another. A batch has the submissions that arrive
+    /// during the previous commit, or one if there are none. PostgreSQL syncs batches of several replicas
+    /// together.
     fn predict(&self, rate: f64) -> Prediction {
         let Self { replicas, round_trip, standby, costs, .. } = *self;
         let of_replica = rate / 1e6 / replicas;
@@ -353,7 +322,7 @@ fn saturation_table(costs: Costs) -> String {
     table(["part", "maximum submissions/s", "planned maximum"], rows)
 }
 
-/// Formats a rate, rounded to two significant digits, because the predictions are not more accurate than that.
+/// Formats a rate, rounded to two significant digits: the predictions are not more accurate.
 fn format_rate(rate: f64) -> String {
     let step = 10_f64.powf((rate.log10().floor() - 1.0).max(0.0));
     Unit::Count.format((rate / step).round() * step)

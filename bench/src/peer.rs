@@ -12,15 +12,19 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, soc
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-use crate::Bench;
 use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
+use crate::settings::Bench;
 
 pub mod file_server;
 pub mod forms;
 pub mod frontdesk;
+pub mod identity;
 pub mod log;
 pub mod yardstick;
+
+/// Name of frontdesk with default settings.
+pub const FRONTDESK: &str = "frontdesk";
 
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -64,7 +68,7 @@ impl Peer {
 
     /// Whether the server is frontdesk, with or without its fast path and on any number of cores.
     pub fn is_frontdesk(&self) -> bool {
-        self.name.starts_with(frontdesk::NAME)
+        self.name.starts_with(FRONTDESK)
     }
 
     pub fn https_address(&self) -> Result<SocketAddr> {

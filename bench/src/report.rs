@@ -7,9 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
-use crate::figures::{self, Figures, Section, Table, Target, Unit};
-use crate::rounds::Spread;
+use crate::figures::{self, Figures, Section, Spread, Table, Target, Unit};
+use crate::settings::{Bench, report_progress};
 use crate::suites::{ALL, Suite};
 use crate::svg;
 
@@ -42,14 +41,14 @@ pub fn write(bench: &Bench) -> Result<()> {
     let targets = figures.sections.iter().flat_map(|section| &section.targets);
     for target in targets.filter(|target| !target.is_met()) {
         let [threshold, measured] = format_target(target);
-        bench.log(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
+        report_progress(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
     }
-    bench.log("wrote docs/pages/performance.md");
+    report_progress("wrote docs/pages/performance.md");
     Ok(())
 }
 
 /// Fails if the document or a plot differs from the stored figures.
-pub fn check(bench: &Bench) -> Result<()> {
+pub fn check() -> Result<()> {
     let figures: Figures = figures::read(Path::new(FIGURES))?;
     ensure!(!figures.sections.is_empty(), "{FIGURES} contains no figures");
     let files = compose_document(&figures)?;
@@ -62,7 +61,7 @@ pub fn check(bench: &Bench) -> Result<()> {
         let name = format!("assets/performance/{}", entry?.file_name().display());
         ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
     }
-    bench.log("docs/pages/performance.md matches its figures");
+    report_progress("docs/pages/performance.md matches its figures");
     Ok(())
 }
 

@@ -7,18 +7,51 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
 
-use super::{Costs, Measurements};
-use crate::Bench;
-use crate::load::Sample;
+use crate::figures::{self, Spread};
+use crate::load::{Load, Sample};
 use crate::machine::{Cores, pin_process};
 use crate::peer::{Peer, create_folder, free_address, frontdesk};
 use crate::process::{self, Usage};
-use crate::rounds::Spread;
+use crate::settings::{Bench, report_progress};
 use crate::suites::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options, send};
+use crate::versions;
 
 const CONNECTIONS: usize = 64;
 const LARGE_INBOX: f64 = 1e6;
+
+/// The contents of `docs/assets/scale/figures.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurements {
+    pub measured: String,
+    pub machine: Vec<(String, String)>,
+    pub rounds: usize,
+    pub seconds: f64,
+    pub costs: Costs,
+    /// Submissions per second that one replica stored while 64 visitors were waiting.
+    pub stored: Spread,
+    /// Submissions per second that one replica stored and delivered to a Maildir.
+    pub delivered: Spread,
+    /// Bytes per submission: rows of the table.
+    pub bytes: Vec<(String, f64)>,
+}
+
+/// Times in microseconds. `replica`, `redis` and `postgres` are CPU times for each submission, and those with
+/// `_batch` for each batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    pub replica: f64,
+    pub replica_batch: f64,
+    pub redis: f64,
+    pub postgres: f64,
+    pub postgres_batch: f64,
+    /// Duration of a sync of PostgreSQL's write-ahead log.
+    pub sync: f64,
+    /// CPU times to store a submission and deliver it to one Maildir.
+    pub delivery_replica: f64,
+    pub delivery_postgres: f64,
+}
 
 pub fn run(bench: &Bench) -> Result<Measurements> {
     std::fs::create_dir_all(&bench.out)?;
@@ -144,7 +177,7 @@ impl Stack {
     fn run_round(&mut self, bench: &Bench, connections: usize) -> Result<Round> {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
-        let load = bench.load(connections);
+        let load = Load::new(bench, connections);
         let (sample, acknowledged) = send(&load, &self.replica, CONTACT, self.number)?;
         // PostgreSQL updates its counters once a second, and `send` has already paused for half a second.
         std::thread::sleep(Duration::from_millis(700));
@@ -193,7 +226,7 @@ fn split_cost(single: f64, large: f64, size: f64) -> (f64, f64) {
 fn measure_costs(bench: &Bench, stack: &mut Stack) -> Result<Measurements> {
     let (mut single, mut large) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds {
-        bench.log(&format!("submissions, round {round}"));
+        report_progress(&format!("submissions, round {round}"));
         single.push(stack.run_round(bench, 1)?);
         large.push(stack.run_round(bench, CONNECTIONS)?);
     }
@@ -211,11 +244,11 @@ fn measure_costs(bench: &Bench, stack: &mut Stack) -> Result<Measurements> {
     let redis = spread(&large, |round| round.redis).median;
     // Use the minimum, because the median includes time taken by other programs.
     let sync = spread(&single, |round| round.sync).least;
-    let mut machine = crate::machine::describe(bench);
+    let mut machine = versions::describe(bench);
     let shown = ["processor", "cores", "memory", "kernel", "system", "frontdesk"];
     machine.retain(|(name, _)| shown.contains(&name.as_str()));
     Ok(Measurements {
-        measured: crate::today(),
+        measured: figures::today(),
         machine,
         rounds: bench.rounds,
         seconds: bench.length.as_secs_f64(),
@@ -238,7 +271,7 @@ fn measure_bytes(bench: &Bench, stack: &mut Stack, measured: &mut Measurements) 
         Ok(())
     };
     wal(stack, 16, "WAL, recently written pages", &[])?;
-    bench.log("large inbox");
+    report_progress("large inbox");
     // Submissions that were received one millisecond apart and delivered on the first attempt.
     let message = "word ".repeat(100);
     stack.postgres.query(&format!(
@@ -267,7 +300,7 @@ fn measure_bytes(bench: &Bench, stack: &mut Stack, measured: &mut Measurements) 
 }
 
 fn measure_deliveries(bench: &Bench, stack: &mut Stack, measured: &mut Measurements) -> Result<()> {
-    bench.log("deliveries");
+    report_progress("deliveries");
     let mut rounds = Vec::new();
     // One second of submissions takes half a minute to deliver.
     for _ in 0..bench.rounds.min(2) {

@@ -9,9 +9,9 @@ use anyhow::Result;
 use tempfile::TempDir;
 
 use super::{Peer, create_folder, free_address};
-use crate::Bench;
 use crate::machine::Cores;
-use crate::tls::Identity;
+use crate::peer::identity::Identity;
+use crate::settings::Bench;
 
 /// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";

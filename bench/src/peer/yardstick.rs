@@ -14,9 +14,9 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::{Peer, create_folder, free_address};
-use crate::Bench;
 use crate::http::Response;
 use crate::machine::Cores;
+use crate::settings::Bench;
 
 pub const NAME: &str = "yardstick";
 const LISTENER: u64 = u64::MAX;

@@ -1,25 +1,26 @@
 //! The time to load a site and to reload it after a change, by number of pages; and the comparison with
 //! static site generators.
 
-use std::process::Command;
+pub mod generators;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::Bench;
-use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
+use self::generators::{Build, GeneratedSite, MEBIBYTE, load_command};
+use crate::figures::{Curve, Line, Row, Section, Spread, Table, Target, Unit};
 use crate::machine::Cores;
+use crate::peer::FRONTDESK;
 use crate::process;
-use crate::rounds::Spread;
-
-pub mod generators;
+use crate::settings::{Bench, report_progress};
 
 /// Numbers of pages. The last one is measured only with `--long`.
 const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
 const TARGET_PAGES: u64 = 2_000;
 const MEMORY_TARGET_PAGES: u64 = 10_000;
 
-const MEBIBYTE: f64 = 1_048_576.0;
+/// Numbers of pages, and of rounds, in the comparison with generators.
+const COMPARED: [(u64, usize); 2] = [(TARGET_PAGES, 3), (10_000, 2)];
+const PROGRAMS: [&str; 3] = [FRONTDESK, "Zola", "Hugo"];
 
 const TIMES: [(&str, &str); 5] = [
     ("load", "first load"),
@@ -34,13 +35,6 @@ pub fn run(bench: &Bench) -> Result<Section> {
     bench.machine.run_on(Cores::Both, || measure(bench))?
 }
 
-/// The command of the load benchmark, without its options. It builds the benchmark first if necessary.
-fn load_command() -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
-    command
-}
-
 fn measure(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition(
@@ -51,7 +45,7 @@ fn measure(bench: &Bench) -> Result<Section> {
     let mut rows = Vec::new();
     let mut lines = TIMES.map(|(_, label)| Line { label: label.to_owned(), points: Vec::new() });
     for pages in &PAGES[..count] {
-        bench.log(&format!("{pages} pages"));
+        report_progress(&format!("{pages} pages"));
         let mut command = load_command();
         command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
         let text = process::output(&mut command)?;
@@ -88,6 +82,50 @@ fn measure(bench: &Bench) -> Result<Section> {
     section.tables.push(Table::new("loading", title, note, columns, rows));
     let (title, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));
     section.curves.push(Curve::new("loading", &title, "pages", millis, true, lines));
-    generators::compare(bench, &mut section)?;
+    compare_generators(bench, &mut section)?;
     Ok(section)
+}
+
+/// Adds the table and the targets of the comparison.
+fn compare_generators(bench: &Bench, section: &mut Section) -> Result<()> {
+    let mut rows = Vec::new();
+    for (pages, rounds) in COMPARED {
+        report_progress(&format!("{pages} pages in frontdesk, Zola and Hugo"));
+        let site = GeneratedSite::write(bench, pages)?;
+        let mut seen = PROGRAMS.map(|_| Vec::new());
+        for _ in 0..rounds {
+            for (name, seen) in PROGRAMS.iter().zip(&mut seen) {
+                let build = match *name {
+                    "Zola" => site.build_with_zola(bench),
+                    "Hugo" => site.build_with_hugo(),
+                    _ => site.load(),
+                };
+                seen.push(build.with_context(|| format!("{name}, {pages} pages"))?);
+            }
+        }
+        let times = |builds: &[Build]| builds.iter().map(|build| build.millis).collect::<Vec<_>>();
+        let ours = times(&seen[0]);
+        for (name, builds) in PROGRAMS.iter().zip(&seen) {
+            let ratio = Spread::of_ratios(&ours, &times(builds));
+            let figures: [fn(&Build) -> f64; 3] =
+                [|build| build.millis, |build| build.cpu_millis, |build| build.peak];
+            let cells = figures.map(|figure| Spread::of(builds.iter().map(figure)));
+            rows.push(Row::new(format!("{name}, {pages} pages"), cells.into_iter().chain([ratio])));
+            section.record(&format!("{pages} pages, comparison"), name, builds)?;
+            if pages == TARGET_PAGES && *name != FRONTDESK {
+                let title = format!("2,000 pages: first load, frontdesk / {name}");
+                section.targets.push(Target::at_most(title, 1.0, ratio.median, Unit::Ratio));
+            }
+        }
+    }
+    let columns = [
+        ("time", Unit::Millis),
+        ("CPU time", Unit::Millis),
+        ("peak memory", Unit::Bytes),
+        ("frontdesk's time relative to it", Unit::Ratio),
+    ];
+    let note = "Median of three interleaved rounds with 2,000 pages and of two with 10,000, on both cores.";
+    let title = "Compared with static site generators";
+    section.tables.push(Table::new("loading-generators", title, note, columns, rows));
+    Ok(())
 }

@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
-use crate::figures::{Row, Section, Table, Target, Unit};
+use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{self, BROWSER, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
-use crate::peer::{Peer, create_folder, frontdesk};
+use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
 use crate::process::Memory;
-use crate::rounds::Spread;
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 10_000;
 /// How long memory usage must be stable before it is recorded.
@@ -24,7 +23,7 @@ const STABLE: Duration = Duration::from_secs(2);
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
-const SERVERS: [&str; 2] = [frontdesk::NAME, "nginx"];
+const SERVERS: [&str; 2] = [FRONTDESK, "nginx"];
 
 struct StartMemory {
     idle: Memory,
@@ -34,7 +33,7 @@ struct StartMemory {
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition("site", "the example site of the repository (`site/`)");
-    let mut options = frontdesk::Options::new(frontdesk::NAME, Path::new("site"));
+    let mut options = frontdesk::Options::new(FRONTDESK, Path::new("site"));
     options.cores = Cores::Both;
     for name in ["IDLE_TIMEOUT", "FIRST_BYTE_TIMEOUT", "HEADER_TIMEOUT"] {
         options = options.set(&format!("SERVER__{name}"), "10m");
@@ -42,7 +41,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let root = create_folder()?;
     let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
-        bench.log(&format!("start {start} of {STARTS}"));
+        report_progress(&format!("start {start} of {STARTS}"));
         let ours = frontdesk::start(bench, options.clone())?;
         let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
         ensure!(page.status == 200, "the home page returned status {}", page.status);

@@ -3,15 +3,15 @@
 
 use anyhow::Result;
 
-use crate::Bench;
 use crate::content::Representation::{self, NegotiatedMarkdown};
 use crate::content::{ARTICLE, Content, LARGE, Page, PageRequest, SMALL};
-use crate::figures::{Row, Section, Table, Target, Unit};
+use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
-use crate::rounds::{Rounds, Spread, interleave};
+use crate::rounds::{Rounds, interleave};
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 64;
 
@@ -69,11 +69,11 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition("connections", CONNECTIONS.to_string());
     for case in &CASES {
-        bench.log(case.title);
+        report_progress(case.title);
         measure_case(bench, &content, &peers, case, &mut section)?;
     }
     drop(peers);
-    bench.log("both cores");
+    report_progress("both cores");
     compare_core_counts(bench, &content, &mut section)?;
     Ok(section)
 }
@@ -116,7 +116,7 @@ fn measure_case(
     }
     let expected = send(minimal.address, &request)?;
     entrants.push(Entrant { peer: &minimal, exchange: [(request, expected)] });
-    let load = bench.load(CONNECTIONS);
+    let load = Load::new(bench, CONNECTIONS);
     let faster = keep_the_faster_nginx(&load, &mut entrants)?;
 
     let servers =
@@ -156,7 +156,7 @@ fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) 
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
         let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
-        Ok((peer, Load { cores: Cores::Both, ..bench.load(connections) }))
+        Ok((peer, Load { cores: Cores::Both, ..Load::new(bench, connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];
     let servers = interleave(

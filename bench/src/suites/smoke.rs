@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Bench;
 use crate::content::{Content, LARGE, PageRequest, Representation, SMALL};
 use crate::http::{Response, send};
-use crate::load;
+use crate::load::{self, Load};
 use crate::peer::{Peer, yardstick};
+use crate::settings::{Bench, report_progress};
 
 /// Rounds of this length or longer are not retried.
 const LONGEST_ROUND: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Response)]) -> Res
     let is_timeout = |error: &anyhow::Error| {
         error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
     };
-    let mut load = bench.load(16);
+    let mut load = Load::new(bench, 16);
     let seen = loop {
         match load::run(&load, peer, load::cycle(exchanges)) {
             Err(error) if is_timeout(&error) && load.length < LONGEST_ROUND => load.length *= 2,
@@ -47,6 +47,6 @@ fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Response)]) -> Res
         }
     };
     let (name, cost) = (&peer.name, seen.cost());
-    bench.log(&format!("{name}: {} correct responses, {cost:.1} µs of CPU time each", seen.responses));
+    report_progress(&format!("{name}: {} correct responses, {cost:.1} µs of CPU time each", seen.responses));
     Ok(())
 }

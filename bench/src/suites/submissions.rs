@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use crate::Bench;
-use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
+use crate::figures::{Curve, Line, Row, Section, Spread, Table, Target, Unit};
 use crate::http::{self, Response};
 use crate::load::{self, Load, Sample};
 use crate::peer::log::Growth;
-use crate::peer::{Peer, forms, frontdesk, log};
+use crate::peer::{FRONTDESK, Peer, forms, frontdesk, log};
 use crate::process;
-use crate::rounds::{Rounds, Spread, find, interleave};
+use crate::rounds::{Rounds, find, interleave};
+use crate::settings::{Bench, report_progress};
 use crate::submission::{Form, Visitors, fixed_request};
 
 pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
@@ -52,12 +52,12 @@ enum Server {
 }
 
 const YARDSTICK: Server = Server::Log(Growth::Appended);
-const FRONTDESK: Server = Server::Frontdesk(Channel::Dead);
+const OURS: Server = Server::Frontdesk(Channel::Dead);
 
 /// All servers, in the order of the tables.
 const SERVERS: [Server; 7] = [
     YARDSTICK,
-    FRONTDESK,
+    OURS,
     Server::Log(Growth::Preallocated),
     Server::Frontdesk(Channel::Maildir),
     Server::Node,
@@ -70,7 +70,7 @@ impl Server {
         match self {
             Self::Log(Growth::Appended) => "yardstick (log, append)",
             Self::Log(Growth::Preallocated) => "yardstick (log, preallocated)",
-            Self::Frontdesk(Channel::Dead) => frontdesk::NAME,
+            Self::Frontdesk(Channel::Dead) => FRONTDESK,
             Self::Frontdesk(Channel::Maildir) => "frontdesk, delivering",
             Self::Node => "Node, own handler",
             Self::Php => "PHP-FPM, own handler",
@@ -117,7 +117,7 @@ impl Setup<'_> {
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it keeps running during all rounds.
         let directus = self.start(Server::Directus, None)?;
-        let load = self.bench.load(connections);
+        let load = Load::new(self.bench, connections);
         let (mut number, mut syncs) = (0, Vec::new());
         let servers = interleave(
             self.bench.rounds,
@@ -125,8 +125,8 @@ impl Setup<'_> {
             |server| server.name(),
             |server| {
                 number += 1;
-                self.bench.log(&format!("{connections} connections, {}", server.name()));
-                if *server == FRONTDESK {
+                report_progress(&format!("{connections} connections, {}", server.name()));
+                if *server == OURS {
                     syncs.push(measure_sync(self.bench)?);
                 }
                 match server {
@@ -135,7 +135,7 @@ impl Setup<'_> {
                 }
             },
         )?;
-        let ours = find(&servers, frontdesk::NAME)?;
+        let ours = find(&servers, FRONTDESK)?;
         for (name, server, target) in
             [("yardstick", YARDSTICK, target), (Server::Directus.name(), Server::Directus, 20.0)]
         {
@@ -192,9 +192,9 @@ impl Setup<'_> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
         for round in 1..=self.bench.rounds {
             syncs.push(measure_sync(self.bench)?);
-            let running = self.start(FRONTDESK, None)?;
+            let running = self.start(OURS, None)?;
             let number = (first + round) as u64;
-            samples.push(self.measure(&self.bench.load(connections), &running, form, number)?);
+            samples.push(self.measure(&Load::new(self.bench, connections), &running, form, number)?);
         }
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
@@ -206,19 +206,24 @@ impl Setup<'_> {
         let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
         for size in sizes {
-            self.bench.log(&format!("an inbox of {size} submissions"));
+            report_progress(&format!("an inbox of {size} submissions"));
             if *size > 0 {
                 fill_inbox(folder.path(), stored, *size)?;
             }
             stored = *size;
             let servers = interleave(
                 self.bench.rounds,
-                &[FRONTDESK, YARDSTICK],
+                &[OURS, YARDSTICK],
                 |server| server.name(),
                 |server| {
                     number += 1;
-                    let data = (*server == FRONTDESK).then(|| folder.path().to_owned());
-                    self.measure(&self.bench.load(VISITORS), &self.start(*server, data)?, CONTACT, number)
+                    let data = (*server == OURS).then(|| folder.path().to_owned());
+                    self.measure(
+                        &Load::new(self.bench, VISITORS),
+                        &self.start(*server, data)?,
+                        CONTACT,
+                        number,
+                    )
                 },
             )?;
             section.record_all(&format!("growth-{size}"), &servers)?;
@@ -248,10 +253,10 @@ impl Setup<'_> {
             let points = points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect();
             Line { label: label.to_owned(), points }
         };
-        let rates = vec![line(frontdesk::NAME, 0), line("yardstick", 2)];
+        let rates = vec![line(FRONTDESK, 0), line("yardstick", 2)];
         for (name, title, y, lines) in [
             ("submissions-growth-rate", format!("Submissions a second, {by}"), rate, rates),
-            ("submissions-growth-p99", format!("p99, {by}"), p99, vec![line(frontdesk::NAME, 1)]),
+            ("submissions-growth-p99", format!("p99, {by}"), p99, vec![line(FRONTDESK, 1)]),
         ] {
             section.curves.push(Curve::new(name, &title, x, y, true, lines));
         }
@@ -385,8 +390,7 @@ impl Site {
 /// Options with quotas that no source exceeds. Loopback addresses are trusted proxies, so that
 /// `X-Forwarded-For` determines the source of each request.
 pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
-    let mut options =
-        frontdesk::Options::new(frontdesk::NAME, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
+    let mut options = frontdesk::Options::new(FRONTDESK, site).set("SERVER__TRUSTED_PROXIES", "127.0.0.0/8");
     for limit in ["", "NETWORK_", "FORM_"] {
         for window in ["MINUTE", "HOUR"] {
             options = options.set(&format!("LIMITS__{limit}PER_{window}"), QUOTA);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::Section;
 use crate::http::BROWSER;
-use crate::load::Sample;
+use crate::load::{Load, Sample, handshakes};
+use crate::peer::identity::Identity;
 use crate::peer::{Peer, create_folder};
 use crate::process;
 use crate::rounds::interleave;
-use crate::tls::{self, Identity};
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 32;
 /// Number of concurrent requests on each HTTP/2 connection.
@@ -40,7 +40,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
     );
     let mut compare = |name: &str, title: &str, target, measure: &dyn Fn(&Peer) -> Result<Sample>| {
-        bench.log(title);
+        report_progress(title);
         let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
         section.record_disturbance(title, &servers);
         section.compare(title, &servers, "nginx", target)?;
@@ -51,13 +51,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let title = format!("HTTP/2 over TLS, HTML, {}", page.label);
         compare(&name, &title, 1.3, &|peer| run_h2load(bench, peer, page, &content))?;
     }
-    let config = tls::client_config(&identity)?;
+    let config = handshakes::client_config(&identity)?;
     let title = "New connections with a full handshake and the 1 KB page";
     compare("tls-handshakes", title, 2.3, &|peer| {
         let secure = peer.https_address()?;
-        let send = |request: &[u8]| tls::send(&config, 0, secure, request);
+        let send = |request: &[u8]| handshakes::send(&config, 0, secure, request);
         let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
-        tls::measure_handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
+        handshakes::run(&Load::new(bench, CLIENTS), &config, peer, &request, &response)
     })?;
     Ok(section)
 }

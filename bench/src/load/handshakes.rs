@@ -6,8 +6,6 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,31 +17,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
+use super::{Load, Recorder, Sample, connect_from, measure};
 use crate::http::{self, Response};
-use crate::load::{Load, Recorder, Sample, connect_from, measure};
 use crate::machine::pin;
 use crate::peer::Peer;
-use crate::process;
-
-/// A key and a self-signed certificate, as PEM files.
-#[derive(Debug)]
-pub struct Identity {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-impl Identity {
-    pub fn create(folder: &Path) -> Result<Self> {
-        let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
-        let mut openssl = Command::new("openssl");
-        openssl
-            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
-            .args(["-subj", "/CN=www.example.com"])
-            .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
-            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate]);
-        process::output(&mut openssl).map(|_| made)
-    }
-}
+use crate::peer::identity::Identity;
 
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
@@ -125,7 +103,7 @@ pub fn send(
 
 /// Measures new connections: each of `load.connections` threads opens the next one after the previous
 /// response.
-pub fn measure_handshakes(
+pub fn run(
     load: &Load,
     config: &Arc<ClientConfig>,
     server: &Peer,
