@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::http::Response;
 use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
-use crate::settings::Bench;
+use crate::settings::{Bench, WARM_UP};
 
 const MAX_RESPONSE: usize = 4 << 20;
 /// The measurement fails if no response arrives for this long.
@@ -75,8 +75,8 @@ pub struct Load {
 impl Load {
     /// Load on this number of connections, generated on the load generator's core.
     pub fn new(bench: &Bench, connections: usize) -> Self {
-        let Bench { machine, warm_up, length, .. } = *bench;
-        Self { machine, cores: Cores::Generator, connections, warm_up, length }
+        let Bench { machine, length, .. } = *bench;
+        Self { machine, cores: Cores::Generator, connections, warm_up: WARM_UP, length }
     }
 }
 

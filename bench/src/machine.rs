@@ -14,7 +14,7 @@ pub enum Cores {
 }
 
 /// The two cores of a measurement: the first and the last that this process may use.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Machine {
     servers: usize,
     generator: usize,

@@ -13,8 +13,8 @@ use crate::peer::FRONTDESK;
 use crate::process;
 use crate::settings::{Bench, report_progress};
 
-/// Numbers of pages. The last one is measured only with `--long`.
-const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
+/// Numbers of pages.
+const PAGES: [u64; 5] = [10, 100, 1_000, 2_000, 10_000];
 const TARGET_PAGES: u64 = 2_000;
 const MEMORY_TARGET_PAGES: u64 = 10_000;
 
@@ -41,10 +41,9 @@ fn measure(bench: &Bench) -> Result<Section> {
         "pages",
         "generated, 8 KB of Markdown each, with links between them; a few are in the navigation",
     );
-    let count = if bench.long { PAGES.len() } else { PAGES.len() - 1 };
     let mut rows = Vec::new();
     let mut lines = TIMES.map(|(_, label)| Line { label: label.to_owned(), points: Vec::new() });
-    for pages in &PAGES[..count] {
+    for pages in &PAGES {
         report_progress(&format!("{pages} pages"));
         let mut command = load_command();
         command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);

@@ -29,8 +29,8 @@ const WAITLIST: Form = Form { path: "/api/waitlist", has_message: false };
 const CONNECTIONS: [(usize, f64); 2] = [(64, 0.45), (256, 0.4)];
 /// Number of concurrent visitors in all other measurements.
 const VISITORS: usize = 64;
-/// Inbox sizes. The last one is measured only with `--long`.
-const GROWTH: [u64; 5] = [0, 10_000, 100_000, 1_000_000, 10_000_000];
+/// Inbox sizes.
+const GROWTH: [u64; 4] = [0, 10_000, 100_000, 1_000_000];
 
 /// A quota that no source exceeds, so that requests are counted but never refused.
 const QUOTA: &str = "1000000";
@@ -201,11 +201,10 @@ impl Setup<'_> {
 
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
-        let sizes = &GROWTH[..if self.bench.long { GROWTH.len() } else { GROWTH.len() - 1 }];
         // For each inbox size: rate, p99 and the yardstick's rate; and CPU time per submission.
         let (mut points, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
-        for size in sizes {
+        for size in &GROWTH {
             report_progress(&format!("an inbox of {size} submissions"));
             if *size > 0 {
                 fill_inbox(folder.path(), stored, *size)?;
