@@ -7,7 +7,6 @@ mod figures;
 mod http;
 mod load;
 mod machine;
-mod model;
 mod peer;
 mod process;
 mod random;
@@ -31,7 +30,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::figures::{Figures, Section};
 use crate::machine::{Cores, Machine};
 use crate::settings::{Bench, WARM_UP, report_progress};
-use crate::suites::Suite;
 
 /// Measures frontdesk and other servers, and writes the report. `scripts/bench` calls this program.
 #[derive(Debug, Parser)]
@@ -44,9 +42,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs these suites, or all, and stores their figures
+    /// Runs these suites, and stores their figures
     Measure {
-        #[arg(value_parser = PossibleValuesParser::new(suites::ALL.iter().map(|suite| suite.name)))]
+        #[arg(required = true, value_parser = PossibleValuesParser::new(suites::ALL.map(|(name, _)| name)))]
         suites: Vec<String>,
     },
     /// Measures one round of frontdesk and the yardstick
@@ -55,12 +53,6 @@ enum Command {
     Report {
         #[arg(long)]
         check: bool,
-    },
-    /// Writes the tables of docs/pages/scale.md
-    Model {
-        /// Measures the costs first
-        #[arg(long)]
-        measure: bool,
     },
     /// Runs the yardstick for pages
     Yardstick { address: String, response: PathBuf },
@@ -90,34 +82,28 @@ fn run(Arguments { mut bench, command }: Arguments) -> Result<()> {
     match command {
         Command::Measure { suites } => measure_suites(&bench, &suites),
         Command::Smoke => suites::smoke::run(&bench),
-        // The tables in `docs/pages/scale.md` depend on the report's figures, so update or check them too.
-        Command::Report { check: false } => report::write(&bench).and_then(|()| model::write()),
-        Command::Report { check: true } => report::check().and_then(|()| model::check()),
-        Command::Model { measure: false } => model::write(),
-        Command::Model { measure: true } => model::measure(&bench),
+        Command::Report { check: false } => report::write(&bench),
+        Command::Report { check: true } => report::check(),
         Command::Yardstick { address, response } => peer::yardstick::serve(&address, &response),
         Command::Log { address, response, log } => peer::log::serve(&address, &response, &log),
     }
 }
 
-/// Runs the named suites, or all suites if `names` is empty.
 fn measure_suites(bench: &Bench, names: &[String]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
-    let is_wanted = |suite: &&Suite| names.is_empty() || names.iter().any(|name| name == suite.name);
-    for suite in suites::ALL.iter().filter(is_wanted) {
-        report_progress(&format!("suite {}", suite.name));
-        let section = measure_suite(bench, suite).with_context(|| format!("suite {}", suite.name))?;
+    for (name, run) in suites::ALL.iter().filter(|(name, _)| names.iter().any(|wanted| wanted == name)) {
+        report_progress(&format!("suite {name}"));
+        let section = measure_suite(bench, name, *run).with_context(|| format!("suite {name}"))?;
         std::io::stdout().write_all(report::summary(&section)?.as_bytes())?;
-        let path = bench.out.join(format!("{}.json", suite.name));
-        figures::write(&path, &Figures { sections: vec![section] })?;
+        figures::write(&bench.out.join(format!("{name}.json")), &Figures { sections: vec![section] })?;
     }
     Ok(())
 }
 
 /// Runs a suite, writes its raw results, and adds conditions, date and machine to its figures.
-fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
-    let mut section = (suite.run)(bench)?;
-    let raw = bench.out.join(format!("{}.raw.json", suite.name));
+fn measure_suite(bench: &Bench, name: &str, run: suites::Run) -> Result<Section> {
+    let mut section = run(bench)?;
+    let raw = bench.out.join(format!("{name}.raw.json"));
     std::fs::write(&raw, serde_json::to_string_pretty(&section.raw)?)?;
     let [length, warm_up] = [bench.length, WARM_UP].map(|duration| duration.as_secs_f64());
     let rounds = format!("{} of {length} s, after a warm-up of {warm_up} s", bench.rounds);
@@ -127,7 +113,7 @@ fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
         report_progress(&format!("other programs disturbed these measurements: {disturbed}"));
         section.add_condition("disturbed by other programs", disturbed);
     }
-    (section.suite, section.measured) = (suite.name.into(), figures::today());
+    (section.suite, section.measured) = (name.into(), figures::today());
     section.machine = versions::describe(bench);
     Ok(section)
 }
