@@ -13,7 +13,6 @@ use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
 use crate::peer::identity::Identity;
 use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
-use crate::random::Random;
 use crate::settings::Bench;
 
 /// The site without the measured pages. The built-in theme's head and navigation alone are longer than 1 KB.
@@ -92,12 +91,12 @@ const IDENTITY: &str = "identity";
 fn generate_markdown(page: Page) -> String {
     let mut text =
         format!("---\ntitle: A page of {}\ndescription: A page to be measured.\n---\n", page.label);
-    let mut random = Random::seeded(7);
+    let mut random = fastrand::Rng::with_seed(7);
     let mut length = 190;
     while length + 20 < page.size {
         let mut paragraph = String::new();
         while paragraph.len() < 300.min(page.size - length - 10) {
-            paragraph += WORDS[random.below(WORDS.len())];
+            paragraph += random.choice(WORDS).unwrap_or_default();
             paragraph.push(' ');
         }
         let paragraph = paragraph.trim_end();

@@ -9,7 +9,6 @@ mod load;
 mod machine;
 mod peer;
 mod process;
-mod random;
 mod report;
 mod rounds;
 mod settings;

@@ -1,5 +1,5 @@
-//! Writes `docs/pages/performance.md` with its plots, and the tables of `docs/pages/scale.md`, from the stored
-//! figures; or checks that they match.
+//! Writes `docs/pages/performance.md` with its plots, and the tables of `docs/pages/scale.md`, from the
+//! stored figures; or checks that they match.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::http::Response;
 use crate::load::Script;
-use crate::random::Random;
 
 /// Eight of the ten headers of a request from a script in a browser. The others, `X-Forwarded-For` and
 /// `Content-Length`, are added later.
@@ -59,7 +58,7 @@ pub struct Visitors<'a> {
     expected: &'a Response,
     /// Number of acknowledged submissions across all threads.
     acknowledged: &'a AtomicU64,
-    random: Random,
+    random: fastrand::Rng,
     words: Vec<&'static str>,
     /// Unique number of the current visitor.
     number: u64,
@@ -81,7 +80,7 @@ impl<'a> Visitors<'a> {
             form,
             expected,
             acknowledged,
-            random: Random::seeded(number),
+            random: fastrand::Rng::with_seed(number),
             words: WORDS.split(' ').collect(),
             number,
             body: Vec::with_capacity(2048),
@@ -99,7 +98,7 @@ impl<'a> Visitors<'a> {
                 r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
             );
             for _ in 0..MESSAGE_WORDS {
-                let word = self.words[self.random.below(self.words.len())];
+                let word = self.random.choice(&self.words).copied().unwrap_or_default();
                 self.body.push(b' ');
                 self.body.extend_from_slice(word.as_bytes());
             }
@@ -107,7 +106,7 @@ impl<'a> Visitors<'a> {
         } else {
             let _ = write!(self.body, r#"{{"email":"ada.{number:x}@example.com"}}"#);
         }
-        let source = self.random.below(SOURCES);
+        let source = self.random.usize(..SOURCES);
         self.request.clear();
         let _ = write!(
             self.request,

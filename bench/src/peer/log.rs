@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
+use memchr::memmem;
 use rustix::event::epoll;
 use tempfile::TempDir;
 
@@ -156,23 +157,11 @@ impl LogConnection {
 
 fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
-    let end = find_bytes(bytes, b"\r\n\r\n")?;
-    let digits = &bytes[find_bytes(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
+    let end = memmem::find(bytes, b"\r\n\r\n")?;
+    let digits = &bytes[memmem::find(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |length: usize, digit| length * 10 + usize::from(digit - b'0'));
     bytes.get(end + 4..end + 4 + length)
-}
-
-fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    let (first, rest) = what.split_first()?;
-    let mut from = 0;
-    loop {
-        from += bytes.get(from..)?.iter().position(|byte| byte == first)?;
-        if bytes[from + 1..].starts_with(rest) {
-            return Some(from);
-        }
-        from += 1;
-    }
 }
 
 #[cfg(test)]
