@@ -33,6 +33,9 @@ pub const BROWSER: Headers<'_> = &[
 pub const AGENT: Headers<'_> =
     &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
+/// The name for no encoding.
+pub const IDENTITY: &str = "identity";
+
 /// A GET request that accepts these encodings, such as "gzip, br". `condition` makes it conditional.
 pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
@@ -58,6 +61,11 @@ pub struct Response {
 impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The `Content-Encoding`.
+    pub fn encoding(&self) -> &str {
+        self.header("content-encoding").unwrap_or(IDENTITY)
     }
 
     /// Checks the status and body of the response at the beginning of `bytes`. Parses the response only if

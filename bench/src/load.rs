@@ -6,13 +6,15 @@
 
 pub mod handshakes;
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -22,9 +24,10 @@ use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
 use crate::settings::{Bench, WARM_UP};
 
-const MAX_RESPONSE: usize = 4 << 20;
+/// A response must be shorter than this, in bytes.
+const BUFFER: usize = 256 * 1024;
 /// The measurement fails if no response arrives for this long.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Timespec = Timespec { tv_sec: 15, tv_nsec: 0 };
 /// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
@@ -99,12 +102,9 @@ pub struct Sample {
 
 impl Sample {
     /// Summarises response times and the CPU times of threads (in descending order), all in nanoseconds.
-    /// Fails with [`ErrorKind::TimedOut`] if there were no responses.
+    /// Fails if there were no responses.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
-        if latencies.is_empty() {
-            let message = format!("the server answered no requests within {length:?}");
-            return Err(io::Error::new(ErrorKind::TimedOut, message).into());
-        }
+        ensure!(!latencies.is_empty(), "the server answered no requests within {length:?}");
         latencies.sort_unstable();
         let micros = |share| percentile(&latencies, share) as f64 / 1e3;
         Ok(Self {
@@ -143,11 +143,10 @@ pub fn run<S: Script>(
 ) -> Result<Sample> {
     let cores = load.machine.core_numbers(load.cores);
     let threads = cores.len().min(load.connections);
-    let shares = divide_connections(load.connections, threads);
     let connect = |thread: usize| {
         pin(&[cores[thread]])?;
-        let (first, count) = shares[thread];
-        Worker::connect(server.address, count, script(first, count))
+        let [first, next] = [thread, thread + 1].map(|thread| load.connections * thread / threads);
+        Worker::connect(server.address, next - first, script(first, next - first))
     };
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
@@ -193,12 +192,6 @@ pub fn measure<W>(
         sample.busiest *= scale;
         Ok(sample)
     })
-}
-
-/// The index of each thread's first connection, and its number of connections.
-fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
-    let place = |thread: usize| connections * thread / threads;
-    (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
 }
 
 /// Records the response times and the CPU time of a load generator thread during the measurement.
@@ -263,7 +256,7 @@ impl<S: Script> Worker<S> {
             epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
             connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
         }
-        Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
+        Ok(Self { script, epoll, connections, buffer: vec![0; BUFFER] })
     }
 
     /// Keeps each connection busy until the measurement ends.
@@ -273,9 +266,10 @@ impl<S: Script> Worker<S> {
         }
         let mut events = Vec::with_capacity(512);
         loop {
-            self.wait(&mut events, RESPONSE_TIMEOUT)?;
-            ensure!(!events.is_empty(), "no response arrived for {RESPONSE_TIMEOUT:?}");
-            for event in &events {
+            let wait = || epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&RESPONSE_TIMEOUT));
+            let count = retry_on_intr(wait)?;
+            ensure!(count > 0, "no response arrived for {} seconds", RESPONSE_TIMEOUT.tv_sec);
+            for event in events.drain(..) {
                 let number = event.data.u64() as usize;
                 if !self.receive(number)? {
                     continue;
@@ -291,27 +285,13 @@ impl<S: Script> Worker<S> {
         }
     }
 
-    /// Waits for responses on any connection. If none arrives within `timeout`, `events` is empty.
-    fn wait(&self, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<()> {
-        let timeout =
-            Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
-        events.clear();
-        loop {
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return Ok(result.map(drop)?),
-            }
-        }
-    }
-
-    /// Sends the next request on a connection. The response time is measured from `at`.
-    fn send(&mut self, number: usize, at: Instant) -> Result<()> {
+    /// Sends the next request on a connection. The response time is measured from `now`.
+    fn send(&mut self, number: usize, now: Instant) -> Result<()> {
         let connection = &mut self.connections[number];
-        connection.sent = at;
+        connection.sent = now;
         let request = self.script.next(number);
+        // The previous request was answered, so the socket buffer has room for the whole request.
         let sent = connection.stream.write(request).context("failed to send a request")?;
-        // The previous request was answered, so the socket buffer is empty and has room for the whole
-        // request.
         ensure!(sent == request.len(), "a request of {} bytes exceeds the socket buffer", request.len());
         Ok(())
     }
@@ -319,36 +299,28 @@ impl<S: Script> Worker<S> {
     /// Reads and checks the available bytes on a connection. Returns whether the response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
         let Connection { stream, partial, .. } = &mut self.connections[number];
-        let expected = self.script.expected(number);
-        loop {
-            let count = match stream.read(&mut self.buffer) {
-                Ok(0) => bail!("the server closed a connection"),
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("failed to read a response"),
-            };
-            let received = &self.buffer[..count];
-            let is_first = partial.is_empty();
-            if !is_first {
-                partial.extend_from_slice(received);
-            }
-            let bytes = if is_first { received } else { &partial[..] };
-            if let Some(length) = expected.check(bytes)? {
-                ensure!(length == bytes.len(), "unexpected bytes after a response");
-                partial.clear();
-                return Ok(true);
-            }
-            ensure!(bytes.len() <= MAX_RESPONSE, "a response is longer than {MAX_RESPONSE} bytes");
+        let count = match stream.read(&mut self.buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            count => count.context("failed to read a response")?,
+        };
+        ensure!(count > 0, "the server closed a connection");
+        // A read that does not fill the buffer empties the socket. epoll reports when more bytes arrive.
+        ensure!(count < BUFFER, "a response is longer than {BUFFER} bytes");
+        let received = &self.buffer[..count];
+        let is_first = partial.is_empty();
+        if !is_first {
+            partial.extend_from_slice(received);
+        }
+        let bytes = if is_first { received } else { &partial[..] };
+        let Some(length) = self.script.expected(number).check(bytes)? else {
             if is_first {
                 partial.extend_from_slice(received);
             }
-            // A read that does not fill the buffer has drained the socket. epoll reports when more bytes
-            // arrive.
-            if count < self.buffer.len() {
-                return Ok(false);
-            }
-        }
+            return Ok(false);
+        };
+        ensure!(length == bytes.len(), "unexpected bytes after a response");
+        partial.clear();
+        Ok(true)
     }
 }
 
@@ -379,13 +351,6 @@ fn thread_cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn connections_are_divided_among_threads() {
-        assert_eq!(divide_connections(5, 2), [(0, 2), (2, 3)]);
-        assert_eq!(divide_connections(1, 2), [(0, 0), (0, 1)]);
-        assert_eq!(divide_connections(64, 1), [(0, 64)]);
-    }
 
     #[test]
     fn a_percentile_is_one_of_the_values() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Peer, create_folder, free_address};
-use crate::http::{BROWSER, get, send};
+use crate::http::{BROWSER, IDENTITY, get, send};
 use crate::machine::Cores;
 use crate::peer::identity::Identity;
 use crate::settings::Bench;
@@ -61,7 +61,7 @@ pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
     let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
     peer.secure = secure;
     // frontdesk accepts connections before it has opened the inbox, so wait for the first response.
-    send(address, &get(BROWSER, "/", "identity", None))?;
+    send(address, &get(BROWSER, "/", IDENTITY, None))?;
     wait_until_idle(&peer);
     Ok(peer)
 }

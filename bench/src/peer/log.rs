@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 
 use anyhow::{Context as _, Result};
 use memchr::memmem;
@@ -63,10 +63,9 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response = std::fs::read(response).with_context(|| format!("cannot read {}", response.display()))?;
     let file = File::options().write(true).open(log)?;
     let length = file.metadata()?.len();
-    let queue = Arc::new(Queue::default());
-    let writer = queue.clone();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        if let Err(error) = writer.write_batches(file, length, &response) {
+        if let Err(error) = write_batches(&receiver, file, length, &response) {
             let _ = writeln!(std::io::stderr(), "failed to write a batch: {error}");
             std::process::exit(1);
         }
@@ -75,62 +74,46 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
     // Level-triggered, because `handle` reads once per event, and a request can be longer than the buffer.
     serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
-        connection.handle(&mut buffer, &queue)
+        connection.handle(&mut buffer, &sender)
     })
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
+/// A body to store, and the stream for the response.
+struct Submission {
+    body: Vec<u8>,
+    stream: Arc<TcpStream>,
 }
 
-#[derive(Default)]
-struct Waiting {
-    bodies: Vec<u8>,
-    streams: Vec<Arc<TcpStream>>,
-}
-
-impl Queue {
-    fn push(&self, body: &[u8], stream: &Arc<TcpStream>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.bodies.extend_from_slice(body);
-        waiting.bodies.push(b'\n');
-        waiting.streams.push(stream.clone());
-        let is_first = waiting.streams.len() == 1;
-        drop(waiting);
-        if is_first {
-            self.changed.notify_one();
+/// Writes and syncs all waiting bodies as one batch after another, and sends the responses. If `length` is
+/// not 0, starts again at the beginning of the file instead of exceeding `length`.
+fn write_batches(
+    waiting: &mpsc::Receiver<Submission>,
+    mut file: File,
+    length: u64,
+    response: &[u8],
+) -> std::io::Result<()> {
+    let (mut bodies, mut streams, mut written) = (Vec::new(), Vec::new(), 0);
+    while let Ok(first) = waiting.recv() {
+        for Submission { body, stream } in std::iter::once(first).chain(waiting.try_iter()) {
+            bodies.extend_from_slice(&body);
+            bodies.push(b'\n');
+            streams.push(stream);
+        }
+        if length > 0 && written + bodies.len() as u64 > length {
+            file.rewind()?;
+            written = 0;
+        }
+        written += bodies.len() as u64;
+        file.write_all(&bodies)?;
+        file.sync_data()?;
+        bodies.clear();
+        for stream in streams.drain(..) {
+            // The client may have disconnected. The response fits into the socket buffer, because the client
+            // has read the previous one.
+            let _ = (&*stream).write(response);
         }
     }
-
-    /// Writes and syncs one batch after another, and sends the responses. If `length` is not 0, starts again
-    /// at the beginning of the file instead of exceeding `length`.
-    fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
-        let (mut batch, mut written) = (Waiting::default(), 0);
-        loop {
-            batch.bodies.clear();
-            batch.streams.clear();
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            while waiting.streams.is_empty() {
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            }
-            std::mem::swap(&mut *waiting, &mut batch);
-            drop(waiting);
-            if length > 0 && written + batch.bodies.len() as u64 > length {
-                file.rewind()?;
-                written = 0;
-            }
-            written += batch.bodies.len() as u64;
-            file.write_all(&batch.bodies)?;
-            file.sync_data()?;
-            for stream in &batch.streams {
-                // The client may have disconnected. The response fits into the socket buffer, because the
-                // client has read the previous one.
-                let _ = (&**stream).write(response);
-            }
-        }
-    }
+    Ok(())
 }
 
 /// A connection, and the beginning of a request that arrives in several pieces.
@@ -140,7 +123,7 @@ struct LogConnection {
 }
 
 impl LogConnection {
-    fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
+    fn handle(&mut self, buffer: &mut [u8], queue: &mpsc::Sender<Submission>) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
             Ok(count) => count,
@@ -148,8 +131,9 @@ impl LogConnection {
         };
         self.partial.extend_from_slice(&buffer[..count]);
         if let Some(body) = complete_body(&self.partial) {
-            queue.push(body, &self.stream);
+            let sent = queue.send(Submission { body: body.to_vec(), stream: self.stream.clone() });
             self.partial.clear();
+            return sent.is_ok();
         }
         true
     }

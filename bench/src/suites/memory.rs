@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::figures::{Row, Section, Spread, Table, Target, Unit};
-use crate::http::{self, BROWSER, get, send};
+use crate::http::{self, BROWSER, IDENTITY, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
@@ -43,7 +43,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     for start in 1..=STARTS {
         report_progress(&format!("start {start} of {STARTS}"));
         let ours = frontdesk::start(bench, options.clone())?;
-        let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
+        let page = send(ours.address, &get(BROWSER, PAGE, IDENTITY, None))?;
         ensure!(page.status == 200, "the home page returned status {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
@@ -103,7 +103,7 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
 }
 
 fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
-    let request = get(BROWSER, path, "identity", None);
+    let request = get(BROWSER, path, IDENTITY, None);
     let mut open = Vec::with_capacity(CONNECTIONS);
     for number in 0..CONNECTIONS {
         let mut stream = connect_from(number % 64, peer.address)?;

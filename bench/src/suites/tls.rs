@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::Section;
-use crate::http::BROWSER;
+use crate::http::{BROWSER, IDENTITY};
 use crate::load::{Load, Sample, handshakes};
 use crate::peer::identity::Identity;
 use crate::peer::{Peer, create_folder};
@@ -65,7 +65,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
 /// Measures one round with h2load. Checks one body before it, and the total length of all bodies after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
-    let body = content.body(page.file, None)?;
+    let body = content.body(&page.file(), IDENTITY)?;
     let headers: Vec<String> = BROWSER
         .iter()
         .filter(|(name, _)| *name != "Connection")
