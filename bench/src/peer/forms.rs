@@ -1,6 +1,6 @@
 //! Other form backends: handlers in Node and PHP, and the headless CMS Directus. All of them write to SQLite.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,13 +19,8 @@ const DIRECTUS: &str = "directus/node_modules/directus/cli.js";
 /// The fixed id of Directus's policy for anonymous users.
 const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
 
-fn database_path(folder: &Path) -> PathBuf {
-    folder.join("forms.sqlite")
-}
-
-pub fn count_stored(folder: &Path) -> Result<u64> {
-    sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
-}
+/// The file in which all of them store submissions.
+pub const DATABASE: &str = "forms.sqlite";
 
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
@@ -36,7 +31,7 @@ pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let script = own.path().join("form.mjs");
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
     let mut command = Command::new(bench.tool(NODE)?);
-    command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database_path(own.path()));
+    command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(own.path().join(DATABASE));
     Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
 }
 
@@ -47,12 +42,12 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     let script = own.path().join("form.php");
     std::fs::write(&script, include_str!("forms/form.php"))?;
     sqlite(
-        &database_path(own.path()),
+        &own.path().join(DATABASE),
         "PRAGMA journal_mode = WAL; CREATE TABLE contact (id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT)",
     )?;
     let user = file_server::nginx_user();
     let pool_user = if user.is_empty() { "" } else { "user = root\ngroup = root\n" };
-    let database = database_path(own.path()).display().to_string();
+    let database = own.path().join(DATABASE).display().to_string();
     let pool =
         format!(include_str!("forms/fpm.conf"), folder = folder, user = pool_user, database = database);
     std::fs::write(own.path().join("fpm.conf"), pool)?;
@@ -96,7 +91,7 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("LOG_LEVEL", "warn"),
             ("NODE_ENV", "production"),
         ]);
-        command.env("DB_FILENAME", database_path(folder)).env("PORT", address.port().to_string());
+        command.env("DB_FILENAME", folder.join(DATABASE)).env("PORT", address.port().to_string());
         command
     };
     process::output(&mut directus("bootstrap", own.path())).context("cannot set up Directus")?;

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
+use tempfile::TempDir;
 
 use super::{Peer, create_folder, free_address};
 use crate::http::{BROWSER, IDENTITY, get, send};
@@ -41,8 +42,13 @@ impl<'a> Options<'a> {
     }
 }
 
-pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
-    let (own, address) = (create_folder()?, free_address()?);
+pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
+    start_in(bench, options, create_folder()?)
+}
+
+/// Starts frontdesk, which stores its data in `own`, unless the options name another folder.
+pub fn start_in(bench: &Bench, mut options: Options<'_>, own: TempDir) -> Result<Peer> {
+    let address = free_address()?;
     let secure = options.tls.map(|_| free_address()).transpose()?;
     if let (Some(identity), Some(secure)) = (options.tls, secure) {
         options = options
@@ -54,7 +60,7 @@ pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
     let mut command = Command::new(&bench.frontdesk);
     command.arg("serve").arg(options.site).arg("--listen").arg(address.to_string());
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
-    command.arg(options.data.unwrap_or_else(|| own.path().join("data")));
+    command.arg(options.data.as_deref().unwrap_or(own.path()));
     command
         .env("FRONTDESK_SERVER__WORKERS", bench.machine.core_numbers(options.cores).len().to_string())
         .envs(options.environment);

@@ -16,7 +16,6 @@ use crate::http::{self, Response};
 use crate::load::{self, Load, Sample};
 use crate::peer::log::Growth;
 use crate::peer::{FRONTDESK, Peer, forms, frontdesk, log};
-use crate::process;
 use crate::rounds::{Rounds, find, interleave};
 use crate::settings::{Bench, report_progress};
 use crate::submission::{Form, Visitors, fixed_request};
@@ -82,9 +81,8 @@ impl Server {
 struct Running {
     server: Server,
     peer: Peer,
+    /// The folder with the stored submissions.
     data: PathBuf,
-    /// A temporary folder, removed when the server is dropped.
-    _folder: Option<TempDir>,
 }
 
 struct Setup<'a> {
@@ -117,7 +115,6 @@ impl Setup<'_> {
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it keeps running during all rounds.
         let directus = self.start(Server::Directus, None)?;
-        let load = Load::new(self.bench, connections);
         let (mut number, mut syncs) = (0, Vec::new());
         let servers = interleave(
             self.bench.rounds,
@@ -130,8 +127,8 @@ impl Setup<'_> {
                     syncs.push(measure_sync(self.bench)?);
                 }
                 match server {
-                    Server::Directus => self.measure(&load, &directus, ITEMS, number),
-                    _ => self.measure(&load, &self.start(*server, None)?, CONTACT, number),
+                    Server::Directus => self.measure(connections, &directus, ITEMS, number),
+                    _ => self.measure(connections, &self.start(*server, None)?, CONTACT, number),
                 }
             },
         )?;
@@ -194,7 +191,7 @@ impl Setup<'_> {
             syncs.push(measure_sync(self.bench)?);
             let running = self.start(OURS, None)?;
             let number = (first + round) as u64;
-            samples.push(self.measure(&Load::new(self.bench, connections), &running, form, number)?);
+            samples.push(self.measure(connections, &running, form, number)?);
         }
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
@@ -216,13 +213,8 @@ impl Setup<'_> {
                 |server| server.name(),
                 |server| {
                     number += 1;
-                    let data = (*server == OURS).then(|| folder.path().to_owned());
-                    self.measure(
-                        &Load::new(self.bench, VISITORS),
-                        &self.start(*server, data)?,
-                        CONTACT,
-                        number,
-                    )
+                    let data = (*server == OURS).then_some(folder.path());
+                    self.measure(VISITORS, &self.start(*server, data)?, CONTACT, number)
                 },
             )?;
             section.record_all(&format!("growth-{size}"), &servers)?;
@@ -263,52 +255,50 @@ impl Setup<'_> {
     }
 
     /// Starts a server. frontdesk stores its data in `data`, or in a temporary folder if `data` is `None`.
-    fn start(&self, server: Server, data: Option<PathBuf>) -> Result<Running> {
+    fn start(&self, server: Server, data: Option<&Path>) -> Result<Running> {
         let bench = self.bench;
         let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
-        if let Server::Frontdesk(channel) = server {
-            let data = data.unwrap_or_else(|| folder.path().join("data"));
-            let site = self.site.folder_for(channel);
-            let (name, stored_in) = (server.name(), Some(data.clone()));
-            let options = frontdesk::Options { name, data: stored_in, ..frontdesk_options(&site) };
-            let peer = frontdesk::start(bench, options)?;
-            return Ok(Running { server, peer, data, _folder: Some(folder) });
-        }
+        let data = data.unwrap_or(folder.path()).to_owned();
         let peer = match server {
             Server::Log(growth) => log::start(bench, server.name(), growth, &self.like, folder),
+            Server::Frontdesk(channel) => {
+                let site = self.site.folder_for(channel);
+                let (name, data) = (server.name(), Some(data.clone()));
+                let options = frontdesk::Options { name, data, ..frontdesk_options(&site) };
+                frontdesk::start_in(bench, options, folder)
+            }
             Server::Node => forms::start_node(bench, folder),
             Server::Php => forms::start_php(bench, folder),
-            Server::Directus | Server::Frontdesk(_) => forms::start_directus(bench, folder),
+            Server::Directus => forms::start_directus(bench, folder),
         }?;
-        Ok(Running { server, peer, data: PathBuf::new(), _folder: None })
+        Ok(Running { server, peer, data })
     }
 
     /// Measures one round. Fails if an acknowledged submission is missing.
-    fn measure(&self, load: &Load, running: &Running, form: Form, number: u64) -> Result<Sample> {
-        let before = self.count_stored(running)?;
-        let (sample, acknowledged) = send(load, &running.peer, form, number)?;
-        if let (Some(before), Some(after)) = (before, self.count_stored(running)?) {
-            check_stored(load, &running.peer, acknowledged, after - before)?;
+    fn measure(&self, connections: usize, running: &Running, form: Form, number: u64) -> Result<Sample> {
+        let load = Load::new(self.bench, connections);
+        let before = running.count_stored()?;
+        let (sample, acknowledged) = send(&load, &running.peer, form, number)?;
+        if let (Some(before), Some(after)) = (before, running.count_stored()?) {
+            check_stored(&load, &running.peer, acknowledged, after - before)?;
         }
         Ok(sample)
     }
+}
 
+impl Running {
     /// Counts the stored submissions; `None` for a log that wraps around.
-    fn count_stored(&self, running: &Running) -> Result<Option<u64>> {
-        match running.server {
+    fn count_stored(&self) -> Result<Option<u64>> {
+        let (file, rows) = match self.server {
             Server::Log(Growth::Preallocated) => return Ok(None),
-            Server::Log(Growth::Appended) => log::count_stored(running.peer.folder.path()),
-            Server::Frontdesk(channel) => {
-                let mut command = Command::new(&self.bench.frontdesk);
-                command.args(["inbox", "stats", "--json", "--site"]).arg(self.site.folder_for(channel));
-                command.arg("--data-dir").arg(&running.data);
-                let stats: serde_json::Value = serde_json::from_str(&process::output(&mut command)?)?;
-                let by_status = stats["by_status"].as_object().context("the statistics have no by_status")?;
-                Ok(by_status.values().filter_map(serde_json::Value::as_u64).sum())
+            Server::Log(Growth::Appended) => return log::count_stored(&self.data).map(Some),
+            Server::Frontdesk(_) => {
+                ("inbox.sqlite", "(SELECT count(*) FROM submission) + (SELECT count(*) FROM intake)")
             }
-            Server::Node | Server::Php | Server::Directus => forms::count_stored(running.peer.folder.path()),
-        }
-        .map(Some)
+            Server::Node | Server::Php | Server::Directus => (forms::DATABASE, "count(*) FROM contact"),
+        };
+        let count = forms::sqlite(&self.data.join(file), &format!("SELECT {rows}"))?;
+        count.trim().parse().map(Some).context("invalid count")
     }
 }
 
