@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::http::Response;
 use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
+use crate::process::usage_between;
 use crate::settings::{Bench, WARM_UP};
 
 /// A response must be shorter than this, in bytes.
@@ -175,51 +176,42 @@ pub fn measure<W>(
         let Recorder { start, end, .. } = Recorder::new(load);
         std::thread::sleep(start.saturating_duration_since(Instant::now()));
         let (began, before) = (Instant::now(), server.usage());
+        let own = own_cpu_time();
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        let (observed, spent) = (began.elapsed(), server.usage().since(&before));
-        let (mut latencies, mut busy) = (Vec::new(), Duration::ZERO);
+        let own = own_cpu_time() - own;
+        let (observed, after) = (began.elapsed(), server.usage());
+        let mut latencies = Vec::new();
         for thread in running {
-            let mut recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
-            latencies.append(&mut recorder.latencies);
-            busy += recorder.busy.unwrap_or_default();
+            let recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
+            latencies.extend(recorder.latencies);
         }
+        let length = load.length.as_secs_f64();
         let cores = load.machine.core_numbers(load.cores).len().min(threads);
-        let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
-        let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
+        let generator = own / length / cores as f64;
+        let mut sample = Sample::new(latencies, load.length, &usage_between(&before, &after), generator)?;
         // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
-        let scale = load.length.as_secs_f64() / observed.as_secs_f64();
+        let scale = length / observed.as_secs_f64();
         sample.server *= scale;
         sample.busiest *= scale;
         Ok(sample)
     })
 }
 
-/// Records the response times and the CPU time of a load generator thread during the measurement.
+/// Records the response times during the measurement.
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
     end: Instant,
     latencies: Vec<u64>,
-    cpu_at_start: Option<Duration>,
-    busy: Option<Duration>,
 }
 
 impl Recorder {
     fn new(load: &Load) -> Self {
         let start = Instant::now() + load.warm_up;
-        Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
+        Self { start, end: start + load.length, latencies: Vec::new() }
     }
 
-    /// Whether the measurement has ended. Must be called often, because it also reads the thread's CPU time
-    /// at the start and at the end.
-    pub fn is_over(&mut self, now: Instant) -> bool {
-        if now >= self.start {
-            self.cpu_at_start.get_or_insert_with(thread_cpu_time);
-        }
-        if now >= self.end {
-            let before = self.cpu_at_start.unwrap_or_default();
-            self.busy.get_or_insert_with(|| thread_cpu_time().saturating_sub(before));
-        }
+    pub fn is_over(&self, now: Instant) -> bool {
         now >= self.end
     }
 
@@ -343,9 +335,10 @@ fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
     sorted[rank.min(sorted.len()) - 1]
 }
 
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// CPU time of this process, in seconds.
+fn own_cpu_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

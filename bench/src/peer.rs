@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -28,39 +28,53 @@ pub const FRONTDESK: &str = "frontdesk";
 
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// A folder and loopback addresses for a server.
+#[derive(Debug)]
+pub struct Reserved {
+    /// The server's files, which are removed after the process has ended.
+    pub folder: TempDir,
+    pub address: SocketAddr,
+    /// The address for HTTPS, if the server has a certificate.
+    pub secure: SocketAddr,
+}
+
+impl Reserved {
+    pub fn new() -> Result<Self> {
+        Self::with_folder(create_folder()?)
+    }
+
+    pub fn with_folder(folder: TempDir) -> Result<Self> {
+        Ok(Self { folder, address: free_address()?, secure: free_address()? })
+    }
+}
+
 #[derive(Debug)]
 pub struct Peer {
     pub name: String,
     pub address: SocketAddr,
-    secure: Option<SocketAddr>,
+    pub secure: SocketAddr,
     child: Child,
-    /// The server's files, which are removed after the process has ended.
     pub folder: TempDir,
 }
 
 impl Peer {
-    /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. The server's output goes to a file in `folder`. If the server does not start, the error
-    /// contains the end of this output.
+    /// Starts `command` in a new process group on `cores`, and waits until it accepts connections. The
+    /// server's output goes to a file. If the server does not start, the error contains the end of this
+    /// output.
     pub fn start(
         bench: &Bench,
         name: &str,
         cores: Cores,
         command: &Command,
-        address: SocketAddr,
-        folder: TempDir,
+        Reserved { folder, address, secure }: Reserved,
     ) -> Result<Self> {
         let log = File::create(folder.path().join("output.log"))?;
         let child = spawn(bench, cores, command, log).with_context(|| format!("cannot start {name}"))?;
-        let mut peer = Self { name: name.to_owned(), address, secure: None, child, folder };
+        let mut peer = Self { name: name.to_owned(), address, secure, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
-            if let Some(status) = peer.child.try_wait()? {
-                bail!("{name} ended with {status}: {}", peer.stderr());
-            }
-            if began.elapsed() > START_TIMEOUT {
-                bail!("{name} does not accept connections at {address}: {}", peer.stderr());
-            }
+            let ended = peer.child.try_wait()?.is_some() || began.elapsed() > START_TIMEOUT;
+            ensure!(!ended, "{name} does not accept connections at {address}: {}", peer.stderr());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(peer)
@@ -69,10 +83,6 @@ impl Peer {
     /// Whether the server is frontdesk, with or without its fast path and on any number of cores.
     pub fn is_frontdesk(&self) -> bool {
         self.name.starts_with(FRONTDESK)
-    }
-
-    pub fn https_address(&self) -> Result<SocketAddr> {
-        self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
     }
 
     pub fn usage(&self) -> Usage {
@@ -90,9 +100,7 @@ impl Peer {
     }
 
     fn signal_group(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, signal);
-        }
+        let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
 
@@ -127,7 +135,7 @@ fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Ch
 
 /// Reserves a free loopback port until the benchmark ends: only programs that set `SO_REUSEADDR` can listen
 /// on it.
-pub fn free_address() -> Result<SocketAddr> {
+fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

@@ -10,26 +10,16 @@ use serde::Serialize;
 /// A clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
-/// User and system CPU time of a process and its descendants.
-#[derive(Debug, Clone, Default)]
-pub struct Usage {
-    /// CPU time of each thread by its id, in nanoseconds.
-    pub threads: BTreeMap<u32, u64>,
-}
+/// User and system CPU time of each thread by its id, in nanoseconds.
+pub type Usage = BTreeMap<u32, u64>;
 
-impl Usage {
-    pub fn total(&self) -> u64 {
-        self.threads.values().sum()
-    }
-
-    /// CPU time of each thread since `before`, in nanoseconds and in descending order.
-    pub fn since(&self, before: &Self) -> Vec<u64> {
-        let earlier = |thread| before.threads.get(thread).copied().unwrap_or(0);
-        let spent = self.threads.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
-        let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
-        spent.sort_unstable_by(|a, b| b.cmp(a));
-        spent
-    }
+/// CPU time of each thread between two readings, in nanoseconds and in descending order.
+pub fn usage_between(before: &Usage, after: &Usage) -> Vec<u64> {
+    let earlier = |thread| before.get(thread).copied().unwrap_or(0);
+    let spent = after.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
+    let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
+    spent.sort_unstable_by(|a, b| b.cmp(a));
+    spent
 }
 
 /// Memory of a process and all its descendants, in bytes.
@@ -56,8 +46,7 @@ pub fn output(command: &mut Command) -> Result<String> {
 /// The CPU time of `root` and its descendants. Threads that have already ended are not included.
 pub fn cpu_usage(root: u32) -> Usage {
     let tasks = process_tree(root).into_iter().flat_map(tasks);
-    let spent = |task: Task| Some((task.tid.cast_unsigned(), thread_cpu_time(&task)?));
-    Usage { threads: tasks.filter_map(spent).collect() }
+    tasks.filter_map(|task| Some((task.tid.cast_unsigned(), thread_cpu_time(&task)?))).collect()
 }
 
 fn tasks(process: u32) -> impl Iterator<Item = Task> {
@@ -68,10 +57,10 @@ fn tasks(process: u32) -> impl Iterator<Item = Task> {
 /// The CPU time of a thread in nanoseconds: exact if the kernel provides `schedstat`, otherwise in steps of
 /// 10 ms.
 fn thread_cpu_time(task: &Task) -> Option<u64> {
-    let exact = task.schedstat().ok().map(|times| times.sum_exec_runtime);
-    exact
-        .filter(|spent| *spent > 0)
-        .or_else(|| task.stat().ok().map(|times| (times.utime + times.stime) * TICK))
+    match task.schedstat() {
+        Ok(times) if times.sum_exec_runtime > 0 => Some(times.sum_exec_runtime),
+        _ => task.stat().ok().map(|times| (times.utime + times.stime) * TICK),
+    }
 }
 
 /// The process `root` and its descendants.
@@ -105,16 +94,15 @@ mod tests {
 
     #[test]
     fn usage_lists_the_busiest_thread_first() {
-        let before = Usage { threads: [(1, 10), (2, 10)].into() };
-        let after = Usage { threads: [(1, 15), (2, 40), (3, 7), (4, 0)].into() };
-        assert_eq!(after.since(&before), [30, 7, 5]);
-        assert_eq!(after.total(), 62);
+        let before = Usage::from([(1, 10), (2, 10)]);
+        let after = Usage::from([(1, 15), (2, 40), (3, 7), (4, 0)]);
+        assert_eq!(usage_between(&before, &after), [30, 7, 5]);
     }
 
     #[test]
     fn usage_and_memory_of_this_process_are_read() {
         let own = std::process::id();
-        assert!(cpu_usage(own).total() > 0);
+        assert!(cpu_usage(own).values().sum::<u64>() > 0);
         assert!(memory_usage(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));
     }
 }

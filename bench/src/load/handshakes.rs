@@ -110,10 +110,9 @@ pub fn run(
     request: &[u8],
     expected: &Response,
 ) -> Result<Sample> {
-    let address = server.https_address()?;
     let generate = |number, mut recorder: Recorder| loop {
         let began = Instant::now();
-        let response = send(config, number % 8, address, request)?;
+        let response = send(config, number % 8, server.secure, request)?;
         if response.status != expected.status || response.body != expected.body {
             bail!("the response over TLS differs from the expected one");
         }

@@ -17,7 +17,7 @@ use rustix::event::epoll;
 use tempfile::TempDir;
 
 use super::yardstick::{bytes_like, serve_connections};
-use super::{Peer, free_address};
+use super::{Peer, Reserved};
 use crate::http::Response;
 use crate::machine::Cores;
 use crate::settings::Bench;
@@ -36,16 +36,17 @@ const PREALLOCATED: u64 = 32 << 20;
 
 /// Starts the server, which stores its log in `own` and imitates the response `like`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
-    let (response, address) = (own.path().join("response"), free_address()?);
+    let (response, path) = (own.path().join("response"), log_path(own.path()));
     std::fs::write(&response, bytes_like(like))?;
-    let mut log = File::create(log_path(own.path()))?;
+    let mut log = File::create(&path)?;
     if growth == Growth::Preallocated {
         std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut log)?;
         log.sync_all()?;
     }
+    let reserved = Reserved::with_folder(own)?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("log").arg(address.to_string()).arg(&response).arg(log_path(own.path()));
-    Peer::start(bench, name, Cores::Servers, &command, address, own)
+    command.arg("log").arg(reserved.address.to_string()).arg(&response).arg(&path);
+    Peer::start(bench, name, Cores::Servers, &command, reserved)
 }
 
 fn log_path(folder: &Path) -> PathBuf {

@@ -14,7 +14,7 @@ use super::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options
 use crate::figures::{Row, Section, Spread, Table, Unit};
 use crate::load::{Load, Sample};
 use crate::machine::{Cores, pin_process};
-use crate::peer::{FRONTDESK, Peer, create_folder, free_address, frontdesk};
+use crate::peer::{FRONTDESK, Peer, Reserved, frontdesk};
 use crate::process::{self, Usage};
 use crate::settings::{Bench, report_progress};
 
@@ -192,11 +192,11 @@ impl Stack {
     /// Starts Redis without persistence, and a replica with this channel.
     fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
         let postgres = Postgres::prepare(bench)?;
-        let (own, address) = (create_folder()?, free_address()?);
+        let reserved = Reserved::new()?;
         let mut redis = Command::new("redis-server");
         redis.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
-        redis.arg(address.port().to_string()).arg("--dir").arg(own.path());
-        let redis = Peer::start(bench, "Redis", Cores::Generator, &redis, address, own)?;
+        redis.arg(reserved.address.port().to_string()).arg("--dir").arg(reserved.folder.path());
+        let redis = Peer::start(bench, "Redis", Cores::Generator, &redis, reserved)?;
         let site = site.folder_for(channel);
         let options = frontdesk_options(&site)
             .set("STORE__URL", &postgres.url)
@@ -206,7 +206,8 @@ impl Stack {
     }
 
     fn server_usage(&self) -> [Usage; 3] {
-        [self.replica.usage(), process::cpu_usage(self.postgres.process), self.redis.usage()]
+        let postgres = process::cpu_usage(self.postgres.process);
+        [self.replica.usage(), postgres, self.redis.usage()]
     }
 
     /// Stored submissions, write transactions, bytes of WAL, syncs, and the duration of all syncs in
@@ -238,7 +239,8 @@ impl Stack {
             std::array::from_fn(|part| counters_after[part] - counters[part]);
         check_stored(&load, &self.replica, acknowledged, stored as u64)?;
         let [replica, postgres, redis] = std::array::from_fn(|part| {
-            usage_after[part].since(&usage[part]).iter().sum::<u64>() as f64 / 1e3 / stored
+            let spent = process::usage_between(&usage[part], &usage_after[part]);
+            spent.iter().sum::<u64>() as f64 / 1e3 / stored
         });
         Ok(Round {
             sample,

@@ -54,8 +54,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let config = handshakes::client_config(&identity)?;
     let title = "New connections with a full handshake and the 1 KB page";
     compare("tls-handshakes", title, 2.3, &|peer| {
-        let secure = peer.https_address()?;
-        let send = |request: &[u8]| handshakes::send(&config, 0, secure, request);
+        let send = |request: &[u8]| handshakes::send(&config, 0, peer.secure, request);
         let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
         handshakes::run(&Load::new(bench, CLIENTS), &config, peer, &request, &response)
     })?;
@@ -64,7 +63,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
 
 /// Measures one round with h2load. Checks one body before it, and the total length of all bodies after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
-    let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
+    let url = format!("https://{}{}", peer.secure, PageRequest::html(page).path_on(peer));
     let body = content.body(&page.file(), IDENTITY)?;
     let headers: Vec<String> = BROWSER
         .iter()
@@ -85,9 +84,10 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     let began = Instant::now();
     let child = start_h2load(&headers, &url, responses, &log)?;
     std::thread::sleep(bench.length.mul_f64(0.5));
-    let busy = process::cpu_usage(child.id()).total() as f64 / 1e9 / began.elapsed().as_secs_f64();
+    let busy =
+        process::cpu_usage(child.id()).values().sum::<u64>() as f64 / 1e9 / began.elapsed().as_secs_f64();
     let seconds = finish_h2load(child, &body, responses).with_context(|| peer.name.clone())?;
-    let spent = peer.usage().since(&before);
+    let spent = process::usage_between(&before, &peer.usage());
     let nanoseconds = |line: &str| Some(line.split('\t').nth(2)?.parse::<u64>().ok()? * 1000);
     let log = std::fs::read_to_string(&log)?;
     let latencies: Option<Vec<u64>> = log.lines().map(nanoseconds).collect();
