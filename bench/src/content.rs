@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::http::{AGENT, BROWSER, IDENTITY, Response, get, send};
 use crate::machine::Cores;
+use crate::peer::Identity;
 use crate::peer::file_server::FileServer;
-use crate::peer::identity::Identity;
 use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
 use crate::settings::Bench;
 

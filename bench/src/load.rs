@@ -145,7 +145,7 @@ pub fn run<S: Script>(
     let cores = load.machine.core_numbers(load.cores);
     let threads = cores.len().min(load.connections);
     let connect = |thread: usize| {
-        pin(&[cores[thread]])?;
+        pin(None, &[cores[thread]])?;
         let [first, next] = [thread, thread + 1].map(|thread| load.connections * thread / threads);
         Worker::connect(server.address, next - first, script(first, next - first))
     };
@@ -244,6 +244,7 @@ impl<S: Script> Worker<S> {
         for number in 0..count {
             let stream = connect_from(number % SOURCES, address)
                 .with_context(|| format!("connection {} to {address}", number + 1))?;
+            stream.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
             connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
@@ -316,7 +317,7 @@ impl<S: Script> Worker<S> {
     }
 }
 
-/// Connects to `address` from loopback address number `source`, and makes the stream non-blocking.
+/// Connects to `address` from loopback address number `source`.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -324,7 +325,6 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     connect(&socket, &address)?;
     let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
     Ok(stream)
 }
 

@@ -41,27 +41,19 @@ impl Machine {
     /// Runs `work` and the processes that it starts on `cores`. Then binds this thread to the core of the
     /// load generator again.
     pub fn run_on<T>(self, cores: Cores, work: impl FnOnce() -> T) -> Result<T> {
-        pin(&self.core_numbers(cores))?;
+        pin(None, &self.core_numbers(cores))?;
         let result = work();
-        pin(&self.core_numbers(Cores::Generator))?;
+        pin(None, &self.core_numbers(Cores::Generator))?;
         Ok(result)
     }
 }
 
-/// Binds this thread, and the processes that it starts, to the cores with these numbers.
-pub fn pin(numbers: &[usize]) -> Result<()> {
-    pin_thread(None, numbers)
-}
-
-/// Binds the first thread of a process, and the processes that it starts, to the cores with these numbers.
-pub fn pin_process(process: u32, numbers: &[usize]) -> Result<()> {
-    pin_thread(Pid::from_raw(process.cast_signed()), numbers)
-}
-
-fn pin_thread(thread: Option<Pid>, numbers: &[usize]) -> Result<()> {
+/// Binds this thread, or the first thread of a process, to the cores with these numbers. Processes that it
+/// starts inherit them.
+pub fn pin(process: Option<Pid>, numbers: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for number in numbers {
         set.set(*number);
     }
-    sched_setaffinity(thread, &set).context("cannot bind a thread to its cores")
+    sched_setaffinity(process, &set).context("cannot bind a thread to its cores")
 }

@@ -73,7 +73,7 @@ fn run(Arguments { mut bench, command }: Arguments) -> Result<()> {
     // The yardsticks inherit their core.
     if !matches!(command, Command::Yardstick { .. } | Command::Log { .. }) {
         bench.machine = Machine::of_this_process()?;
-        machine::pin(&bench.machine.core_numbers(Cores::Generator))?;
+        machine::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
     }
     // Each connection needs a descriptor here and one in the server, which inherits the limit.
     let maximum = getrlimit(Resource::Nofile).maximum;

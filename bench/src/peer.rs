@@ -1,8 +1,10 @@
 //! A running server: a process group that is terminated when the value is dropped.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,6 @@ use crate::settings::Bench;
 pub mod file_server;
 pub mod forms;
 pub mod frontdesk;
-pub mod identity;
 pub mod log;
 pub mod yardstick;
 
@@ -65,11 +66,14 @@ impl Peer {
         bench: &Bench,
         name: &str,
         cores: Cores,
-        command: &Command,
+        command: &mut Command,
         Reserved { folder, address, secure }: Reserved,
     ) -> Result<Self> {
         let log = File::create(folder.path().join("output.log"))?;
-        let child = spawn(bench, cores, command, log).with_context(|| format!("cannot start {name}"))?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        // A process inherits the cores of the thread that starts it.
+        let child = bench.machine.run_on(cores, || command.spawn())?;
+        let child = child.with_context(|| format!("cannot start {name}"))?;
         let mut peer = Self { name: name.to_owned(), address, secure, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
@@ -98,39 +102,20 @@ impl Peer {
         let end = &text[text.len().saturating_sub(2000)..];
         String::from_utf8_lossy(end).trim().to_owned()
     }
-
-    fn signal_group(&self, signal: Signal) {
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
-    }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.signal_group(Signal::TERM);
-        let signalled = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && signalled.elapsed() < Duration::from_secs(2) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal_group(Signal::KILL);
-            let _ = self.child.wait();
-        }
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
     }
 }
 
-/// Starts a process on `cores`. Binds this thread to them first, because a process inherits the cores of the
-/// thread that starts it. Runs the command through `setpriv`, so that it is terminated if this process is
-/// killed; without `setpriv`, this would require unsafe code.
-fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
-    let mut with_end = Command::new("setpriv");
-    with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
-    with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = command.get_current_dir() {
-        with_end.current_dir(folder);
-    }
-    with_end.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    let child = bench.machine.run_on(cores, || with_end.spawn())?;
-    child.with_context(|| format!("cannot run {}", command.get_program().display()))
+/// A command that is terminated if this process is killed. Without `setpriv`, this would require unsafe code.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+    command
 }
 
 /// Reserves a free loopback port until the benchmark ends: only programs that set `SO_REUSEADDR` can listen
@@ -150,4 +135,24 @@ pub fn create_folder() -> Result<TempDir> {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open)?;
     Ok(folder)
+}
+
+/// A key and a self-signed certificate, as PEM files.
+#[derive(Debug)]
+pub struct Identity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Identity {
+    pub fn create(folder: &Path) -> Result<Self> {
+        let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
+        let mut openssl = Command::new("openssl");
+        openssl
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
+            .args(["-subj", "/CN=www.example.com"])
+            .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
+            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate]);
+        process::output(&mut openssl).map(|_| made)
+    }
 }

@@ -51,7 +51,7 @@ impl Rounds {
     }
 
     /// Requests per second of CPU time in each round.
-    pub fn capacities(&self) -> Vec<f64> {
+    fn capacities(&self) -> Vec<f64> {
         self.samples.iter().map(|sample| 1e6 / sample.cost()).collect()
     }
 
@@ -60,53 +60,24 @@ impl Rounds {
     }
 
     /// Whether neither the server nor the load generator was busy, although requests were waiting.
-    pub fn were_disturbed(&self) -> bool {
+    fn were_disturbed(&self) -> bool {
         self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
     }
 
     /// Whether the load generator limited at least half of the rounds.
-    pub fn is_limited_by_the_generator(&self) -> bool {
+    fn is_limited_by_the_generator(&self) -> bool {
         self.spread(|sample| sample.generator).median >= SATURATED
     }
 }
 
 /// The ratio of `one` to `other`, both on one core: in requests per second if both were at their limit,
 /// otherwise in requests per second of CPU time. Also returns the name of this measure.
-pub fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
+fn ratio(one: &Rounds, other: &Rounds) -> (Spread, &'static str) {
     if [one, other].iter().any(|rounds| rounds.is_limited_by_the_generator() || rounds.were_disturbed()) {
         (Spread::of_ratios(&one.capacities(), &other.capacities()), "requests per CPU time")
     } else {
         (Spread::of_ratios(&one.rates(), &other.rates()), "requests/s")
     }
-}
-
-/// A table of each server's figures. If `reference` is one of the servers, the table includes the ratios to
-/// it, in requests per second and in requests per CPU time.
-pub fn table(name: &str, title: &str, note: &str, servers: &[Rounds], reference: &str) -> Table {
-    let figures: [(&str, Unit, Figure); 7] = [
-        ("requests/s", Unit::Count, Sample::rate),
-        ("CPU time per request", Unit::Micros, Sample::cost),
-        ("p50", Unit::Micros, |sample| sample.p50),
-        ("p99", Unit::Micros, |sample| sample.p99),
-        ("p99.9", Unit::Micros, |sample| sample.p999),
-        ("server CPU", Unit::Share, Sample::busy),
-        ("generator CPU", Unit::Share, |sample| sample.generator),
-    ];
-    let base = servers.iter().find(|rounds| rounds.label == reference);
-    let mut columns: Vec<Column> = figures.iter().map(|(title, unit, _)| (*title, *unit).into()).collect();
-    if base.is_some() {
-        columns.push((format!("× {reference}, requests/s"), Unit::Ratio).into());
-        columns.push((format!("× {reference}, requests per CPU time"), Unit::Ratio).into());
-    }
-    let rows = servers.iter().map(|rounds| {
-        let mut cells: Vec<Spread> = figures.iter().map(|(_, _, figure)| rounds.spread(figure)).collect();
-        if let Some(base) = base {
-            cells.push(Spread::of_ratios(&rounds.rates(), &base.rates()));
-            cells.push(Spread::of_ratios(&rounds.capacities(), &base.capacities()));
-        }
-        Row::new(&rounds.label, cells)
-    });
-    Table::new(name, title, note, columns, rows).plotted()
 }
 
 impl Section {
@@ -118,7 +89,8 @@ impl Section {
         Ok(())
     }
 
-    /// Adds a table and the raw results. The ratios are relative to the server `reference`.
+    /// Adds a table of each server's figures, and the raw results. If `reference` is one of the servers, the
+    /// table includes the ratios to it, in requests per second and in requests per CPU time.
     pub fn add_table(
         &mut self,
         name: &str,
@@ -127,7 +99,28 @@ impl Section {
         servers: &[Rounds],
         reference: &str,
     ) -> Result<()> {
-        self.tables.push(table(name, title, note, servers, reference));
+        let figures: [(&str, Unit, Figure); 7] = [
+            ("requests/s", Unit::Count, Sample::rate),
+            ("CPU time per request", Unit::Micros, Sample::cost),
+            ("p50", Unit::Micros, |sample| sample.p50),
+            ("p99", Unit::Micros, |sample| sample.p99),
+            ("p99.9", Unit::Micros, |sample| sample.p999),
+            ("server CPU", Unit::Share, Sample::busy),
+            ("generator CPU", Unit::Share, |sample| sample.generator),
+        ];
+        let base = servers.iter().find(|rounds| rounds.label == reference);
+        let mut columns: Vec<Column> = figures.map(|(title, unit, _)| (title, unit).into()).into();
+        if base.is_some() {
+            let ratios = ["requests/s", "requests per CPU time"];
+            columns.extend(ratios.map(|of| (format!("× {reference}, {of}"), Unit::Ratio).into()));
+        }
+        let rows = servers.iter().map(|rounds| {
+            let mut cells = figures.map(|(_, _, figure)| rounds.spread(figure)).to_vec();
+            cells.extend(base.map(|base| Spread::of_ratios(&rounds.rates(), &base.rates())));
+            cells.extend(base.map(|base| Spread::of_ratios(&rounds.capacities(), &base.capacities())));
+            Row::new(&rounds.label, cells)
+        });
+        self.tables.push(Table::new(name, title, note, columns, rows).plotted());
         self.record_all(name, servers)
     }
 
@@ -213,8 +206,10 @@ mod tests {
 
     #[test]
     fn each_server_has_a_cell_in_every_column() {
-        let table = table("a", "b", "", &[rounds(200, 1.0, 0.9), rounds(100, 1.0, 0.5)], "100");
-        assert_eq!(table.columns.len(), 9);
-        assert!(table.rows.iter().all(|row| row.cells.len() == 9));
+        let mut section = Section::default();
+        let servers = [rounds(200, 1.0, 0.9), rounds(100, 1.0, 0.5)];
+        section.add_table("a", "b", "", &servers, "100").expect("the results are JSON");
+        assert_eq!(section.tables[0].columns.len(), 9);
+        assert!(section.tables[0].rows.iter().all(|row| row.cells.len() == 9));
     }
 }

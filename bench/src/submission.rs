@@ -1,6 +1,6 @@
 //! Form submissions from visitors, each with a different e-mail address and message.
 
-use std::io::Write as _;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::http::Response;
@@ -19,11 +19,15 @@ const HEAD: &str = "Host: www.example.com\r\n\
     Sec-Fetch-Mode: cors\r\n";
 
 /// Words for the messages. None of them raises the screening score.
-const WORDS: &str = "about after again agents response before between both build change checks colleagues company could \
-    data day deploy developers different during each engineers evaluate every first from have hosted how \
-    integration keep know laptops later like many meeting month need next office other our people plan \
-    policy question records region review rollout rules second security several should still team their \
-    tools under week which would";
+static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    "about after again agents response before between both build change checks colleagues company could data \
+     day deploy developers different during each engineers evaluate every first from have hosted how \
+     integration keep know laptops later like many meeting month need next office other our people plan policy \
+     question records region review rollout rules second security several should still team their tools under \
+     week which would"
+        .split(' ')
+        .collect()
+});
 
 const MESSAGE_WORDS: usize = 72;
 
@@ -37,16 +41,24 @@ pub struct Form {
     pub has_message: bool,
 }
 
+/// The request of visitor number 0.
 pub fn fixed_request(form: Form) -> Vec<u8> {
+    compose_request(form, 0, &mut fastrand::Rng::with_seed(0))
+}
+
+fn compose_request(form: Form, number: u64, random: &mut fastrand::Rng) -> Vec<u8> {
+    let email = format!("ada.{number:x}@example.com");
     let body = if form.has_message {
-        r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
+        let words = [(); MESSAGE_WORDS].map(|()| WORDS[random.usize(..WORDS.len())]).join(" ");
+        format!(r#"{{"name":"Ada Lovelace","email":"{email}","message":"Hello, {words} {number:x}."}}"#)
     } else {
-        r#"{"email":"first@example.com"}"#
+        format!(r#"{{"email":"{email}"}}"#)
     };
-    let length = body.len();
+    let source = random.usize(..SOURCES);
+    let address = format!("10.{}.{}.{}", source % 3, source / 3 % 100, source / 300 + 1);
+    let (path, length) = (form.path, body.len());
     format!(
-        "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}",
-        form.path
+        "POST {path} HTTP/1.1\r\n{HEAD}X-Forwarded-For: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
 }
@@ -59,10 +71,8 @@ pub struct Visitors<'a> {
     /// Number of acknowledged submissions across all threads.
     acknowledged: &'a AtomicU64,
     random: fastrand::Rng,
-    words: Vec<&'static str>,
     /// Unique number of the current visitor.
     number: u64,
-    body: Vec<u8>,
     request: Vec<u8>,
 }
 
@@ -76,55 +86,16 @@ impl<'a> Visitors<'a> {
         first: usize,
     ) -> Self {
         let number = (round << 48) | (first as u64) << 32;
-        Self {
-            form,
-            expected,
-            acknowledged,
-            random: fastrand::Rng::with_seed(number),
-            words: WORDS.split(' ').collect(),
-            number,
-            body: Vec::with_capacity(2048),
-            request: Vec::with_capacity(4096),
-        }
-    }
-
-    fn compose_request(&mut self) -> &[u8] {
-        self.number += 1;
-        let number = self.number;
-        self.body.clear();
-        if self.form.has_message {
-            let _ = write!(
-                self.body,
-                r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
-            );
-            for _ in 0..MESSAGE_WORDS {
-                let word = self.random.choice(&self.words).copied().unwrap_or_default();
-                self.body.push(b' ');
-                self.body.extend_from_slice(word.as_bytes());
-            }
-            let _ = write!(self.body, r#" {number:x}."}}"#);
-        } else {
-            let _ = write!(self.body, r#"{{"email":"ada.{number:x}@example.com"}}"#);
-        }
-        let source = self.random.usize(..SOURCES);
-        self.request.clear();
-        let _ = write!(
-            self.request,
-            "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.{}.{}.{}\r\nContent-Length: {}\r\n\r\n",
-            self.form.path,
-            source % 3,
-            source / 3 % 100,
-            source / 300 + 1,
-            self.body.len()
-        );
-        self.request.extend_from_slice(&self.body);
-        &self.request
+        let random = fastrand::Rng::with_seed(number);
+        Self { form, expected, acknowledged, random, number, request: Vec::new() }
     }
 }
 
 impl Script for Visitors<'_> {
     fn next(&mut self, _: usize) -> &[u8] {
-        self.compose_request()
+        self.number += 1;
+        self.request = compose_request(self.form, self.number, &mut self.random);
+        &self.request
     }
 
     fn expected(&self, _: usize) -> &Response {
@@ -147,7 +118,7 @@ mod tests {
         let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {
-            let request = String::from_utf8(visitors.compose_request().to_vec()).expect("text");
+            let request = String::from_utf8(visitors.next(0).to_vec()).expect("text");
             let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
             assert_eq!(head.lines().count(), 11, "{head}");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");

@@ -20,8 +20,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 use super::{Load, Recorder, Sample, connect_from, measure};
 use crate::http::{self, Response};
 use crate::machine::pin;
+use crate::peer::Identity;
 use crate::peer::Peer;
-use crate::peer::identity::Identity;
 
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
@@ -91,7 +91,6 @@ pub fn send(
     request: &[u8],
 ) -> Result<Response> {
     let stream = connect_from(source, address)?;
-    stream.set_nonblocking(false)?;
     let name = ServerName::try_from("www.example.com").context("invalid server name")?;
     let mut tls = StreamOwned::new(ClientConnection::new(config.clone(), name)?, stream);
     tls.write_all(request)?;
@@ -122,6 +121,6 @@ pub fn run(
         }
         recorder.record(began, now);
     };
-    let prepare = |number| pin(&load.machine.core_numbers(load.cores)).map(|()| number);
+    let prepare = |number| pin(None, &load.machine.core_numbers(load.cores)).map(|()| number);
     measure(load, server, load.connections, prepare, generate)
 }

@@ -6,9 +6,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Peer, Reserved};
+use super::{Identity, Peer, Reserved, command};
 use crate::machine::Cores;
-use crate::peer::identity::Identity;
 use crate::settings::Bench;
 
 /// Path of static-web-server in the tools folder. There is no Debian package.
@@ -25,7 +24,7 @@ pub struct FileServer<'a> {
 
 impl FileServer<'_> {
     /// Starts nginx, with or without sendfile: nginx serves small files faster without it.
-    pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
+    pub fn start_nginx(&self, bench: &Bench, sendfile: bool) -> Result<Peer> {
         let reserved = Reserved::new()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
         if let Some(identity) = self.tls {
@@ -46,9 +45,9 @@ impl FileServer<'_> {
             root = self.root.display(),
             server = server,
         );
-        let mut command = Command::new("nginx");
+        let mut command = command("nginx");
         command.arg("-p").arg(reserved.folder.path()).arg("-c");
-        self.start_configured(bench, name, command, &configuration, reserved)
+        self.start_configured(bench, "nginx", command, &configuration, reserved)
     }
 
     /// Starts Caddy with precompressed files, without its admin API and without an access log.
@@ -65,7 +64,7 @@ impl FileServer<'_> {
             let tls = format!("tls {certificate} {key} {{\n    protocols tls1.3\n  }}");
             configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", reserved.secure.port());
         }
-        let mut command = Command::new("caddy");
+        let mut command = command("caddy");
         command.env("GOMAXPROCS", bench.machine.core_numbers(self.cores).len().to_string());
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, reserved.folder.path());
@@ -84,7 +83,7 @@ impl FileServer<'_> {
             workers = bench.machine.core_numbers(self.cores).len(),
             headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
         );
-        let mut command = Command::new(bench.tools.join(STATIC_WEB_SERVER));
+        let mut command = command(bench.tool(STATIC_WEB_SERVER)?);
         command.arg("--config-file");
         self.start_configured(bench, "static-web-server", command, &configuration, reserved)
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-use super::{Peer, Reserved, file_server};
+use super::{Peer, Reserved, command, file_server};
 use crate::machine::Cores;
 use crate::process;
 use crate::settings::{Bench, NODE};
@@ -26,10 +26,10 @@ pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let folder = reserved.folder.path();
     let script = folder.join("form.mjs");
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
-    let mut command = Command::new(bench.tool(NODE)?);
+    let mut command = command(bench.tool(NODE)?);
     command.arg("--no-warnings").arg(&script);
     command.arg(reserved.address.port().to_string()).arg(folder.join(DATABASE));
-    Peer::start(bench, "Node, own handler", Cores::Servers, &command, reserved)
+    Peer::start(bench, "Node, own handler", Cores::Servers, &mut command, reserved)
 }
 
 /// Starts a handler on PHP-FPM with eight processes, behind nginx, which accepts the connections.
@@ -55,9 +55,9 @@ pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
     // Start both servers from one shell, so that they share a process group. nginx accepts connections
     // before PHP is ready, so wait for its socket.
     let script = "php-fpm8.2 -R -y fpm.conf & until test -S php.sock; do sleep 0.05; done; exec nginx -p . -c \"$PWD/nginx.conf\"";
-    let mut command = Command::new("sh");
+    let mut command = command("sh");
     command.args(["-c", script]).current_dir(folder);
-    Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, reserved)
+    Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &mut command, reserved)
 }
 
 /// Starts Directus, and lets anonymous users add items to a collection, as its documentation recommends.
@@ -66,7 +66,7 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     let folder = reserved.folder.path();
     let (node, program) = (bench.tool(NODE)?, bench.tool(DIRECTUS)?);
     let directus = |what: &str| {
-        let mut command = Command::new(&node);
+        let mut command = command(&node);
         command.arg(&program).arg(what).current_dir(folder);
         command.envs([
             ("KEY", "0123456789abcdef"),
@@ -88,6 +88,5 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
     };
     process::output(&mut directus("bootstrap")).context("cannot set up Directus")?;
     sqlite(&folder.join(DATABASE), include_str!("forms/directus.sql"))?;
-    let command = directus("start");
-    Peer::start(bench, "Directus", Cores::Servers, &command, reserved)
+    Peer::start(bench, "Directus", Cores::Servers, &mut directus("start"), reserved)
 }

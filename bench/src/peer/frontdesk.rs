@@ -1,16 +1,14 @@
 //! Starts frontdesk as a server to measure.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
 use tempfile::TempDir;
 
-use super::{Peer, Reserved, create_folder};
+use super::{Identity, Peer, Reserved, command, create_folder};
 use crate::http::{BROWSER, IDENTITY, get, send};
 use crate::machine::Cores;
-use crate::peer::identity::Identity;
 use crate::settings::Bench;
 
 #[derive(Debug, Clone)]
@@ -56,14 +54,14 @@ pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Res
             .set("TLS__KEY", identity.key.to_string_lossy())
             .set("TLS__REDIRECT", "false");
     }
-    let mut command = Command::new(&bench.frontdesk);
+    let mut command = command(&bench.frontdesk);
     command.arg("serve").arg(options.site).arg("--listen").arg(reserved.address.to_string());
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(options.data.as_deref().unwrap_or(reserved.folder.path()));
     command
         .env("FRONTDESK_SERVER__WORKERS", bench.machine.core_numbers(options.cores).len().to_string())
         .envs(options.environment);
-    let peer = Peer::start(bench, options.name, options.cores, &command, reserved)?;
+    let peer = Peer::start(bench, options.name, options.cores, &mut command, reserved)?;
     // frontdesk accepts connections before it has opened the inbox, so wait for the first response.
     send(peer.address, &get(BROWSER, "/", IDENTITY, None))?;
     wait_until_idle(&peer);

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, mpsc};
 
 use anyhow::{Context as _, Result};
@@ -17,7 +16,7 @@ use rustix::event::epoll;
 use tempfile::TempDir;
 
 use super::yardstick::{bytes_like, serve_connections};
-use super::{Peer, Reserved};
+use super::{Peer, Reserved, command};
 use crate::http::Response;
 use crate::machine::Cores;
 use crate::settings::Bench;
@@ -44,9 +43,9 @@ pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: Te
         log.sync_all()?;
     }
     let reserved = Reserved::with_folder(own)?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = command(std::env::current_exe()?);
     command.arg("log").arg(reserved.address.to_string()).arg(&response).arg(&path);
-    Peer::start(bench, name, Cores::Servers, &command, reserved)
+    Peer::start(bench, name, Cores::Servers, &mut command, reserved)
 }
 
 fn log_path(folder: &Path) -> PathBuf {

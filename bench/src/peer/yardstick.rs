@@ -7,14 +7,13 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::retry_on_intr;
 
-use super::{Peer, Reserved};
+use super::{Peer, Reserved, command};
 use crate::http::Response;
 use crate::machine::Cores;
 use crate::settings::Bench;
@@ -27,9 +26,9 @@ pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
     let reserved = Reserved::new()?;
     let file = reserved.folder.path().join("response");
     std::fs::write(&file, bytes_like(like))?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = command(std::env::current_exe()?);
     command.arg("yardstick").arg(reserved.address.to_string()).arg(&file);
-    Peer::start(bench, NAME, Cores::Servers, &command, reserved)
+    Peer::start(bench, NAME, Cores::Servers, &mut command, reserved)
 }
 
 /// Composes a response with the body of `response` and a header of the same length.

@@ -23,7 +23,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // nginx is faster without sendfile for this page size.
-        content.file_server(None).start_nginx(bench, "nginx", false)?,
+        content.file_server(None).start_nginx(bench, false)?,
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();

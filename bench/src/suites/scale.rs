@@ -8,13 +8,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Pid;
 use serde::Serialize;
+use tempfile::TempDir;
 
-use super::submissions::{CONTACT, Channel, Site, check_stored, frontdesk_options, send};
+use super::submissions::{CONTACT, Channel, check_stored, copy_starter, frontdesk_options, send};
 use crate::figures::{Row, Section, Spread, Table, Unit};
 use crate::load::{Load, Sample};
-use crate::machine::{Cores, pin_process};
-use crate::peer::{FRONTDESK, Peer, Reserved, frontdesk};
+use crate::machine::{Cores, pin};
+use crate::peer::{self, FRONTDESK, Peer, Reserved, frontdesk};
 use crate::process::{self, Usage};
 use crate::settings::{Bench, report_progress};
 
@@ -23,8 +25,7 @@ const LARGE_INBOX: f64 = 1e6;
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
-    let site = Site::new(bench)?;
-    let mut stack = Stack::start(bench, &site, Channel::Dead)?;
+    let mut stack = Stack::start(bench, Channel::Dead)?;
     let (mut single, mut large) = (Vec::new(), Vec::new());
     for round in 1..=bench.rounds {
         report_progress(&format!("submissions, round {round}"));
@@ -34,7 +35,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let mut bytes = measure_bytes(bench, &mut stack)?;
     drop(stack);
     report_progress("deliveries");
-    let mut stack = Stack::start(bench, &site, Channel::Maildir)?;
+    let mut stack = Stack::start(bench, Channel::Maildir)?;
     let mut delivered = Vec::new();
     // One second of submissions takes half a minute to deliver.
     for _ in 0..bench.rounds.min(2) {
@@ -124,6 +125,7 @@ struct Stack {
     postgres: Postgres,
     channel: Channel,
     number: u64,
+    _site: TempDir,
 }
 
 struct Postgres {
@@ -148,7 +150,7 @@ impl Postgres {
         let process = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
         postgres.process = postgres.query_number(process)? as u32;
         for process in process::process_tree(postgres.process) {
-            pin_process(process, &bench.machine.core_numbers(Cores::Generator))?;
+            pin(Pid::from_raw(process.cast_signed()), &bench.machine.core_numbers(Cores::Generator))?;
         }
         Ok(postgres)
     }
@@ -190,19 +192,19 @@ fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Spread {
 
 impl Stack {
     /// Starts Redis without persistence, and a replica with this channel.
-    fn start(bench: &Bench, site: &Site, channel: Channel) -> Result<Self> {
+    fn start(bench: &Bench, channel: Channel) -> Result<Self> {
         let postgres = Postgres::prepare(bench)?;
         let reserved = Reserved::new()?;
-        let mut redis = Command::new("redis-server");
+        let mut redis = peer::command("redis-server");
         redis.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
         redis.arg(reserved.address.port().to_string()).arg("--dir").arg(reserved.folder.path());
-        let redis = Peer::start(bench, "Redis", Cores::Generator, &redis, reserved)?;
-        let site = site.folder_for(channel);
-        let options = frontdesk_options(&site)
+        let redis = Peer::start(bench, "Redis", Cores::Generator, &mut redis, reserved)?;
+        let site = copy_starter(bench, channel)?;
+        let options = frontdesk_options(site.path())
             .set("STORE__URL", &postgres.url)
             .set("LIMITS__SHARED_URL", format!("redis://{}", redis.address));
         let replica = frontdesk::start(bench, options)?;
-        Ok(Self { replica, redis, postgres, channel, number: 0 })
+        Ok(Self { replica, redis, postgres, channel, number: 0, _site: site })
     }
 
     fn server_usage(&self) -> [Usage; 3] {

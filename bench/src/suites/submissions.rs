@@ -16,6 +16,7 @@ use crate::http::{self, Response};
 use crate::load::{self, Load, Sample};
 use crate::peer::log::Growth;
 use crate::peer::{FRONTDESK, Peer, forms, frontdesk, log};
+use crate::process;
 use crate::rounds::{Rounds, find, interleave};
 use crate::settings::{Bench, report_progress};
 use crate::submission::{Form, Visitors, fixed_request};
@@ -87,20 +88,21 @@ struct Running {
 
 struct Setup<'a> {
     bench: &'a Bench,
-    site: Site,
+    /// Copies of the starter site, indexed by channel.
+    sites: [TempDir; 2],
     /// frontdesk's response, which the log servers imitate.
     like: Response,
 }
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
-    let site = Site::new(bench)?;
+    let sites = [copy_starter(bench, Channel::Dead)?, copy_starter(bench, Channel::Maildir)?];
     let like = {
-        let peer = frontdesk::start(bench, frontdesk_options(&site.folder_for(Channel::Dead)))?;
+        let peer = frontdesk::start(bench, frontdesk_options(sites[0].path()))?;
         http::send(peer.address, &fixed_request(CONTACT))?
     };
     ensure!(is_accepted(&like), "a submission returned status {}", like.status);
-    let setup = Setup { bench, site, like };
+    let setup = Setup { bench, sites, like };
     section.add_condition("disk", "all servers store submissions on the same disk");
     for (connections, target) in CONNECTIONS {
         setup.measure_contact_form(connections, target, &mut section)?;
@@ -198,15 +200,14 @@ impl Setup<'_> {
 
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
-        // For each inbox size: rate, p99 and the yardstick's rate; and CPU time per submission.
-        let (mut points, mut costs) = (Vec::new(), Vec::new());
+        let (mut rows, mut costs) = (Vec::new(), Vec::new());
         let (mut number, mut stored) = (0, 0);
-        for size in &GROWTH {
+        for size in GROWTH {
             report_progress(&format!("an inbox of {size} submissions"));
-            if *size > 0 {
-                fill_inbox(folder.path(), stored, *size)?;
+            if size > 0 {
+                fill_inbox(folder.path(), stored, size)?;
             }
-            stored = *size;
+            stored = size;
             let servers = interleave(
                 self.bench.rounds,
                 &[OURS, YARDSTICK],
@@ -220,7 +221,8 @@ impl Setup<'_> {
             section.record_all(&format!("growth-{size}"), &servers)?;
             let [ours, yardstick] = &servers[..] else { continue };
             let p99 = ours.spread(|sample| sample.p99);
-            points.push((*size as f64, [ours.spread(Sample::rate), p99, yardstick.spread(Sample::rate)]));
+            let cells = [ours.spread(Sample::rate), p99, yardstick.spread(Sample::rate)];
+            rows.push(Row::new(Unit::Count.format(size as f64), cells));
             costs.push(ours.spread(Sample::cost).median);
         }
         section.targets.push(Target::at_most(
@@ -229,21 +231,15 @@ impl Setup<'_> {
             costs[costs.len() - 1] / costs[0],
             Unit::Ratio,
         ));
-        let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
-        section.tables.push(Table::new(
-            "submissions-growth",
-            "Contact form, by size of the inbox",
-            "64 concurrent visitors. All submissions in the inbox are delivered.",
-            [rate, p99, ("yardstick", Unit::Count)],
-            points.iter().map(|(size, figures)| Row::new(Unit::Count.format(*size), *figures)),
-        ));
-        let x = "submissions in the inbox";
-        let by = "by size of the inbox (1,000: empty)";
         let line = |label: &str, column: usize| {
             // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
-            let points = points.iter().map(|(size, figures)| (size.max(1e3), figures[column])).collect();
+            let sizes = GROWTH.iter().map(|size| *size.max(&1_000) as f64);
+            let points = sizes.zip(&rows).map(|(size, row)| (size, row.cells[column])).collect();
             Line { label: label.to_owned(), points }
         };
+        let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
+        let x = "submissions in the inbox";
+        let by = "by size of the inbox (1,000: empty)";
         let rates = vec![line(FRONTDESK, 0), line("yardstick", 2)];
         for (name, title, y, lines) in [
             ("submissions-growth-rate", format!("Submissions a second, {by}"), rate, rates),
@@ -251,6 +247,10 @@ impl Setup<'_> {
         ] {
             section.curves.push(Curve::new(name, &title, x, y, true, lines));
         }
+        let note = "64 concurrent visitors. All submissions in the inbox are delivered.";
+        let title = "Contact form, by size of the inbox";
+        let columns = [rate, p99, ("yardstick", Unit::Count)];
+        section.tables.push(Table::new("submissions-growth", title, note, columns, rows));
         Ok(())
     }
 
@@ -262,10 +262,9 @@ impl Setup<'_> {
         let peer = match server {
             Server::Log(growth) => log::start(bench, server.name(), growth, &self.like, folder),
             Server::Frontdesk(channel) => {
-                let site = self.site.folder_for(channel);
+                let options = frontdesk_options(self.sites[channel as usize].path());
                 let (name, data) = (server.name(), Some(data.clone()));
-                let options = frontdesk::Options { name, data, ..frontdesk_options(&site) };
-                frontdesk::start_in(bench, options, folder)
+                frontdesk::start_in(bench, frontdesk::Options { name, data, ..options }, folder)
             }
             Server::Node => forms::start_node(bench, folder),
             Server::Php => forms::start_php(bench, folder),
@@ -349,31 +348,17 @@ fn measure_sync(bench: &Bench) -> Result<f64> {
     Ok(Spread::of(took).median)
 }
 
-/// Copies of the starter site, one for each channel.
-#[derive(Debug)]
-pub struct Site {
-    folder: TempDir,
-}
-
-impl Site {
-    pub fn new(bench: &Bench) -> Result<Self> {
-        let site = Self { folder: tempfile::tempdir_in(&bench.out)? };
-        for (channel, keys) in [
-            (Channel::Dead, "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n"),
-            (Channel::Maildir, "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n"),
-        ] {
-            let path = site.folder_for(channel);
-            let copied = Command::new("cp").args(["-r", "starter"]).arg(&path).status()?;
-            ensure!(copied.success(), "cannot copy the starter site");
-            let mut file = OpenOptions::new().append(true).open(path.join("frontdesk.toml"))?;
-            write!(file, "\n[[channel]]\nname = \"team\"\n{keys}")?;
-        }
-        Ok(site)
-    }
-
-    pub fn folder_for(&self, channel: Channel) -> PathBuf {
-        self.folder.path().join(if channel == Channel::Dead { "dead" } else { "maildir" })
-    }
+/// Copies the starter site, and adds a channel.
+pub fn copy_starter(bench: &Bench, channel: Channel) -> Result<TempDir> {
+    let keys = match channel {
+        Channel::Dead => "kind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\nallow_private = true\n",
+        Channel::Maildir => "kind = \"maildir\"\npath = \"mail\"\nto = [\"team@example.com\"]\n",
+    };
+    let site = tempfile::tempdir_in(&bench.out)?;
+    process::output(Command::new("cp").args(["-r", "starter/."]).arg(site.path()))?;
+    let mut file = OpenOptions::new().append(true).open(site.path().join("frontdesk.toml"))?;
+    write!(file, "\n[[channel]]\nname = \"team\"\n{keys}")?;
+    Ok(site)
 }
 
 /// Options with quotas that no source exceeds. Loopback addresses are trusted proxies, so that
@@ -390,18 +375,12 @@ pub fn frontdesk_options(site: &Path) -> frontdesk::Options<'_> {
 
 /// Inserts delivered submissions, numbered from `from` + 1 to `to`, while no server uses the inbox.
 fn fill_inbox(data: &Path, from: u64, to: u64) -> Result<()> {
-    let now = jiff::Timestamp::now().as_millisecond();
-    let first = now - 60 * 24 * 3_600_000;
-    // The first two bytes of a content hash are the day.
-    let day = |at: i64| at.div_euclid(24 * 3_600_000);
-    let days: Vec<String> = (day(first)..=day(now) + 1).map(|day| format!("({day}, x'{day:04x}')")).collect();
-    let days = days.join(", ");
+    let sixty_days_ago = jiff::Timestamp::now().as_millisecond() - 60 * 24 * 3_600_000;
     let statements = format!(
         include_str!("submissions.sql"),
-        days = days,
         from = from,
         to = to,
-        first = first,
+        first = sixty_days_ago,
         message = "word ".repeat(100),
     );
     forms::sqlite(&data.join("inbox.sqlite"), &statements).map(drop)

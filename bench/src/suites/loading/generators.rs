@@ -157,7 +157,8 @@ impl GeneratedSite {
     }
 }
 
-fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
+/// Parses the JSON object that a program has printed on a line.
+pub fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let line = text.lines().find(|line| line.starts_with('{')).context("no figures were printed")?;
     Ok(serde_json::from_str(line)?)
 }
