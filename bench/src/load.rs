@@ -6,6 +6,7 @@
 
 pub mod handshakes;
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
@@ -32,38 +33,18 @@ const RESPONSE_TIMEOUT: Timespec = Timespec { tv_sec: 15, tv_nsec: 0 };
 /// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
-/// The requests to send on each connection. [`Script::expected`] is the response to the latest one.
-pub trait Script {
-    fn next(&mut self, connection: usize) -> &[u8];
-
-    fn expected(&self, connection: usize) -> &Response;
-
-    /// Called after each correct response, including during the warm-up.
-    fn on_response(&mut self, _connection: usize) {}
-}
-
-/// Cycles through a list of requests. Each connection starts at a different request.
-#[derive(Debug, Clone)]
-pub struct Cycle<'a> {
-    exchanges: &'a [(Vec<u8>, Response)],
-    places: Vec<usize>,
-}
-
-impl Script for Cycle<'_> {
-    fn next(&mut self, connection: usize) -> &[u8] {
-        let place = &mut self.places[connection];
-        *place = (*place + 1) % self.exchanges.len();
-        &self.exchanges[*place].0
-    }
-
-    fn expected(&self, connection: usize) -> &Response {
-        &self.exchanges[self.places[connection]].1
-    }
-}
+/// Returns the next request of a thread, and the expected response.
+pub type Script<'a> = Box<dyn FnMut() -> (Cow<'a, [u8]>, &'a Response) + 'a>;
 
 /// A script for [`run`] that cycles through `exchanges`: requests and their expected responses.
-pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) -> Cycle<'a> {
-    move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
+pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize) -> Script<'a> {
+    move |first| {
+        let mut exchanges = exchanges.iter().cycle().skip(first % exchanges.len());
+        Box::new(move || {
+            let (request, response) = exchanges.next().expect("the list is not empty");
+            (Cow::Borrowed(request), response)
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +69,8 @@ impl Load {
 pub struct Sample {
     /// Number of correct responses. An incorrect response makes the measurement fail.
     pub responses: u64,
+    /// The same, including the warm-up.
+    pub with_warm_up: u64,
     pub seconds: f64,
     /// CPU time of the server, user and system, in seconds.
     pub server: f64,
@@ -110,6 +93,7 @@ impl Sample {
         let micros = |share| percentile(&latencies, share) as f64 / 1e3;
         Ok(Self {
             responses: latencies.len() as u64,
+            with_warm_up: latencies.len() as u64,
             seconds: length.as_secs_f64(),
             server: threads.iter().sum::<u64>() as f64 / 1e9,
             busiest: threads.first().copied().unwrap_or(0) as f64 / 1e9,
@@ -136,18 +120,14 @@ impl Sample {
 }
 
 /// Measures `server` while all connections are busy. `script` is called once per thread, with the index of
-/// the thread's first connection and its number of connections.
-pub fn run<S: Script>(
-    load: &Load,
-    server: &Peer,
-    script: impl Fn(usize, usize) -> S + Sync,
-) -> Result<Sample> {
+/// the thread's first connection.
+pub fn run<'a>(load: &Load, server: &Peer, script: impl Fn(usize) -> Script<'a> + Sync) -> Result<Sample> {
     let cores = load.machine.core_numbers(load.cores);
     let threads = cores.len().min(load.connections);
     let connect = |thread: usize| {
         pin(None, &[cores[thread]])?;
         let [first, next] = [thread, thread + 1].map(|thread| load.connections * thread / threads);
-        Worker::connect(server.address, next - first, script(first, next - first))
+        Worker::connect(server.address, next - first, script(first))
     };
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
@@ -180,10 +160,11 @@ pub fn measure<W>(
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
         let own = own_cpu_time() - own;
         let (observed, after) = (began.elapsed(), server.usage());
-        let mut latencies = Vec::new();
+        let (mut latencies, mut warm_up) = (Vec::new(), 0);
         for thread in running {
             let recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
             latencies.extend(recorder.latencies);
+            warm_up += recorder.warm_up;
         }
         let length = load.length.as_secs_f64();
         let cores = load.machine.core_numbers(load.cores).len().min(threads);
@@ -191,6 +172,7 @@ pub fn measure<W>(
         let mut sample = Sample::new(latencies, load.length, &usage_between(&before, &after), generator)?;
         // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
         let scale = length / observed.as_secs_f64();
+        sample.with_warm_up += warm_up;
         sample.server *= scale;
         sample.busiest *= scale;
         Ok(sample)
@@ -203,42 +185,48 @@ pub struct Recorder {
     start: Instant,
     end: Instant,
     latencies: Vec<u64>,
+    /// Number of responses before the measurement.
+    warm_up: u64,
 }
 
 impl Recorder {
     fn new(load: &Load) -> Self {
         let start = Instant::now() + load.warm_up;
-        Self { start, end: start + load.length, latencies: Vec::new() }
+        Self { start, end: start + load.length, latencies: Vec::new(), warm_up: 0 }
     }
 
     pub fn is_over(&self, now: Instant) -> bool {
         now >= self.end
     }
 
-    /// Records a response that arrived at `now`, unless it arrived during the warm-up.
+    /// Records a response that arrived at `now`.
     pub fn record(&mut self, sent: Instant, now: Instant) {
-        if now >= self.start {
+        if now < self.start {
+            self.warm_up += 1;
+        } else {
             self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
         }
     }
 }
 
-struct Worker<S> {
-    script: S,
+struct Worker<'a> {
+    script: Script<'a>,
     epoll: rustix::fd::OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<'a>>,
     buffer: Vec<u8>,
 }
 
-struct Connection {
+struct Connection<'a> {
     stream: TcpStream,
     sent: Instant,
+    /// The response to the latest request.
+    expected: Option<&'a Response>,
     /// The beginning of a response that arrives in several pieces.
     partial: Vec<u8>,
 }
 
-impl<S: Script> Worker<S> {
-    fn connect(address: SocketAddr, count: usize, script: S) -> Result<Self> {
+impl<'a> Worker<'a> {
+    fn connect(address: SocketAddr, count: usize, script: Script<'a>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
         for number in 0..count {
@@ -247,7 +235,12 @@ impl<S: Script> Worker<S> {
             stream.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
-            connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
+            connections.push(Connection {
+                stream,
+                sent: Instant::now(),
+                expected: None,
+                partial: Vec::new(),
+            });
         }
         Ok(Self { script, epoll, connections, buffer: vec![0; BUFFER] })
     }
@@ -272,7 +265,6 @@ impl<S: Script> Worker<S> {
                     return Ok(recorder);
                 }
                 recorder.record(self.connections[number].sent, now);
-                self.script.on_response(number);
                 self.send(number, now)?;
             }
         }
@@ -281,17 +273,17 @@ impl<S: Script> Worker<S> {
     /// Sends the next request on a connection. The response time is measured from `now`.
     fn send(&mut self, number: usize, now: Instant) -> Result<()> {
         let connection = &mut self.connections[number];
-        connection.sent = now;
-        let request = self.script.next(number);
+        let (request, expected) = (self.script)();
+        (connection.sent, connection.expected) = (now, Some(expected));
         // The previous request was answered, so the socket buffer has room for the whole request.
-        let sent = connection.stream.write(request).context("failed to send a request")?;
+        let sent = connection.stream.write(&request).context("failed to send a request")?;
         ensure!(sent == request.len(), "a request of {} bytes exceeds the socket buffer", request.len());
         Ok(())
     }
 
     /// Reads and checks the available bytes on a connection. Returns whether the response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
-        let Connection { stream, partial, .. } = &mut self.connections[number];
+        let Connection { stream, expected, partial, .. } = &mut self.connections[number];
         let count = match stream.read(&mut self.buffer) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             count => count.context("failed to read a response")?,
@@ -305,7 +297,8 @@ impl<S: Script> Worker<S> {
             partial.extend_from_slice(received);
         }
         let bytes = if is_first { received } else { &partial[..] };
-        let Some(length) = self.script.expected(number).check(bytes)? else {
+        let expected = expected.context("a response arrived before the first request")?;
+        let Some(length) = expected.check(bytes)? else {
             if is_first {
                 partial.extend_from_slice(received);
             }

@@ -1,7 +1,7 @@
 //! Form submissions from visitors, each with a different e-mail address and message.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::http::Response;
 use crate::load::Script;
@@ -63,47 +63,16 @@ fn compose_request(form: Form, number: u64, random: &mut fastrand::Rng) -> Vec<u
     .into_bytes()
 }
 
-/// A script in which each request comes from a different visitor.
-#[derive(Debug)]
-pub struct Visitors<'a> {
-    form: Form,
-    expected: &'a Response,
-    /// Number of acknowledged submissions across all threads.
-    acknowledged: &'a AtomicU64,
-    random: fastrand::Rng,
-    /// Unique number of the current visitor.
-    number: u64,
-    request: Vec<u8>,
-}
-
-impl<'a> Visitors<'a> {
-    /// `round`, and `first`, the index of the thread's first connection, make the visitors' numbers unique.
-    pub fn new(
-        form: Form,
-        expected: &'a Response,
-        acknowledged: &'a AtomicU64,
-        round: u64,
-        first: usize,
-    ) -> Self {
-        let number = (round << 48) | (first as u64) << 32;
-        let random = fastrand::Rng::with_seed(number);
-        Self { form, expected, acknowledged, random, number, request: Vec::new() }
-    }
-}
-
-impl Script for Visitors<'_> {
-    fn next(&mut self, _: usize) -> &[u8] {
-        self.number += 1;
-        self.request = compose_request(self.form, self.number, &mut self.random);
-        &self.request
-    }
-
-    fn expected(&self, _: usize) -> &Response {
-        self.expected
-    }
-
-    fn on_response(&mut self, _: usize) {
-        self.acknowledged.fetch_add(1, Relaxed);
+/// A script for [`crate::load::run`] in which each request comes from a different visitor. `round` makes their
+/// numbers unique.
+pub fn visitors<'a>(form: Form, expected: &'a Response, round: u64) -> impl Fn(usize) -> Script<'a> {
+    move |first| {
+        let mut number = (round << 48) | (first as u64) << 32;
+        let mut random = fastrand::Rng::with_seed(number);
+        Box::new(move || {
+            number += 1;
+            (Cow::Owned(compose_request(form, number, &mut random)), expected)
+        })
     }
 }
 
@@ -114,11 +83,11 @@ mod tests {
     #[test]
     fn visitors_send_different_messages_and_ten_headers() {
         let form = Form { path: "/api/contact", has_message: true };
-        let (expected, acknowledged) = (Response::default(), AtomicU64::new(0));
-        let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
+        let expected = Response::default();
+        let mut next = visitors(form, &expected, 1)(0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {
-            let request = String::from_utf8(visitors.next(0).to_vec()).expect("text");
+            let request = String::from_utf8(next().0.into_owned()).expect("text");
             let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
             assert_eq!(head.lines().count(), 11, "{head}");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");

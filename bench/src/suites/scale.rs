@@ -230,7 +230,7 @@ impl Stack {
         self.number += 1;
         let (began, usage, counters) = (Instant::now(), self.server_usage(), self.counters()?);
         let load = Load::new(bench, connections);
-        let (sample, acknowledged) = send(&load, &self.replica, CONTACT, self.number)?;
+        let sample = send(&load, &self.replica, CONTACT, self.number)?;
         // PostgreSQL updates its counters once a second, and `send` has already paused for half a second.
         std::thread::sleep(Duration::from_millis(700));
         if self.channel == Channel::Maildir {
@@ -239,7 +239,7 @@ impl Stack {
         let (elapsed, usage_after, counters_after) = (began.elapsed(), self.server_usage(), self.counters()?);
         let [stored, commits, wal, syncs, sync_millis] =
             std::array::from_fn(|part| counters_after[part] - counters[part]);
-        check_stored(&load, &self.replica, acknowledged, stored as u64)?;
+        check_stored(&load, &self.replica, &sample, stored as u64)?;
         let [replica, postgres, redis] = std::array::from_fn(|part| {
             let spent = process::usage_between(&usage[part], &usage_after[part]);
             spent.iter().sum::<u64>() as f64 / 1e3 / stored

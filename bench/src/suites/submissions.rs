@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -19,7 +18,7 @@ use crate::peer::{FRONTDESK, Peer, forms, frontdesk, log};
 use crate::process;
 use crate::rounds::{Rounds, find, interleave};
 use crate::settings::{Bench, report_progress};
-use crate::submission::{Form, Visitors, fixed_request};
+use crate::submission::{Form, fixed_request, visitors};
 
 pub const CONTACT: Form = Form { path: "/api/contact", has_message: true };
 const ITEMS: Form = Form { path: "/items/contact", has_message: true };
@@ -277,9 +276,9 @@ impl Setup<'_> {
     fn measure(&self, connections: usize, running: &Running, form: Form, number: u64) -> Result<Sample> {
         let load = Load::new(self.bench, connections);
         let before = running.count_stored()?;
-        let (sample, acknowledged) = send(&load, &running.peer, form, number)?;
+        let sample = send(&load, &running.peer, form, number)?;
         if let (Some(before), Some(after)) = (before, running.count_stored()?) {
-            check_stored(&load, &running.peer, acknowledged, after - before)?;
+            check_stored(&load, &running.peer, &sample, after - before)?;
         }
         Ok(sample)
     }
@@ -301,20 +300,19 @@ impl Running {
     }
 }
 
-/// Sends submissions as fast as the server responds. Also returns the number of acknowledged submissions.
-pub fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<(Sample, u64)> {
+/// Sends submissions as fast as the server responds.
+pub fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<Sample> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);
-    let acknowledged = AtomicU64::new(0);
-    let visitors = |first, _| Visitors::new(form, &response, &acknowledged, number, first);
-    let sample = load::run(load, peer, visitors)?;
+    let sample = load::run(load, peer, visitors(form, &response, number))?;
     // Give the server time to store the last submissions.
     std::thread::sleep(Duration::from_millis(500));
-    Ok((sample, acknowledged.into_inner()))
+    Ok(sample)
 }
 
 /// Fails if an acknowledged submission is missing, or if more were stored than sent.
-pub fn check_stored(load: &Load, peer: &Peer, acknowledged: u64, stored: u64) -> Result<()> {
+pub fn check_stored(load: &Load, peer: &Peer, sample: &Sample, stored: u64) -> Result<()> {
+    let acknowledged = sample.with_warm_up;
     let (name, sent) = (&peer.name, acknowledged + load.connections as u64 + 1);
     let is_complete = (acknowledged..=sent).contains(&stored);
     ensure!(is_complete, "{name} acknowledged {acknowledged} submissions and stored {stored}");
