@@ -4,11 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::rounds::Spread;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figures {
@@ -194,28 +191,53 @@ impl Unit {
     }
 }
 
-/// Joins each array of numbers in pretty-printed JSON into one line.
-fn join_number_arrays(json: &str) -> String {
-    let mut flat = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(open) = rest.find('[') {
-        let (before, from) = rest.split_at(open);
-        flat.push_str(before);
-        let inside = from.split_once(']').map_or("", |(inside, _)| &inside[1..]);
-        // `serde_json` writes a line break after the opening bracket of an array, and escapes line breaks in
-        // strings, so a bracket in a string cannot match.
-        if inside.starts_with('\n')
-            && inside.chars().all(|letter| letter.is_whitespace() || ".,-+e0123456789".contains(letter))
-        {
-            let numbers: Vec<&str> = inside.split(',').map(str::trim).collect();
-            flat += &format!("[{}]", numbers.join(", "));
-            rest = &from[inside.len() + 2..];
+/// Median, minimum and maximum of several rounds, stored as an array with six significant digits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 3]", into = "[f64; 3]")]
+pub struct Spread {
+    pub median: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Spread {
+    /// Median, minimum and maximum of the values; all zero if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (values.first().copied(), values.last().copied()) else {
+            return Self::exactly(0.0);
+        };
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
         } else {
-            flat.push('[');
-            rest = &from[1..];
-        }
+            f64::midpoint(values[middle - 1], values[middle])
+        };
+        Self { median, least, most }
     }
-    flat + rest
+
+    pub fn exactly(value: f64) -> Self {
+        Self { median: value, least: value, most: value }
+    }
+
+    /// The spread of the per-round ratios. A slow phase of the machine affects both values of a round, and so
+    /// cancels out.
+    pub fn of_ratios(above: &[f64], below: &[f64]) -> Self {
+        Self::of(above.iter().zip(below).map(|(above, below)| above / below))
+    }
+}
+
+impl From<[f64; 3]> for Spread {
+    fn from([median, least, most]: [f64; 3]) -> Self {
+        Self { median, least, most }
+    }
+}
+
+impl From<Spread> for [f64; 3] {
+    fn from(Spread { median, least, most }: Spread) -> Self {
+        [median, least, most].map(|value| format!("{value:.5e}").parse().unwrap_or(value))
+    }
 }
 
 fn format_three_digits(value: f64) -> String {
@@ -238,15 +260,15 @@ fn format_with_commas(value: f64) -> String {
     text
 }
 
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
+pub fn read(path: &Path) -> Result<Figures> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// Writes figures to a JSON file, with each array of numbers on one line.
-pub fn write(path: &Path, figures: &impl Serialize) -> Result<()> {
+/// Writes figures to a JSON file, with one line for each row of a table.
+pub fn write(path: &Path, figures: &Figures) -> Result<()> {
     std::fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
-    Ok(std::fs::write(path, join_number_arrays(&serde_json::to_string_pretty(figures)?) + "\n")?)
+    Ok(std::fs::write(path, serde_json::to_string(figures)?.replace("},{", "},\n{") + "\n")?)
 }
 
 impl Figures {
@@ -260,6 +282,11 @@ impl Figures {
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.sections.iter().flat_map(|section| &section.tables).find(|table| table.name == name)
     }
+}
+
+/// The current date, such as 2026-11-20.
+pub fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
@@ -299,14 +326,6 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_numbers_are_written_on_one_line() {
-        let value = serde_json::json!({ "a": [[1.0, 2.5, 3.0], []], "b": "[1,\n 2]", "c": [null, "x"] });
-        let flat = join_number_arrays(&serde_json::to_string_pretty(&value).expect("it is JSON"));
-        assert!(flat.contains("[1.0, 2.5, 3.0]"), "{flat}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&flat).expect("it is JSON"), value);
-    }
-
-    #[test]
     fn new_figures_of_a_suite_replace_the_old_ones() {
         let section = |suite: &str, measured: &str| Section {
             suite: suite.into(),
@@ -319,5 +338,23 @@ mod tests {
         }
         let seen: Vec<_> = figures.sections.iter().map(|s| (s.suite.as_str(), s.measured.as_str())).collect();
         assert_eq!(seen, [("pages", "1"), ("tls", "2")]);
+    }
+
+    #[test]
+    fn the_median_of_even_counts_is_the_midpoint() {
+        assert_eq!(Spread::of([3.0, 1.0, 2.0]), Spread { median: 2.0, least: 1.0, most: 3.0 });
+        assert_eq!(Spread::of([4.0, 1.0, 2.0, 3.0]), Spread { median: 2.5, least: 1.0, most: 4.0 });
+    }
+
+    #[test]
+    fn a_spread_is_stored_with_six_digits() {
+        let spread = Spread { median: 123_456.789, least: 0.0, most: 1.5e9 };
+        let stored = Spread::from(<[f64; 3]>::from(spread));
+        assert_eq!(stored, Spread { median: 123_457.0, ..spread });
+    }
+
+    #[test]
+    fn a_slow_round_cancels_out_in_a_ratio() {
+        assert_eq!(Spread::of_ratios(&[20.0, 2.0], &[10.0, 1.0]), Spread::exactly(2.0));
     }
 }

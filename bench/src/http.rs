@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use httparse::Status;
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
@@ -32,6 +33,9 @@ pub const BROWSER: Headers<'_> = &[
 pub const AGENT: Headers<'_> =
     &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
 
+/// The name for no encoding.
+pub const IDENTITY: &str = "identity";
+
 /// A GET request that accepts these encodings, such as "gzip, br". `condition` makes it conditional.
 pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
@@ -57,6 +61,11 @@ pub struct Response {
 impl Response {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The `Content-Encoding`.
+    pub fn encoding(&self) -> &str {
+        self.header("content-encoding").unwrap_or(IDENTITY)
     }
 
     /// Checks the status and body of the response at the beginning of `bytes`. Parses the response only if
@@ -102,19 +111,19 @@ pub fn read_response(stream: &mut impl Read) -> Result<Response> {
 
 /// Parses the response at the beginning of `bytes`. Also returns its length; `None` while it is incomplete.
 pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
-    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
-    let head = std::str::from_utf8(&bytes[..end]).context("the header is not valid UTF-8")?;
-    let mut lines = head.split("\r\n");
-    let status_line = lines.next().unwrap_or_default();
-    let Some(status) = parse_status(bytes) else { bail!("invalid status line: {status_line:?}") };
-    let headers: Vec<(String, String)> = lines
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
-        .collect();
-    let head_length = end + 4;
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut head = httparse::Response::new(&mut headers);
+    let Status::Complete(head_length) = head.parse(bytes).context("invalid response")? else {
+        return Ok(None);
+    };
+    let headers = head.headers.iter();
+    let text = |value| String::from_utf8_lossy(value).into_owned();
+    let headers: Vec<_> =
+        headers.map(|header| (header.name.to_ascii_lowercase(), text(header.value))).collect();
+    let status = head.code.unwrap_or_default();
+    let mut response = Response { status, head_length, headers, ..Response::default() };
     let rest = &bytes[head_length..];
-    let header = |name| headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    let complete = match (status, header("content-length"), header("transfer-encoding")) {
+    let complete = match (status, response.header("content-length"), response.header("transfer-encoding")) {
         (304 | 204, ..) => Some((Vec::new(), 0)),
         (_, _, Some("chunked")) => unchunk(rest)?,
         (_, Some(length), None) => {
@@ -124,8 +133,8 @@ pub fn parse_response(bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         _ => bail!("a response has neither Content-Length nor chunked encoding"),
     };
     let Some((body, length)) = complete else { return Ok(None) };
-    let framed = rest[..length].to_vec();
-    Ok(Some((Response { status, head_length, headers, body, framed }, head_length + length)))
+    (response.body, response.framed) = (body, rest[..length].to_vec());
+    Ok(Some((response, head_length + length)))
 }
 
 /// The status code in the status line at the beginning of `bytes`.
@@ -140,10 +149,9 @@ fn unchunk(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
     let mut at = 0;
     loop {
-        let Some(line) = bytes[at..].windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
-        let size = std::str::from_utf8(&bytes[at..at + line]).context("a chunk size is not valid UTF-8")?;
-        let size = usize::from_str_radix(size, 16).context("a chunk size is not a number")?;
-        let begin = at + line + 2;
+        let parsed = httparse::parse_chunk_size(&bytes[at..]).ok().context("invalid chunk size")?;
+        let Status::Complete((begin, size)) = parsed else { return Ok(None) };
+        let (begin, size) = (at + begin, size as usize);
         let Some(chunk) = bytes.get(begin..begin + size + 2) else { return Ok(None) };
         ensure!(chunk.ends_with(b"\r\n"), "a chunk is longer than its declared size");
         at = begin + size + 2;

@@ -4,15 +4,18 @@
 //! Each core has one thread, which waits for responses with epoll. During the measurement, a response that
 //! arrives in one piece is not copied, and a response with a header of the expected length is not parsed.
 
-pub mod open;
+pub mod handshakes;
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::borrow::Cow;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -20,46 +23,28 @@ use serde::Serialize;
 use crate::http::Response;
 use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
-use crate::rounds::percentile;
+use crate::process::usage_between;
+use crate::settings::{Bench, WARM_UP};
 
-const MAX_RESPONSE: usize = 4 << 20;
+/// A response must be shorter than this, in bytes.
+const BUFFER: usize = 256 * 1024;
 /// The measurement fails if no response arrives for this long.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Timespec = Timespec { tv_sec: 15, tv_nsec: 0 };
 /// Number of loopback addresses to connect from. A single source address has too few ports.
 const SOURCES: usize = 8;
 
-/// The requests to send on each connection. [`Script::expected`] is the response to the latest one.
-pub trait Script {
-    fn next(&mut self, connection: usize) -> &[u8];
-
-    fn expected(&self, connection: usize) -> &Response;
-
-    /// Called after each correct response, including during the warm-up.
-    fn on_response(&mut self, _connection: usize) {}
-}
-
-/// Cycles through a list of requests. Each connection starts at a different request.
-#[derive(Debug, Clone)]
-pub struct Cycle<'a> {
-    exchanges: &'a [(Vec<u8>, Response)],
-    places: Vec<usize>,
-}
-
-impl Script for Cycle<'_> {
-    fn next(&mut self, connection: usize) -> &[u8] {
-        let place = &mut self.places[connection];
-        *place = (*place + 1) % self.exchanges.len();
-        &self.exchanges[*place].0
-    }
-
-    fn expected(&self, connection: usize) -> &Response {
-        &self.exchanges[self.places[connection]].1
-    }
-}
+/// Returns the next request of a thread, and the expected response.
+pub type Script<'a> = Box<dyn FnMut() -> (Cow<'a, [u8]>, &'a Response) + 'a>;
 
 /// A script for [`run`] that cycles through `exchanges`: requests and their expected responses.
-pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize, usize) -> Cycle<'a> {
-    move |_, count| Cycle { exchanges, places: (0..count).map(|number| number % exchanges.len()).collect() }
+pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize) -> Script<'a> {
+    move |first| {
+        let mut exchanges = exchanges.iter().cycle().skip(first % exchanges.len());
+        Box::new(move || {
+            let (request, response) = exchanges.next().expect("the list is not empty");
+            (Cow::Borrowed(request), response)
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,10 +57,20 @@ pub struct Load {
     pub length: Duration,
 }
 
+impl Load {
+    /// Load on this number of connections, generated on the load generator's core.
+    pub fn new(bench: &Bench, connections: usize) -> Self {
+        let Bench { machine, length, .. } = *bench;
+        Self { machine, cores: Cores::Generator, connections, warm_up: WARM_UP, length }
+    }
+}
+
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
     /// Number of correct responses. An incorrect response makes the measurement fail.
     pub responses: u64,
+    /// The same, including the warm-up.
+    pub with_warm_up: u64,
     pub seconds: f64,
     /// CPU time of the server, user and system, in seconds.
     pub server: f64,
@@ -91,16 +86,14 @@ pub struct Sample {
 
 impl Sample {
     /// Summarises response times and the CPU times of threads (in descending order), all in nanoseconds.
-    /// Fails with [`ErrorKind::TimedOut`] if there were no responses.
+    /// Fails if there were no responses.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
-        if latencies.is_empty() {
-            let message = format!("the server answered no requests within {length:?}");
-            return Err(io::Error::new(ErrorKind::TimedOut, message).into());
-        }
+        ensure!(!latencies.is_empty(), "the server answered no requests within {length:?}");
         latencies.sort_unstable();
         let micros = |share| percentile(&latencies, share) as f64 / 1e3;
         Ok(Self {
             responses: latencies.len() as u64,
+            with_warm_up: latencies.len() as u64,
             seconds: length.as_secs_f64(),
             server: threads.iter().sum::<u64>() as f64 / 1e9,
             busiest: threads.first().copied().unwrap_or(0) as f64 / 1e9,
@@ -127,19 +120,14 @@ impl Sample {
 }
 
 /// Measures `server` while all connections are busy. `script` is called once per thread, with the index of
-/// the thread's first connection and its number of connections.
-pub fn run<S: Script>(
-    load: &Load,
-    server: &Peer,
-    script: impl Fn(usize, usize) -> S + Sync,
-) -> Result<Sample> {
+/// the thread's first connection.
+pub fn run<'a>(load: &Load, server: &Peer, script: impl Fn(usize) -> Script<'a> + Sync) -> Result<Sample> {
     let cores = load.machine.core_numbers(load.cores);
     let threads = cores.len().min(load.connections);
-    let shares = divide_connections(load.connections, threads);
     let connect = |thread: usize| {
-        pin(&[cores[thread]])?;
-        let (first, count) = shares[thread];
-        Worker::connect(server.address, count, script(first, count))
+        pin(None, &[cores[thread]])?;
+        let [first, next] = [thread, thread + 1].map(|thread| load.connections * thread / threads);
+        Worker::connect(server.address, next - first, script(first))
     };
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
@@ -168,94 +156,93 @@ pub fn measure<W>(
         let Recorder { start, end, .. } = Recorder::new(load);
         std::thread::sleep(start.saturating_duration_since(Instant::now()));
         let (began, before) = (Instant::now(), server.usage());
+        let own = own_cpu_time();
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        let (observed, spent) = (began.elapsed(), server.usage().since(&before));
-        let (mut latencies, mut busy) = (Vec::new(), Duration::ZERO);
+        let own = own_cpu_time() - own;
+        let (observed, after) = (began.elapsed(), server.usage());
+        let (mut latencies, mut warm_up) = (Vec::new(), 0);
         for thread in running {
-            let mut recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
-            latencies.append(&mut recorder.latencies);
-            busy += recorder.busy.unwrap_or_default();
+            let recorder = thread.join().map_err(|_| anyhow!("a load generator thread panicked"))??;
+            latencies.extend(recorder.latencies);
+            warm_up += recorder.warm_up;
         }
+        let length = load.length.as_secs_f64();
         let cores = load.machine.core_numbers(load.cores).len().min(threads);
-        let generator = busy.as_secs_f64() / load.length.as_secs_f64() / cores as f64;
-        let mut sample = Sample::new(latencies, load.length, &spent, generator)?;
+        let generator = own / length / cores as f64;
+        let mut sample = Sample::new(latencies, load.length, &usage_between(&before, &after), generator)?;
         // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
-        let scale = load.length.as_secs_f64() / observed.as_secs_f64();
+        let scale = length / observed.as_secs_f64();
+        sample.with_warm_up += warm_up;
         sample.server *= scale;
         sample.busiest *= scale;
         Ok(sample)
     })
 }
 
-/// The index of each thread's first connection, and its number of connections.
-fn divide_connections(connections: usize, threads: usize) -> Vec<(usize, usize)> {
-    let place = |thread: usize| connections * thread / threads;
-    (0..threads).map(|thread| (place(thread), place(thread + 1) - place(thread))).collect()
-}
-
-/// Records the response times and the CPU time of a load generator thread during the measurement.
+/// Records the response times during the measurement.
 #[derive(Debug)]
 pub struct Recorder {
     start: Instant,
     end: Instant,
     latencies: Vec<u64>,
-    cpu_at_start: Option<Duration>,
-    busy: Option<Duration>,
+    /// Number of responses before the measurement.
+    warm_up: u64,
 }
 
 impl Recorder {
     fn new(load: &Load) -> Self {
         let start = Instant::now() + load.warm_up;
-        Self { start, end: start + load.length, latencies: Vec::new(), cpu_at_start: None, busy: None }
+        Self { start, end: start + load.length, latencies: Vec::new(), warm_up: 0 }
     }
 
-    /// Whether the measurement has ended. Must be called often, because it also reads the thread's CPU time
-    /// at the start and at the end.
-    pub fn is_over(&mut self, now: Instant) -> bool {
-        if now >= self.start {
-            self.cpu_at_start.get_or_insert_with(thread_cpu_time);
-        }
-        if now >= self.end {
-            let before = self.cpu_at_start.unwrap_or_default();
-            self.busy.get_or_insert_with(|| thread_cpu_time().saturating_sub(before));
-        }
+    pub fn is_over(&self, now: Instant) -> bool {
         now >= self.end
     }
 
-    /// Records a response that arrived at `now`, unless it arrived during the warm-up.
+    /// Records a response that arrived at `now`.
     pub fn record(&mut self, sent: Instant, now: Instant) {
-        if now >= self.start {
+        if now < self.start {
+            self.warm_up += 1;
+        } else {
             self.latencies.push(now.saturating_duration_since(sent).as_nanos() as u64);
         }
     }
 }
 
-struct Worker<S> {
-    script: S,
+struct Worker<'a> {
+    script: Script<'a>,
     epoll: rustix::fd::OwnedFd,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<'a>>,
     buffer: Vec<u8>,
 }
 
-struct Connection {
+struct Connection<'a> {
     stream: TcpStream,
     sent: Instant,
+    /// The response to the latest request.
+    expected: Option<&'a Response>,
     /// The beginning of a response that arrives in several pieces.
     partial: Vec<u8>,
 }
 
-impl<S: Script> Worker<S> {
-    fn connect(address: SocketAddr, count: usize, script: S) -> Result<Self> {
+impl<'a> Worker<'a> {
+    fn connect(address: SocketAddr, count: usize, script: Script<'a>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
         for number in 0..count {
             let stream = connect_from(number % SOURCES, address)
                 .with_context(|| format!("connection {} to {address}", number + 1))?;
+            stream.set_nonblocking(true)?;
             let data = epoll::EventData::new_u64(number as u64);
             epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
-            connections.push(Connection { stream, sent: Instant::now(), partial: Vec::new() });
+            connections.push(Connection {
+                stream,
+                sent: Instant::now(),
+                expected: None,
+                partial: Vec::new(),
+            });
         }
-        Ok(Self { script, epoll, connections, buffer: vec![0; 256 * 1024] })
+        Ok(Self { script, epoll, connections, buffer: vec![0; BUFFER] })
     }
 
     /// Keeps each connection busy until the measurement ends.
@@ -265,9 +252,10 @@ impl<S: Script> Worker<S> {
         }
         let mut events = Vec::with_capacity(512);
         loop {
-            self.wait(&mut events, RESPONSE_TIMEOUT)?;
-            ensure!(!events.is_empty(), "no response arrived for {RESPONSE_TIMEOUT:?}");
-            for event in &events {
+            let wait = || epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&RESPONSE_TIMEOUT));
+            let count = retry_on_intr(wait)?;
+            ensure!(count > 0, "no response arrived for {} seconds", RESPONSE_TIMEOUT.tv_sec);
+            for event in events.drain(..) {
                 let number = event.data.u64() as usize;
                 if !self.receive(number)? {
                     continue;
@@ -277,74 +265,52 @@ impl<S: Script> Worker<S> {
                     return Ok(recorder);
                 }
                 recorder.record(self.connections[number].sent, now);
-                self.script.on_response(number);
                 self.send(number, now)?;
             }
         }
     }
 
-    /// Waits for responses on any connection. If none arrives within `timeout`, `events` is empty.
-    fn wait(&self, events: &mut Vec<epoll::Event>, timeout: Duration) -> Result<()> {
-        let timeout =
-            Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
-        events.clear();
-        loop {
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return Ok(result.map(drop)?),
-            }
-        }
-    }
-
-    /// Sends the next request on a connection. The response time is measured from `at`.
-    fn send(&mut self, number: usize, at: Instant) -> Result<()> {
+    /// Sends the next request on a connection. The response time is measured from `now`.
+    fn send(&mut self, number: usize, now: Instant) -> Result<()> {
         let connection = &mut self.connections[number];
-        connection.sent = at;
-        let request = self.script.next(number);
-        let sent = connection.stream.write(request).context("failed to send a request")?;
-        // The previous request was answered, so the socket buffer is empty and has room for the whole
-        // request.
+        let (request, expected) = (self.script)();
+        (connection.sent, connection.expected) = (now, Some(expected));
+        // The previous request was answered, so the socket buffer has room for the whole request.
+        let sent = connection.stream.write(&request).context("failed to send a request")?;
         ensure!(sent == request.len(), "a request of {} bytes exceeds the socket buffer", request.len());
         Ok(())
     }
 
     /// Reads and checks the available bytes on a connection. Returns whether the response is complete.
     fn receive(&mut self, number: usize) -> Result<bool> {
-        let Connection { stream, partial, .. } = &mut self.connections[number];
-        let expected = self.script.expected(number);
-        loop {
-            let count = match stream.read(&mut self.buffer) {
-                Ok(0) => bail!("the server closed a connection"),
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("failed to read a response"),
-            };
-            let received = &self.buffer[..count];
-            let is_first = partial.is_empty();
-            if !is_first {
-                partial.extend_from_slice(received);
-            }
-            let bytes = if is_first { received } else { &partial[..] };
-            if let Some(length) = expected.check(bytes)? {
-                ensure!(length == bytes.len(), "unexpected bytes after a response");
-                partial.clear();
-                return Ok(true);
-            }
-            ensure!(bytes.len() <= MAX_RESPONSE, "a response is longer than {MAX_RESPONSE} bytes");
+        let Connection { stream, expected, partial, .. } = &mut self.connections[number];
+        let count = match stream.read(&mut self.buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            count => count.context("failed to read a response")?,
+        };
+        ensure!(count > 0, "the server closed a connection");
+        // A read that does not fill the buffer empties the socket. epoll reports when more bytes arrive.
+        ensure!(count < BUFFER, "a response is longer than {BUFFER} bytes");
+        let received = &self.buffer[..count];
+        let is_first = partial.is_empty();
+        if !is_first {
+            partial.extend_from_slice(received);
+        }
+        let bytes = if is_first { received } else { &partial[..] };
+        let expected = expected.context("a response arrived before the first request")?;
+        let Some(length) = expected.check(bytes)? else {
             if is_first {
                 partial.extend_from_slice(received);
             }
-            // A read that does not fill the buffer has drained the socket. epoll reports when more bytes
-            // arrive.
-            if count < self.buffer.len() {
-                return Ok(false);
-            }
-        }
+            return Ok(false);
+        };
+        ensure!(length == bytes.len(), "unexpected bytes after a response");
+        partial.clear();
+        Ok(true)
     }
 }
 
-/// Connects to `address` from loopback address number `source`, and makes the stream non-blocking.
+/// Connects to `address` from loopback address number `source`.
 pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2 + source as u8), 0);
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -352,13 +318,20 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
     connect(&socket, &address)?;
     let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
     Ok(stream)
 }
 
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// A percentile of `sorted` by the nearest-rank method. `share` is 0.99 for the 99th percentile. Panics if
+/// `sorted` is empty.
+fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
+    let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
+    sorted[rank.min(sorted.len()) - 1]
+}
+
+/// CPU time of this process, in seconds.
+fn own_cpu_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]
@@ -366,9 +339,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_divided_among_threads() {
-        assert_eq!(divide_connections(5, 2), [(0, 2), (2, 3)]);
-        assert_eq!(divide_connections(1, 2), [(0, 0), (0, 1)]);
-        assert_eq!(divide_connections(64, 1), [(0, 64)]);
+    fn a_percentile_is_one_of_the_values() {
+        let sorted: Vec<u64> = (1..=30).collect();
+        assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| percentile(&sorted, share)), [1, 15, 30, 30]);
     }
 }

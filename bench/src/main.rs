@@ -1,5 +1,4 @@
-//! Measures frontdesk and other servers, and writes the report. `scripts/bench` runs this program and prints
-//! the help.
+//! Measures frontdesk and other servers, and writes the report.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 
@@ -8,182 +7,112 @@ mod figures;
 mod http;
 mod load;
 mod machine;
-mod model;
 mod peer;
 mod process;
-mod random;
 mod report;
 mod rounds;
+mod settings;
 mod submission;
 mod suites;
 mod svg;
-mod tls;
+mod versions;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::figures::{Figures, Section};
-use crate::load::Load;
 use crate::machine::{Cores, Machine};
-use crate::suites::Suite;
+use crate::settings::{Bench, WARM_UP, report_progress};
 
-/// Settings shared by all suites. The working directory is the root folder of the repository.
-#[derive(Debug, Clone)]
-pub struct Bench {
-    /// The `frontdesk` binary.
-    pub frontdesk: PathBuf,
-    /// The cores for the servers and for the load generator.
-    pub machine: Machine,
-    /// Number of rounds for each server.
-    pub rounds: usize,
-    /// Unmeasured warm-up time before each round.
-    pub warm_up: Duration,
-    /// Length of a round.
-    pub length: Duration,
-    /// Folder with the servers that have no Debian package.
-    pub tools: PathBuf,
-    /// Output folder for the figures.
-    pub out: PathBuf,
-    /// Whether to include measurements that take more than a few minutes.
-    pub long: bool,
+/// Measures frontdesk and other servers, and writes the report. `scripts/bench` calls this program.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(flatten)]
+    bench: Bench,
+    #[command(subcommand)]
+    command: Command,
 }
 
-impl Bench {
-    /// Writes a progress message to standard error.
-    pub fn log(&self, message: &str) {
-        let _ = writeln!(std::io::stderr(), "bench: {message}");
-    }
-
-    /// The settings for load on this number of connections, generated on the load generator's core.
-    pub fn load(&self, connections: usize) -> Load {
-        Load {
-            machine: self.machine,
-            cores: Cores::Generator,
-            connections,
-            warm_up: self.warm_up,
-            length: self.length,
-        }
-    }
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs these suites, and stores their figures
+    Measure {
+        #[arg(required = true, value_parser = PossibleValuesParser::new(suites::ALL.map(|(name, _)| name)))]
+        suites: Vec<String>,
+    },
+    /// Measures one round of frontdesk and the yardstick
+    Smoke,
+    /// Writes docs/pages/performance.md and docs/pages/scale.md, or checks that they match the figures
+    Report {
+        #[arg(long)]
+        check: bool,
+    },
+    /// Runs the yardstick for pages
+    Yardstick { address: String, response: PathBuf },
+    /// Runs the yardstick for submissions
+    Log { address: String, response: PathBuf, log: PathBuf },
 }
 
 fn main() -> ExitCode {
-    match run_command() {
+    match run(Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "bench: {error:#}");
+            report_progress(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run_command() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments[..] {
-        ["yardstick", address, file] => return peer::yardstick::serve(address, Path::new(file)),
-        ["log", address, response, log] => {
-            return peer::log::serve(address, Path::new(response), Path::new(log));
-        }
-        _ => {}
+fn run(Arguments { mut bench, command }: Arguments) -> Result<()> {
+    // The yardsticks inherit their core.
+    if !matches!(command, Command::Yardstick { .. } | Command::Log { .. }) {
+        bench.machine = Machine::of_this_process()?;
+        machine::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
     }
-    let mut bench = Bench {
-        frontdesk: "frontdesk".into(),
-        machine: Machine::of_this_process()?,
-        rounds: 5,
-        warm_up: Duration::from_millis(300),
-        length: Duration::from_secs(2),
-        tools: "target/test-tools".into(),
-        out: "target/bench".into(),
-        long: false,
-    };
-    let (commands, suites) = parse_arguments(&arguments, &mut bench)?;
     // Each connection needs a descriptor here and one in the server, which inherits the limit.
     let maximum = getrlimit(Resource::Nofile).maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-    machine::pin(&bench.machine.core_numbers(Cores::Generator))?;
-    match commands[..] {
-        [] => measure_suites(&bench, &suites),
-        ["--smoke"] => {
-            (bench.warm_up, bench.length) = (Duration::from_millis(50), Duration::from_millis(300));
-            suites::smoke::run(&bench)
-        }
-        ["--check-arguments"] => Ok(()),
-        // The tables in `docs/pages/scale.md` depend on the report's figures, so update or check them too.
-        ["report"] => report::write(&bench).and_then(|()| model::write(&bench)),
-        ["report", "--check"] => report::check(&bench).and_then(|()| model::check(&bench)),
-        ["model"] => model::write(&bench),
-        ["model", "--measure"] => model::measure(&bench),
-        _ => bail!("these commands cannot be combined: {}", commands.join(" ")),
+    match command {
+        Command::Measure { suites } => measure_suites(&bench, &suites),
+        Command::Smoke => suites::smoke::run(&bench),
+        Command::Report { check: false } => report::write(&bench),
+        Command::Report { check: true } => report::check(),
+        Command::Yardstick { address, response } => peer::yardstick::serve(&address, &response),
+        Command::Log { address, response, log } => peer::log::serve(&address, &response, &log),
     }
 }
 
-fn parse_arguments<'a>(arguments: &[&'a str], bench: &mut Bench) -> Result<(Vec<&'a str>, Vec<&'a str>)> {
-    let (mut commands, mut suites) = (Vec::new(), Vec::new());
-    let mut arguments = arguments.iter().copied();
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));
-        match argument {
-            "--frontdesk" => bench.frontdesk = value()?.into(),
-            "--tools" => bench.tools = value()?.into(),
-            "--out" => bench.out = value()?.into(),
-            "--rounds" => bench.rounds = value()?.parse().context("--rounds needs a number")?,
-            "--seconds" => {
-                bench.length = Duration::from_secs_f64(value()?.parse().context("--seconds needs a number")?);
-            }
-            "--long" => bench.long = true,
-            "--smoke" | "--check-arguments" | "--check" | "--measure" | "report" | "model" => {
-                commands.push(argument);
-            }
-            name if suites::ALL.iter().any(|suite| suite.name == name) => suites.push(name),
-            other => {
-                let known: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
-                bail!("unknown suite or option '{other}'; the suites are: {}", known.join(" "));
-            }
-        }
-    }
-    if bench.rounds == 0 || bench.length.is_zero() {
-        bail!("--rounds and --seconds must not be zero");
-    }
-    Ok((commands, suites))
-}
-
-/// Runs the named suites, or all suites if `names` is empty.
-fn measure_suites(bench: &Bench, names: &[&str]) -> Result<()> {
+fn measure_suites(bench: &Bench, names: &[String]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
-    for suite in suites::ALL.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {
-        bench.log(&format!("suite {}", suite.name));
-        let section = measure_suite(bench, suite).with_context(|| format!("suite {}", suite.name))?;
-        let text = report::summary(&section)?;
-        std::io::stdout().write_all(text.as_bytes())?;
-        let path = bench.out.join(format!("{}.json", suite.name));
-        figures::write(&path, &Figures { sections: vec![section] })?;
+    for (name, run) in suites::ALL.iter().filter(|(name, _)| names.iter().any(|wanted| wanted == name)) {
+        report_progress(&format!("suite {name}"));
+        let section = measure_suite(bench, name, *run).with_context(|| format!("suite {name}"))?;
+        std::io::stdout().write_all(report::summary(&section)?.as_bytes())?;
+        figures::write(&bench.out.join(format!("{name}.json")), &Figures { sections: vec![section] })?;
     }
     Ok(())
 }
 
 /// Runs a suite, writes its raw results, and adds conditions, date and machine to its figures.
-fn measure_suite(bench: &Bench, suite: &Suite) -> Result<Section> {
-    let mut section = (suite.run)(bench)?;
-    let raw = bench.out.join(format!("{}.raw.json", suite.name));
+fn measure_suite(bench: &Bench, name: &str, run: suites::Run) -> Result<Section> {
+    let mut section = run(bench)?;
+    let raw = bench.out.join(format!("{name}.raw.json"));
     std::fs::write(&raw, serde_json::to_string_pretty(&section.raw)?)?;
-    let [length, warm_up] = [bench.length, bench.warm_up].map(|duration| duration.as_secs_f64());
+    let [length, warm_up] = [bench.length, WARM_UP].map(|duration| duration.as_secs_f64());
     let rounds = format!("{} of {length} s, after a warm-up of {warm_up} s", bench.rounds);
     section.conditions.insert(0, ("rounds".to_owned(), rounds));
     if !section.disturbed.is_empty() {
         let disturbed = section.disturbed.join("; ");
-        bench.log(&format!("other programs disturbed these measurements: {disturbed}"));
+        report_progress(&format!("other programs disturbed these measurements: {disturbed}"));
         section.add_condition("disturbed by other programs", disturbed);
     }
-    (section.suite, section.measured) = (suite.name.into(), today());
-    section.machine = machine::describe(bench);
+    (section.suite, section.measured) = (name.into(), figures::today());
+    section.machine = versions::describe(bench);
     Ok(section)
-}
-
-fn today() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

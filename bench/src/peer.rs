@@ -1,63 +1,84 @@
 //! A running server: a process group that is terminated when the value is dropped.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-use crate::Bench;
 use crate::machine::Cores;
 use crate::process::{self, Memory, Usage};
+use crate::settings::Bench;
 
 pub mod file_server;
 pub mod forms;
 pub mod frontdesk;
 pub mod log;
-pub mod postgres;
 pub mod yardstick;
 
+/// Name of frontdesk with default settings.
+pub const FRONTDESK: &str = "frontdesk";
+
 const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A folder and loopback addresses for a server.
+#[derive(Debug)]
+pub struct Reserved {
+    /// The server's files, which are removed after the process has ended.
+    pub folder: TempDir,
+    pub address: SocketAddr,
+    /// The address for HTTPS, if the server has a certificate.
+    pub secure: SocketAddr,
+}
+
+impl Reserved {
+    pub fn new() -> Result<Self> {
+        Self::with_folder(create_folder()?)
+    }
+
+    pub fn with_folder(folder: TempDir) -> Result<Self> {
+        Ok(Self { folder, address: free_address()?, secure: free_address()? })
+    }
+}
 
 #[derive(Debug)]
 pub struct Peer {
     pub name: String,
     pub address: SocketAddr,
-    secure: Option<SocketAddr>,
+    pub secure: SocketAddr,
     child: Child,
-    /// The server's files, which are removed after the process has ended.
     pub folder: TempDir,
 }
 
 impl Peer {
-    /// Starts `command` in a new process group on `cores`, and waits until it accepts connections at
-    /// `address`. The server's output goes to a file in `folder`. If the server does not start, the error
-    /// contains the end of this output.
+    /// Starts `command` in a new process group on `cores`, and waits until it accepts connections. The
+    /// server's output goes to a file. If the server does not start, the error contains the end of this
+    /// output.
     pub fn start(
         bench: &Bench,
         name: &str,
         cores: Cores,
-        command: &Command,
-        address: SocketAddr,
-        folder: TempDir,
+        command: &mut Command,
+        Reserved { folder, address, secure }: Reserved,
     ) -> Result<Self> {
         let log = File::create(folder.path().join("output.log"))?;
-        let child = spawn(bench, cores, command, log).with_context(|| format!("cannot start {name}"))?;
-        let mut peer = Self { name: name.to_owned(), address, secure: None, child, folder };
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        // A process inherits the cores of the thread that starts it.
+        let child = bench.machine.run_on(cores, || command.spawn())?;
+        let child = child.with_context(|| format!("cannot start {name}"))?;
+        let mut peer = Self { name: name.to_owned(), address, secure, child, folder };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
-            if let Some(status) = peer.child.try_wait()? {
-                bail!("{name} ended with {status}: {}", peer.stderr());
-            }
-            if began.elapsed() > START_TIMEOUT {
-                bail!("{name} does not accept connections at {address}: {}", peer.stderr());
-            }
+            let ended = peer.child.try_wait()?.is_some() || began.elapsed() > START_TIMEOUT;
+            ensure!(!ended, "{name} does not accept connections at {address}: {}", peer.stderr());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(peer)
@@ -65,11 +86,7 @@ impl Peer {
 
     /// Whether the server is frontdesk, with or without its fast path and on any number of cores.
     pub fn is_frontdesk(&self) -> bool {
-        self.name.starts_with(frontdesk::NAME)
-    }
-
-    pub fn https_address(&self) -> Result<SocketAddr> {
-        self.secure.with_context(|| format!("{} has no HTTPS address", self.name))
+        self.name.starts_with(FRONTDESK)
     }
 
     pub fn usage(&self) -> Usage {
@@ -85,46 +102,25 @@ impl Peer {
         let end = &text[text.len().saturating_sub(2000)..];
         String::from_utf8_lossy(end).trim().to_owned()
     }
-
-    fn signal_group(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, signal);
-        }
-    }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.signal_group(Signal::TERM);
-        let signalled = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && signalled.elapsed() < Duration::from_secs(2) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal_group(Signal::KILL);
-            let _ = self.child.wait();
-        }
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
     }
 }
 
-/// Starts a process on `cores`. Binds this thread to them first, because a process inherits the cores of the
-/// thread that starts it. Runs the command through `setpriv`, so that it is terminated if this process is
-/// killed; without `setpriv`, this would require unsafe code.
-fn spawn(bench: &Bench, cores: Cores, command: &Command, log: File) -> Result<Child> {
-    let mut with_end = Command::new("setpriv");
-    with_end.args(["--pdeathsig", "TERM", "--"]).arg(command.get_program()).args(command.get_args());
-    with_end.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = command.get_current_dir() {
-        with_end.current_dir(folder);
-    }
-    with_end.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    let child = bench.machine.run_on(cores, || with_end.spawn())?;
-    child.with_context(|| format!("cannot run {}", command.get_program().display()))
+/// A command that is terminated if this process is killed. Without `setpriv`, this would require unsafe code.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+    command
 }
 
 /// Reserves a free loopback port until the benchmark ends: only programs that set `SO_REUSEADDR` can listen
 /// on it.
-pub fn free_address() -> Result<SocketAddr> {
+fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -139,4 +135,24 @@ pub fn create_folder() -> Result<TempDir> {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open)?;
     Ok(folder)
+}
+
+/// A key and a self-signed certificate, as PEM files.
+#[derive(Debug)]
+pub struct Identity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Identity {
+    pub fn create(folder: &Path) -> Result<Self> {
+        let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
+        let mut openssl = Command::new("openssl");
+        openssl
+            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
+            .args(["-subj", "/CN=www.example.com"])
+            .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
+            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate]);
+        process::output(&mut openssl).map(|_| made)
+    }
 }

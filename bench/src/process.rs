@@ -1,36 +1,25 @@
 //! Runs programs, and reads the memory usage and CPU time of a process and its descendants from `/proc`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use procfs::process::{Process, Task};
 use serde::Serialize;
 
 /// A clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
-/// User and system CPU time of a process and its descendants.
-#[derive(Debug, Clone, Default)]
-pub struct Usage {
-    /// CPU time of each thread by its id, in nanoseconds.
-    pub threads: BTreeMap<u32, u64>,
-}
+/// User and system CPU time of each thread by its id, in nanoseconds.
+pub type Usage = BTreeMap<u32, u64>;
 
-impl Usage {
-    pub fn total(&self) -> u64 {
-        self.threads.values().sum()
-    }
-
-    /// CPU time of each thread since `before`, in nanoseconds and in descending order.
-    pub fn since(&self, before: &Self) -> Vec<u64> {
-        let earlier = |thread| before.threads.get(thread).copied().unwrap_or(0);
-        let spent = self.threads.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
-        let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
-        spent.sort_unstable_by(|a, b| b.cmp(a));
-        spent
-    }
+/// CPU time of each thread between two readings, in nanoseconds and in descending order.
+pub fn usage_between(before: &Usage, after: &Usage) -> Vec<u64> {
+    let earlier = |thread| before.get(thread).copied().unwrap_or(0);
+    let spent = after.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
+    let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
+    spent.sort_unstable_by(|a, b| b.cmp(a));
+    spent
 }
 
 /// Memory of a process and all its descendants, in bytes.
@@ -56,59 +45,47 @@ pub fn output(command: &mut Command) -> Result<String> {
 
 /// The CPU time of `root` and its descendants. Threads that have already ended are not included.
 pub fn cpu_usage(root: u32) -> Usage {
-    let threads = process_tree(root).into_iter().flat_map(task_folders);
-    let spent = |task: PathBuf| Some((task.file_name()?.to_str()?.parse().ok()?, thread_cpu_time(&task)?));
-    Usage { threads: threads.filter_map(spent).collect() }
+    let tasks = process_tree(root).into_iter().flat_map(tasks);
+    tasks.filter_map(|task| Some((task.tid.cast_unsigned(), thread_cpu_time(&task)?))).collect()
 }
 
-fn task_folders(process: u32) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path())
+fn tasks(process: u32) -> impl Iterator<Item = Task> {
+    let tasks = Process::new(process.cast_signed()).and_then(|process| process.tasks());
+    tasks.into_iter().flatten().flatten()
 }
 
 /// The CPU time of a thread in nanoseconds: exact if the kernel provides `schedstat`, otherwise in steps of
 /// 10 ms.
-fn thread_cpu_time(task: &Path) -> Option<u64> {
-    let read = |file| fs::read_to_string(task.join(file)).ok();
-    let exact = read("schedstat").and_then(|text| text.split(' ').next()?.parse().ok());
-    exact.filter(|spent| *spent > 0).or_else(|| Some(parse_ticks(&read("stat")?)? * TICK))
+fn thread_cpu_time(task: &Task) -> Option<u64> {
+    match task.schedstat() {
+        Ok(times) if times.sum_exec_runtime > 0 => Some(times.sum_exec_runtime),
+        _ => task.stat().ok().map(|times| (times.utime + times.stime) * TICK),
+    }
 }
 
-/// User and system time in clock ticks: fields 14 and 15. Field 2, the name, can contain spaces and brackets.
-fn parse_ticks(stat: &str) -> Option<u64> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-}
-
-fn process_tree(root: u32) -> Vec<u32> {
+/// The process `root` and its descendants.
+pub fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut next = 0;
     while next < tree.len() {
-        for task in task_folders(tree[next]) {
-            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
-            tree.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-        }
+        tree.extend(tasks(tree[next]).filter_map(|task| task.children().ok()).flatten());
         next += 1;
     }
     tree
 }
 
 pub fn memory_usage(root: u32) -> Result<Memory> {
-    let mut rollups = String::new();
+    let mut memory = Memory::default();
     for process in process_tree(root) {
-        let path = format!("/proc/{process}/smaps_rollup");
-        rollups += &fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let rollup = Process::new(process.cast_signed())?.smaps_rollup()?;
+        let maps = rollup.memory_map_rollup.0;
+        let field = |name: &str| maps.iter().filter_map(|map| map.extension.map.get(name)).sum::<u64>();
+        memory.rss += field("Rss");
+        memory.pss += field("Pss");
+        memory.anonymous += field("Anonymous");
     }
-    Ok(parse_memory(&rollups))
-}
-
-fn parse_memory(rollups: &str) -> Memory {
-    let field = |name: &str| {
-        let lines = rollups.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        lines.filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).sum::<u64>() * 1024
-    };
-    let (rss, anonymous) = (field("Rss"), field("Anonymous"));
-    Memory { rss, pss: field("Pss"), anonymous, file: rss.saturating_sub(anonymous) }
+    memory.file = memory.rss.saturating_sub(memory.anonymous);
+    Ok(memory)
 }
 
 #[cfg(test)]
@@ -116,32 +93,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brackets_in_a_program_name_are_parsed() {
-        let stat = "12 (a) b (c) S 1 12 12 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 3 0 100 1 1";
-        assert_eq!(parse_ticks(stat), Some(300));
-    }
-
-    #[test]
-    fn anonymous_and_file_memory_are_separate() {
-        let memory = parse_memory(
-            "5-6 ---p [rollup]\nRss:   2048 kB\nPss:  1024 kB\nPss_Anon: 3 kB\nAnonymous: 512 kB\n",
-        );
-        assert_eq!((memory.rss, memory.pss), (2 << 20, 1 << 20));
-        assert_eq!((memory.anonymous, memory.file), (512 << 10, 1536 << 10));
-    }
-
-    #[test]
     fn usage_lists_the_busiest_thread_first() {
-        let before = Usage { threads: [(1, 10), (2, 10)].into() };
-        let after = Usage { threads: [(1, 15), (2, 40), (3, 7), (4, 0)].into() };
-        assert_eq!(after.since(&before), [30, 7, 5]);
-        assert_eq!(after.total(), 62);
+        let before = Usage::from([(1, 10), (2, 10)]);
+        let after = Usage::from([(1, 15), (2, 40), (3, 7), (4, 0)]);
+        assert_eq!(usage_between(&before, &after), [30, 7, 5]);
     }
 
     #[test]
     fn usage_and_memory_of_this_process_are_read() {
         let own = std::process::id();
-        assert!(cpu_usage(own).total() > 0);
+        assert!(cpu_usage(own).values().sum::<u64>() > 0);
         assert!(memory_usage(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));
     }
 }

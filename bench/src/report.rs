@@ -1,4 +1,5 @@
-//! Writes `docs/pages/performance.md` and its plots from the stored figures, or checks that they match.
+//! Writes `docs/pages/performance.md` with its plots, and the tables of `docs/pages/scale.md`, from the
+//! stored figures; or checks that they match.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,52 +8,65 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
-use crate::figures::{self, Figures, Section, Table, Target, Unit};
-use crate::rounds::Spread;
-use crate::suites::{ALL, Suite};
+use crate::figures::{self, Figures, Section, Spread, Table, Target, Unit};
+use crate::settings::{Bench, report_progress};
+use crate::suites;
 use crate::svg;
 
 const INTRODUCTION: &str = include_str!("report/introduction.md");
 const METHOD: &str = include_str!("report/method.md");
 const CONCLUSION: &str = include_str!("report/conclusion.md");
 
+/// The suites in `docs/pages/performance.md`, with a title and a text.
+const CHAPTERS: [(&str, &str, &str); 6] = [
+    ("pages", "Pages", include_str!("report/pages.md")),
+    ("connections", "Connections", include_str!("report/connections.md")),
+    ("tls", "HTTPS", include_str!("report/tls.md")),
+    ("memory", "Memory", include_str!("report/memory.md")),
+    ("submissions", "Submissions", include_str!("report/submissions.md")),
+    ("loading", "Loading a site", include_str!("report/loading.md")),
+];
+
+/// The page with the tables of the suite `scale`.
+const SCALE: &str = "pages/scale.md";
+const END_OF_TABLE: &str = "<!-- end of table -->";
+
 const PLOTS: &str = "docs/assets/performance";
-pub const FIGURES: &str = "docs/assets/performance/figures.json";
+const FIGURES: &str = "docs/assets/performance/figures.json";
 
 /// Columns that are stored and printed to the terminal, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
 /// Merges the figures in the output folder into the stored ones, and writes the document.
 pub fn write(bench: &Bench) -> Result<()> {
-    let mut figures: Figures = figures::read(Path::new(FIGURES))?;
-    let order: Vec<&str> = ALL.iter().map(|suite| suite.name).collect();
-    for name in &order {
+    let mut figures = figures::read(Path::new(FIGURES))?;
+    let order = suites::ALL.map(|(name, _)| name);
+    for name in order {
         let path = bench.out.join(format!("{name}.json"));
         if path.exists() {
-            let measured: Figures = figures::read(&path)?;
+            let measured = figures::read(&path)?;
             measured.sections.into_iter().for_each(|section| figures.replace(section, &order));
         }
     }
     fs::remove_dir_all(PLOTS)?;
     figures::write(Path::new(FIGURES), &figures)?;
-    for (name, text) in compose_document(&figures)? {
+    for (name, text) in compose_documents(&figures)? {
         fs::write(Path::new("docs").join(name), text)?;
     }
     let targets = figures.sections.iter().flat_map(|section| &section.targets);
     for target in targets.filter(|target| !target.is_met()) {
         let [threshold, measured] = format_target(target);
-        bench.log(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
+        report_progress(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
     }
-    bench.log("wrote docs/pages/performance.md");
+    report_progress("wrote docs/pages/performance.md and docs/pages/scale.md");
     Ok(())
 }
 
 /// Fails if the document or a plot differs from the stored figures.
-pub fn check(bench: &Bench) -> Result<()> {
-    let figures: Figures = figures::read(Path::new(FIGURES))?;
+pub fn check() -> Result<()> {
+    let figures = figures::read(Path::new(FIGURES))?;
     ensure!(!figures.sections.is_empty(), "{FIGURES} contains no figures");
-    let files = compose_document(&figures)?;
+    let files = compose_documents(&figures)?;
     for (name, text) in &files {
         let stored = fs::read_to_string(Path::new("docs").join(name));
         let stored = stored.with_context(|| format!("cannot read docs/{name}"))?;
@@ -62,12 +76,39 @@ pub fn check(bench: &Bench) -> Result<()> {
         let name = format!("assets/performance/{}", entry?.file_name().display());
         ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
     }
-    bench.log("docs/pages/performance.md matches its figures");
+    report_progress("docs/pages/performance.md and docs/pages/scale.md match their figures");
     Ok(())
 }
 
-/// Composes the document and its plots, keyed by their names in `docs`.
-fn compose_document(figures: &Figures) -> Result<BTreeMap<String, String>> {
+/// Composes both documents and the plots, keyed by their names in `docs`.
+fn compose_documents(figures: &Figures) -> Result<BTreeMap<String, String>> {
+    let scale = Path::new("docs").join(SCALE);
+    let scale = replace_tables(&fs::read_to_string(&scale)?, figures).context(SCALE)?;
+    let mut files = compose_report(figures)?;
+    files.insert(SCALE.to_owned(), scale);
+    Ok(files)
+}
+
+/// Replaces each table between `<!-- table: NAME -->` and the end marker.
+fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
+    let mut text = String::new();
+    let mut rest = document;
+    while let Some((before, from)) = rest.split_once("<!-- table: ") {
+        let (name, inside) = from.split_once(" -->").context("the marker of a table is not closed")?;
+        let (_, after) =
+            inside.split_once(END_OF_TABLE).with_context(|| format!("table '{name}' has no end marker"))?;
+        let table = figures.table(name).with_context(|| format!("unknown table '{name}'"))?;
+        write!(text, "{before}<!-- table: {name} -->\n\n")?;
+        write_rows(&mut text, table, false)?;
+        write!(text, "\n{END_OF_TABLE}")?;
+        rest = after;
+    }
+    Ok(text + rest)
+}
+
+fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
+    let is_shown = |section: &&Section| CHAPTERS.iter().any(|(suite, ..)| *suite == section.suite);
+    let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
     write_highlights(&mut text, figures)?;
@@ -141,9 +182,9 @@ fn format_target(target: &Target) -> [String; 2] {
 }
 
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
-    let Suite { title, about, .. } = ALL
+    let (_, title, about) = CHAPTERS
         .iter()
-        .find(|suite| suite.name == section.suite)
+        .find(|(suite, ..)| *suite == section.suite)
         .with_context(|| format!("unknown suite {}", section.suite))?;
     writeln!(text, "\n## {title}\n\n{about}")?;
     writeln!(text, "- measured: {}, `scripts/bench {}`", section.measured, section.suite)?;
@@ -171,11 +212,15 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
 /// Writes a table. Unless `is_complete`, omits hidden columns, and all ranges except those of counts and
 /// ratios.
 fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
-    let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     writeln!(text, "\n### {}\n", table.title)?;
     if !table.note.is_empty() {
         writeln!(text, "{}\n", table.note)?;
     }
+    write_rows(text, table, is_complete)
+}
+
+fn write_rows(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
+    let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
     let titles = table.columns.iter().map(|column| column.title.as_str());
     let titles: Vec<&str> = titles.filter(|title| is_shown(title)).collect();
     writeln!(text, "| | {} |\n| --- |{}", titles.join(" | "), " ---: |".repeat(titles.len()))?;
@@ -232,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_report_contains_the_figures() {
-        let files = compose_document(&figures(1.6)).expect("it can be composed");
+        let files = compose_report(&figures(1.6)).expect("it can be composed");
         let text = &files["pages/performance.md"];
         for part in [
             "| HTML | ≥ 1.60 × | 1.70 × | yes |",
@@ -248,7 +293,24 @@ mod tests {
 
     #[test]
     fn a_missed_target_is_marked() {
-        let files = compose_document(&figures(1.8)).expect("it can be composed");
+        let files = compose_report(&figures(1.8)).expect("it can be composed");
         assert!(files["pages/performance.md"].contains("| HTML | ≥ 1.80 × | 1.70 × | **no** |"));
+    }
+
+    #[test]
+    fn a_new_table_replaces_the_old_one() {
+        let page = "before\n<!-- table: pages-html -->\nold\n<!-- end of table -->\nafter\n";
+        let filled = replace_tables(page, &figures(1.6)).expect("the table is known");
+        assert!(filled.starts_with("before\n<!-- table: pages-html -->\n\n| | requests/s |\n"), "{filled}");
+        assert!(filled.ends_with("| frontdesk | 2,000 (1,000–3,000) |\n\n<!-- end of table -->\nafter\n"));
+        assert_eq!(replace_tables(&filled, &figures(1.6)).ok(), Some(filled));
+    }
+
+    #[test]
+    fn an_unknown_or_open_table_is_an_error() {
+        for page in ["<!-- table: a --><!-- end of table -->", "<!-- table: pages-html -->", "<!-- table: a"]
+        {
+            assert!(replace_tables(page, &figures(1.6)).is_err(), "{page}");
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! Form submissions from visitors, each with a different e-mail address and message.
 
-use std::io::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use crate::http::Response;
 use crate::load::Script;
-use crate::random::Random;
 
 /// Eight of the ten headers of a request from a script in a browser. The others, `X-Forwarded-For` and
 /// `Content-Length`, are added later.
@@ -20,11 +19,15 @@ const HEAD: &str = "Host: www.example.com\r\n\
     Sec-Fetch-Mode: cors\r\n";
 
 /// Words for the messages. None of them raises the screening score.
-const WORDS: &str = "about after again agents response before between both build change checks colleagues company could \
-    data day deploy developers different during each engineers evaluate every first from have hosted how \
-    integration keep know laptops later like many meeting month need next office other our people plan \
-    policy question records region review rollout rules second security several should still team their \
-    tools under week which would";
+static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    "about after again agents response before between both build change checks colleagues company could data \
+     day deploy developers different during each engineers evaluate every first from have hosted how \
+     integration keep know laptops later like many meeting month need next office other our people plan policy \
+     question records region review rollout rules second security several should still team their tools under \
+     week which would"
+        .split(' ')
+        .collect()
+});
 
 const MESSAGE_WORDS: usize = 72;
 
@@ -38,102 +41,38 @@ pub struct Form {
     pub has_message: bool,
 }
 
+/// The request of visitor number 0.
 pub fn fixed_request(form: Form) -> Vec<u8> {
+    compose_request(form, 0, &mut fastrand::Rng::with_seed(0))
+}
+
+fn compose_request(form: Form, number: u64, random: &mut fastrand::Rng) -> Vec<u8> {
+    let email = format!("ada.{number:x}@example.com");
     let body = if form.has_message {
-        r#"{"name":"Ada Lovelace","email":"first@example.com","message":"Hello"}"#
+        let words = [(); MESSAGE_WORDS].map(|()| WORDS[random.usize(..WORDS.len())]).join(" ");
+        format!(r#"{{"name":"Ada Lovelace","email":"{email}","message":"Hello, {words} {number:x}."}}"#)
     } else {
-        r#"{"email":"first@example.com"}"#
+        format!(r#"{{"email":"{email}"}}"#)
     };
-    let length = body.len();
+    let source = random.usize(..SOURCES);
+    let address = format!("10.{}.{}.{}", source % 3, source / 3 % 100, source / 300 + 1);
+    let (path, length) = (form.path, body.len());
     format!(
-        "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}",
-        form.path
+        "POST {path} HTTP/1.1\r\n{HEAD}X-Forwarded-For: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
 }
 
-/// A script in which each request comes from a different visitor.
-#[derive(Debug)]
-pub struct Visitors<'a> {
-    form: Form,
-    expected: &'a Response,
-    /// Number of acknowledged submissions across all threads.
-    acknowledged: &'a AtomicU64,
-    random: Random,
-    words: Vec<&'static str>,
-    /// Unique number of the current visitor.
-    number: u64,
-    body: Vec<u8>,
-    request: Vec<u8>,
-}
-
-impl<'a> Visitors<'a> {
-    /// `round`, and `first`, the index of the thread's first connection, make the visitors' numbers unique.
-    pub fn new(
-        form: Form,
-        expected: &'a Response,
-        acknowledged: &'a AtomicU64,
-        round: u64,
-        first: usize,
-    ) -> Self {
-        let number = (round << 48) | (first as u64) << 32;
-        Self {
-            form,
-            expected,
-            acknowledged,
-            random: Random::seeded(number),
-            words: WORDS.split(' ').collect(),
-            number,
-            body: Vec::with_capacity(2048),
-            request: Vec::with_capacity(4096),
-        }
-    }
-
-    fn compose_request(&mut self) -> &[u8] {
-        self.number += 1;
-        let number = self.number;
-        self.body.clear();
-        if self.form.has_message {
-            let _ = write!(
-                self.body,
-                r#"{{"name":"Ada Lovelace","email":"ada.{number:x}@example.com","message":"Hello,"#
-            );
-            for _ in 0..MESSAGE_WORDS {
-                let word = self.words[self.random.below(self.words.len())];
-                self.body.push(b' ');
-                self.body.extend_from_slice(word.as_bytes());
-            }
-            let _ = write!(self.body, r#" {number:x}."}}"#);
-        } else {
-            let _ = write!(self.body, r#"{{"email":"ada.{number:x}@example.com"}}"#);
-        }
-        let source = self.random.below(SOURCES);
-        self.request.clear();
-        let _ = write!(
-            self.request,
-            "POST {} HTTP/1.1\r\n{HEAD}X-Forwarded-For: 10.{}.{}.{}\r\nContent-Length: {}\r\n\r\n",
-            self.form.path,
-            source % 3,
-            source / 3 % 100,
-            source / 300 + 1,
-            self.body.len()
-        );
-        self.request.extend_from_slice(&self.body);
-        &self.request
-    }
-}
-
-impl Script for Visitors<'_> {
-    fn next(&mut self, _: usize) -> &[u8] {
-        self.compose_request()
-    }
-
-    fn expected(&self, _: usize) -> &Response {
-        self.expected
-    }
-
-    fn on_response(&mut self, _: usize) {
-        self.acknowledged.fetch_add(1, Relaxed);
+/// A script for [`crate::load::run`] in which each request comes from a different visitor. `round` makes their
+/// numbers unique.
+pub fn visitors<'a>(form: Form, expected: &'a Response, round: u64) -> impl Fn(usize) -> Script<'a> {
+    move |first| {
+        let mut number = (round << 48) | (first as u64) << 32;
+        let mut random = fastrand::Rng::with_seed(number);
+        Box::new(move || {
+            number += 1;
+            (Cow::Owned(compose_request(form, number, &mut random)), expected)
+        })
     }
 }
 
@@ -144,11 +83,11 @@ mod tests {
     #[test]
     fn visitors_send_different_messages_and_ten_headers() {
         let form = Form { path: "/api/contact", has_message: true };
-        let (expected, acknowledged) = (Response::default(), AtomicU64::new(0));
-        let mut visitors = Visitors::new(form, &expected, &acknowledged, 1, 0);
+        let expected = Response::default();
+        let mut next = visitors(form, &expected, 1)(0);
         let mut bodies = std::collections::HashSet::new();
         for _ in 0..100 {
-            let request = String::from_utf8(visitors.compose_request().to_vec()).expect("text");
+            let request = String::from_utf8(next().0.into_owned()).expect("text");
             let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
             assert_eq!(head.lines().count(), 11, "{head}");
             assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");

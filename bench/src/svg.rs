@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{Curve, Table, Unit};
-use crate::rounds::Spread;
+use crate::figures::{Curve, Spread, Table, Unit};
 
 const WIDTH: f64 = 760.0;
 /// Approximate width of a letter in labels.

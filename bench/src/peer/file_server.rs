@@ -1,17 +1,14 @@
 //! File servers: nginx, tuned for static pages; Caddy; and static-web-server, which uses the same HTTP
 //! libraries as frontdesk's general path.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use tempfile::TempDir;
 
-use super::{Peer, create_folder, free_address};
-use crate::Bench;
+use super::{Identity, Peer, Reserved, command};
 use crate::machine::Cores;
-use crate::tls::Identity;
+use crate::settings::Bench;
 
 /// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";
@@ -25,23 +22,15 @@ pub struct FileServer<'a> {
     pub tls: Option<&'a Identity>,
 }
 
-struct Reserved<'a> {
-    folder: TempDir,
-    /// Name of the configuration file. static-web-server requires the extension `.toml`.
-    file: &'static str,
-    address: SocketAddr,
-    tls: Option<(&'a Identity, SocketAddr)>,
-}
-
-impl<'a> FileServer<'a> {
+impl FileServer<'_> {
     /// Starts nginx, with or without sendfile: nginx serves small files faster without it.
-    pub fn start_nginx(&self, bench: &Bench, name: &str, sendfile: bool) -> Result<Peer> {
-        let reserved = self.reserve("nginx.conf")?;
+    pub fn start_nginx(&self, bench: &Bench, sendfile: bool) -> Result<Peer> {
+        let reserved = Reserved::new()?;
         let mut server = format!("    listen {} backlog=4096 reuseport;\n", reserved.address);
-        if let Some((identity, address)) = reserved.tls {
+        if let Some(identity) = self.tls {
             server += &format!(
                 include_str!("nginx-tls.conf"),
-                address = address,
+                address = reserved.secure,
                 certificate = identity.certificate.display(),
                 key = identity.key.display(),
             );
@@ -56,26 +45,26 @@ impl<'a> FileServer<'a> {
             root = self.root.display(),
             server = server,
         );
-        let mut command = Command::new("nginx");
+        let mut command = command("nginx");
         command.arg("-p").arg(reserved.folder.path()).arg("-c");
-        self.start_configured(bench, name, command, &configuration, reserved)
+        self.start_configured(bench, "nginx", command, &configuration, reserved)
     }
 
     /// Starts Caddy with precompressed files, without its admin API and without an access log.
     pub fn start_caddy(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve("Caddyfile")?;
+        let reserved = Reserved::new()?;
         let mut configuration = format!(
             include_str!("Caddyfile"),
             port = reserved.address.port(),
             root = self.root.display(),
             headers = self.header_lines(|name, value| format!("  header {name} `{value}`")),
         );
-        if let Some((identity, address)) = reserved.tls {
+        if let Some(identity) = self.tls {
             let (certificate, key) = (identity.certificate.display(), identity.key.display());
             let tls = format!("tls {certificate} {key} {{\n    protocols tls1.3\n  }}");
-            configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", address.port());
+            configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", reserved.secure.port());
         }
-        let mut command = Command::new("caddy");
+        let mut command = command("caddy");
         command.env("GOMAXPROCS", bench.machine.core_numbers(self.cores).len().to_string());
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, reserved.folder.path());
@@ -86,7 +75,7 @@ impl<'a> FileServer<'a> {
 
     /// Starts static-web-server with precompressed files, without compression on the fly.
     pub fn start_static_web_server(&self, bench: &Bench) -> Result<Peer> {
-        let reserved = self.reserve("static-web-server.toml")?;
+        let reserved = Reserved::new()?;
         let configuration = format!(
             include_str!("static-web-server.toml"),
             port = reserved.address.port(),
@@ -94,14 +83,9 @@ impl<'a> FileServer<'a> {
             workers = bench.machine.core_numbers(self.cores).len(),
             headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
         );
-        let mut command = Command::new(bench.tools.join(STATIC_WEB_SERVER));
+        let mut command = command(bench.tool(STATIC_WEB_SERVER)?);
         command.arg("--config-file");
         self.start_configured(bench, "static-web-server", command, &configuration, reserved)
-    }
-
-    fn reserve(&self, file: &'static str) -> Result<Reserved<'a>> {
-        let tls = self.tls.map(|identity| Ok::<_, anyhow::Error>((identity, free_address()?))).transpose()?;
-        Ok(Reserved { folder: create_folder()?, file, address: free_address()?, tls })
     }
 
     fn header_lines(&self, line: impl Fn(&str, &str) -> String) -> String {
@@ -115,14 +99,12 @@ impl<'a> FileServer<'a> {
         name: &str,
         mut command: Command,
         configuration: &str,
-        reserved: Reserved<'_>,
+        reserved: Reserved,
     ) -> Result<Peer> {
-        let Reserved { folder, file, address, tls } = reserved;
-        let file = folder.path().join(file);
+        // static-web-server requires this extension.
+        let file = reserved.folder.path().join("configuration.toml");
         std::fs::write(&file, configuration)?;
-        let mut peer = Peer::start(bench, name, self.cores, command.arg(&file), address, folder)?;
-        peer.secure = tls.map(|(_, address)| address);
-        Ok(peer)
+        Peer::start(bench, name, self.cores, command.arg(&file), reserved)
     }
 }
 

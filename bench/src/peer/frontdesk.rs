@@ -1,19 +1,15 @@
 //! Starts frontdesk as a server to measure.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
+use tempfile::TempDir;
 
-use super::{Peer, create_folder, free_address};
-use crate::Bench;
-use crate::http::{BROWSER, get, send};
+use super::{Identity, Peer, Reserved, command, create_folder};
+use crate::http::{BROWSER, IDENTITY, get, send};
 use crate::machine::Cores;
-use crate::tls::Identity;
-
-/// Name of the row for frontdesk with default settings.
-pub const NAME: &str = "frontdesk";
+use crate::settings::Bench;
 
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
@@ -44,39 +40,42 @@ impl<'a> Options<'a> {
     }
 }
 
-pub fn start(bench: &Bench, mut options: Options<'_>) -> Result<Peer> {
-    let (own, address) = (create_folder()?, free_address()?);
-    let secure = options.tls.map(|_| free_address()).transpose()?;
-    if let (Some(identity), Some(secure)) = (options.tls, secure) {
+pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
+    start_in(bench, options, create_folder()?)
+}
+
+/// Starts frontdesk, which stores its data in `folder`, unless the options name another one.
+pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Result<Peer> {
+    let reserved = Reserved::with_folder(folder)?;
+    if let Some(identity) = options.tls {
         options = options
-            .set("TLS__LISTEN", secure.to_string())
+            .set("TLS__LISTEN", reserved.secure.to_string())
             .set("TLS__CERTIFICATE", identity.certificate.to_string_lossy())
             .set("TLS__KEY", identity.key.to_string_lossy())
             .set("TLS__REDIRECT", "false");
     }
-    let mut command = Command::new(&bench.frontdesk);
-    command.arg("serve").arg(options.site).arg("--listen").arg(address.to_string());
+    let mut command = command(&bench.frontdesk);
+    command.arg("serve").arg(options.site).arg("--listen").arg(reserved.address.to_string());
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
-    command.arg(options.data.unwrap_or_else(|| own.path().join("data")));
+    command.arg(options.data.as_deref().unwrap_or(reserved.folder.path()));
     command
         .env("FRONTDESK_SERVER__WORKERS", bench.machine.core_numbers(options.cores).len().to_string())
         .envs(options.environment);
-    let mut peer = Peer::start(bench, options.name, options.cores, &command, address, own)?;
-    peer.secure = secure;
+    let peer = Peer::start(bench, options.name, options.cores, &mut command, reserved)?;
     // frontdesk accepts connections before it has opened the inbox, so wait for the first response.
-    send(address, &get(BROWSER, "/", "identity", None))?;
+    send(peer.address, &get(BROWSER, "/", IDENTITY, None))?;
     wait_until_idle(&peer);
     Ok(peer)
 }
 
-/// Waits until the server is idle. In the background, frontdesk replaces quick encodings with stronger ones,
-/// which changes compressed bodies.
+/// Waits until the server uses less than 6 ms of CPU time in 300 ms. In the background, frontdesk replaces
+/// quick encodings with stronger ones, which changes compressed bodies.
 fn wait_until_idle(peer: &Peer) {
-    let mut before = peer.usage().total();
+    let total = || peer.usage().values().sum::<u64>();
+    let mut before = total();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(300));
-        let now = peer.usage().total();
-        // Less than 6 ms of CPU time in 300 ms.
+        let now = total();
         if now.saturating_sub(before) < 6_000_000 {
             return;
         }

@@ -8,18 +8,18 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 
 use anyhow::{Context as _, Result};
+use memchr::memmem;
 use rustix::event::epoll;
 use tempfile::TempDir;
 
 use super::yardstick::{bytes_like, serve_connections};
-use super::{Peer, free_address};
-use crate::Bench;
+use super::{Peer, Reserved, command};
 use crate::http::Response;
 use crate::machine::Cores;
+use crate::settings::Bench;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
@@ -35,16 +35,17 @@ const PREALLOCATED: u64 = 32 << 20;
 
 /// Starts the server, which stores its log in `own` and imitates the response `like`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
-    let (response, address) = (own.path().join("response"), free_address()?);
+    let (response, path) = (own.path().join("response"), log_path(own.path()));
     std::fs::write(&response, bytes_like(like))?;
-    let mut log = File::create(log_path(own.path()))?;
+    let mut log = File::create(&path)?;
     if growth == Growth::Preallocated {
         std::io::copy(&mut std::io::repeat(0).take(PREALLOCATED), &mut log)?;
         log.sync_all()?;
     }
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("log").arg(address.to_string()).arg(&response).arg(log_path(own.path()));
-    Peer::start(bench, name, Cores::Servers, &command, address, own)
+    let reserved = Reserved::with_folder(own)?;
+    let mut command = command(std::env::current_exe()?);
+    command.arg("log").arg(reserved.address.to_string()).arg(&response).arg(&path);
+    Peer::start(bench, name, Cores::Servers, &mut command, reserved)
 }
 
 fn log_path(folder: &Path) -> PathBuf {
@@ -62,10 +63,9 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let response = std::fs::read(response).with_context(|| format!("cannot read {}", response.display()))?;
     let file = File::options().write(true).open(log)?;
     let length = file.metadata()?.len();
-    let queue = Arc::new(Queue::default());
-    let writer = queue.clone();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        if let Err(error) = writer.write_batches(file, length, &response) {
+        if let Err(error) = write_batches(&receiver, file, length, &response) {
             let _ = writeln!(std::io::stderr(), "failed to write a batch: {error}");
             std::process::exit(1);
         }
@@ -74,62 +74,46 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
     let connect = |stream| LogConnection { stream: Arc::new(stream), partial: Vec::new() };
     // Level-triggered, because `handle` reads once per event, and a request can be longer than the buffer.
     serve_connections(address, epoll::EventFlags::empty(), connect, |connection| {
-        connection.handle(&mut buffer, &queue)
+        connection.handle(&mut buffer, &sender)
     })
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    changed: Condvar,
+/// A body to store, and the stream for the response.
+struct Submission {
+    body: Vec<u8>,
+    stream: Arc<TcpStream>,
 }
 
-#[derive(Default)]
-struct Waiting {
-    bodies: Vec<u8>,
-    streams: Vec<Arc<TcpStream>>,
-}
-
-impl Queue {
-    fn push(&self, body: &[u8], stream: &Arc<TcpStream>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.bodies.extend_from_slice(body);
-        waiting.bodies.push(b'\n');
-        waiting.streams.push(stream.clone());
-        let is_first = waiting.streams.len() == 1;
-        drop(waiting);
-        if is_first {
-            self.changed.notify_one();
+/// Writes and syncs all waiting bodies as one batch after another, and sends the responses. If `length` is
+/// not 0, starts again at the beginning of the file instead of exceeding `length`.
+fn write_batches(
+    waiting: &mpsc::Receiver<Submission>,
+    mut file: File,
+    length: u64,
+    response: &[u8],
+) -> std::io::Result<()> {
+    let (mut bodies, mut streams, mut written) = (Vec::new(), Vec::new(), 0);
+    while let Ok(first) = waiting.recv() {
+        for Submission { body, stream } in std::iter::once(first).chain(waiting.try_iter()) {
+            bodies.extend_from_slice(&body);
+            bodies.push(b'\n');
+            streams.push(stream);
+        }
+        if length > 0 && written + bodies.len() as u64 > length {
+            file.rewind()?;
+            written = 0;
+        }
+        written += bodies.len() as u64;
+        file.write_all(&bodies)?;
+        file.sync_data()?;
+        bodies.clear();
+        for stream in streams.drain(..) {
+            // The client may have disconnected. The response fits into the socket buffer, because the client
+            // has read the previous one.
+            let _ = (&*stream).write(response);
         }
     }
-
-    /// Writes and syncs one batch after another, and sends the responses. If `length` is not 0, starts again
-    /// at the beginning of the file instead of exceeding `length`.
-    fn write_batches(&self, mut file: File, length: u64, response: &[u8]) -> std::io::Result<()> {
-        let (mut batch, mut written) = (Waiting::default(), 0);
-        loop {
-            batch.bodies.clear();
-            batch.streams.clear();
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            while waiting.streams.is_empty() {
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            }
-            std::mem::swap(&mut *waiting, &mut batch);
-            drop(waiting);
-            if length > 0 && written + batch.bodies.len() as u64 > length {
-                file.rewind()?;
-                written = 0;
-            }
-            written += batch.bodies.len() as u64;
-            file.write_all(&batch.bodies)?;
-            file.sync_data()?;
-            for stream in &batch.streams {
-                // The client may have disconnected. The response fits into the socket buffer, because the
-                // client has read the previous one.
-                let _ = (&**stream).write(response);
-            }
-        }
-    }
+    Ok(())
 }
 
 /// A connection, and the beginning of a request that arrives in several pieces.
@@ -139,7 +123,7 @@ struct LogConnection {
 }
 
 impl LogConnection {
-    fn handle(&mut self, buffer: &mut [u8], queue: &Queue) -> bool {
+    fn handle(&mut self, buffer: &mut [u8], queue: &mpsc::Sender<Submission>) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
             Ok(count) => count,
@@ -147,8 +131,9 @@ impl LogConnection {
         };
         self.partial.extend_from_slice(&buffer[..count]);
         if let Some(body) = complete_body(&self.partial) {
-            queue.push(body, &self.stream);
+            let sent = queue.send(Submission { body: body.to_vec(), stream: self.stream.clone() });
             self.partial.clear();
+            return sent.is_ok();
         }
         true
     }
@@ -156,23 +141,11 @@ impl LogConnection {
 
 fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
-    let end = find_bytes(bytes, b"\r\n\r\n")?;
-    let digits = &bytes[find_bytes(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
+    let end = memmem::find(bytes, b"\r\n\r\n")?;
+    let digits = &bytes[memmem::find(&bytes[..end + 2], LENGTH)? + LENGTH.len()..];
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |length: usize, digit| length * 10 + usize::from(digit - b'0'));
     bytes.get(end + 4..end + 4 + length)
-}
-
-fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
-    let (first, rest) = what.split_first()?;
-    let mut from = 0;
-    loop {
-        from += bytes.get(from..)?.iter().position(|byte| byte == first)?;
-        if bytes[from + 1..].starts_with(rest) {
-            return Some(from);
-        }
-        from += 1;
-    }
 }
 
 #[cfg(test)]

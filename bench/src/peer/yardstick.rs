@@ -5,30 +5,30 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 
-use super::{Peer, create_folder, free_address};
-use crate::Bench;
+use super::{Peer, Reserved, command};
 use crate::http::Response;
 use crate::machine::Cores;
+use crate::settings::Bench;
 
 pub const NAME: &str = "yardstick";
 const LISTENER: u64 = u64::MAX;
 
 /// Starts the server as a process. Its response has the same body as `like`, and a header of the same length.
 pub fn start(bench: &Bench, like: &Response) -> Result<Peer> {
-    let (own, address) = (create_folder()?, free_address()?);
-    let file = own.path().join("response");
+    let reserved = Reserved::new()?;
+    let file = reserved.folder.path().join("response");
     std::fs::write(&file, bytes_like(like))?;
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("yardstick").arg(address.to_string()).arg(&file);
-    Peer::start(bench, NAME, Cores::Servers, &command, address, own)
+    let mut command = command(std::env::current_exe()?);
+    command.arg("yardstick").arg(reserved.address.to_string()).arg(&file);
+    Peer::start(bench, NAME, Cores::Servers, &mut command, reserved)
 }
 
 /// Composes a response with the body of `response` and a header of the same length.
@@ -61,33 +61,27 @@ pub fn serve_connections<C>(
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    // Indexed by descriptor.
     let mut connections: Vec<Option<C>> = Vec::new();
-    let mut free = Vec::new();
     let mut events = Vec::with_capacity(512);
     loop {
-        match epoll::wait(&epoll, spare_capacity(&mut events), None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        retry_on_intr(|| epoll::wait(&epoll, spare_capacity(&mut events), None))?;
         for event in events.drain(..) {
             if event.data.u64() == LISTENER {
                 while let Ok((stream, _)) = listener.accept() {
                     stream.set_nonblocking(true)?;
                     stream.set_nodelay(true)?;
-                    let place = free.pop().unwrap_or(connections.len());
-                    let data = epoll::EventData::new_u64(place as u64);
+                    let number = stream.as_raw_fd() as usize;
+                    let data = epoll::EventData::new_u64(number as u64);
                     epoll::add(&epoll, &stream, data, epoll::EventFlags::IN | flags)?;
-                    if place == connections.len() {
-                        connections.push(None);
-                    }
-                    connections[place] = Some(connect(stream));
+                    connections.resize_with(connections.len().max(number + 1), || None);
+                    connections[number] = Some(connect(stream));
                 }
                 continue;
             }
-            let place = event.data.u64() as usize;
-            if connections[place].as_mut().is_some_and(|connection| !handle(connection)) {
-                connections[place] = None;
-                free.push(place);
+            let number = event.data.u64() as usize;
+            if connections[number].as_mut().is_some_and(|connection| !handle(connection)) {
+                connections[number] = None;
             }
         }
     }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Bench;
 use crate::content::{Content, PageRequest, SMALL};
 use crate::figures::{Curve, Line, Section, Target, Unit};
-use crate::load::{self, Sample};
-use crate::peer::{Peer, frontdesk, yardstick};
+use crate::load::{self, Load, Sample};
+use crate::peer::{FRONTDESK, Peer, yardstick};
 use crate::rounds::{find, interleave};
+use crate::settings::{Bench, report_progress};
 
 const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
 /// Smallest number of connections that keeps the servers fully busy, so that their p99 can be compared.
@@ -23,7 +23,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // nginx is faster without sendfile for this page size.
-        content.file_server(None).start_nginx(bench, "nginx", false)?,
+        content.file_server(None).start_nginx(bench, false)?,
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();
@@ -31,8 +31,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let mut lines = peers.each_ref().map(|peer| [line(peer), line(peer)]);
     for connections in COUNTS {
         let title = format!("{connections} connections");
-        bench.log(&title);
-        let mut load = bench.load(connections);
+        report_progress(&title);
+        let mut load = Load::new(bench, connections);
         // Extend the warm-up, so that each connection receives its first response before the measurement.
         load.warm_up += Duration::from_micros(60 * connections as u64);
         let servers = interleave(
@@ -48,7 +48,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         if connections >= BUSY {
             section.record_disturbance(&title, &servers);
             let p99 = |name| Ok::<_, anyhow::Error>(find(&servers, name)?.spread(|sample| sample.p99).median);
-            let ratio = p99(frontdesk::NAME)? / p99("nginx")?;
+            let ratio = p99(FRONTDESK)? / p99("nginx")?;
             let what = format!("{connections} busy connections: p99, frontdesk / nginx");
             section.targets.push(Target::at_most(what, 1.0, ratio, Unit::Ratio));
         }

@@ -1,44 +1,50 @@
 //! The time to load a site and to reload it after a change, by number of pages; and the comparison with
 //! static site generators.
 
-use std::process::Command;
+pub mod generators;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::Bench;
-use crate::figures::{Curve, Line, Row, Section, Table, Target, Unit};
+use self::generators::{Build, GeneratedSite, MEBIBYTE, load_command, parse_line};
+use crate::figures::{Curve, Line, Row, Section, Spread, Table, Target, Unit};
 use crate::machine::Cores;
+use crate::peer::FRONTDESK;
 use crate::process;
-use crate::rounds::Spread;
+use crate::settings::{Bench, report_progress};
 
-pub mod generators;
-
-/// Numbers of pages. The last one is measured only with `--long`.
-const PAGES: [u64; 6] = [10, 100, 1_000, 2_000, 10_000, 100_000];
+/// Numbers of pages.
+const PAGES: [u64; 5] = [10, 100, 1_000, 2_000, 10_000];
 const TARGET_PAGES: u64 = 2_000;
-const MEMORY_TARGET_PAGES: u64 = 10_000;
 
-const MEBIBYTE: f64 = 1_048_576.0;
+/// Numbers of pages, and of rounds, in the comparison with generators.
+const COMPARED: [(u64, usize); 2] = [(TARGET_PAGES, 3), (10_000, 2)];
+const PROGRAMS: [&str; 3] = [FRONTDESK, "Zola", "Hugo"];
 
-const TIMES: [(&str, &str); 5] = [
-    ("load", "first load"),
-    ("again", "nothing changed"),
-    ("body", "one text changed"),
-    ("title", "a title changed"),
-    ("template", "the template changed"),
+/// Figures of the load benchmark, in MiB or milliseconds, with the titles and units of their columns.
+const COLUMNS: [(&str, &str, Unit); 8] = [
+    ("bodies_mib", "bodies", Unit::Bytes),
+    ("peak_mib", "peak, first load", Unit::Bytes),
+    ("memory_mib", "memory", Unit::Bytes),
+    ("load_ms", "first load", Unit::Millis),
+    ("again_ms", "nothing changed", Unit::Millis),
+    ("body_ms", "one text changed", Unit::Millis),
+    ("title_ms", "a title changed", Unit::Millis),
+    ("template_ms", "the template changed", Unit::Millis),
+];
+/// Index of the first time in [`COLUMNS`].
+const TIMES: usize = 3;
+
+/// Row, column and maximum of each target.
+const TARGETS: [(&str, usize, usize, f64); 3] = [
+    ("2,000 pages: first load", 3, 3, 500.0),
+    ("2,000 pages: reload, one text changed", 3, 5, 20.0),
+    ("10,000 pages: peak memory of the first load", 4, 1, 600.0 * MEBIBYTE),
 ];
 
 /// Runs `cargo bench --bench load`, which loads sites as a server does, and site generators.
 pub fn run(bench: &Bench) -> Result<Section> {
     bench.machine.run_on(Cores::Both, || measure(bench))?
-}
-
-/// The command of the load benchmark, without its options. It builds the benchmark first if necessary.
-fn load_command() -> Command {
-    let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
-    command
 }
 
 fn measure(bench: &Bench) -> Result<Section> {
@@ -47,47 +53,81 @@ fn measure(bench: &Bench) -> Result<Section> {
         "pages",
         "generated, 8 KB of Markdown each, with links between them; a few are in the navigation",
     );
-    let count = if bench.long { PAGES.len() } else { PAGES.len() - 1 };
-    let mut rows = Vec::new();
-    let mut lines = TIMES.map(|(_, label)| Line { label: label.to_owned(), points: Vec::new() });
-    for pages in &PAGES[..count] {
-        bench.log(&format!("{pages} pages"));
+    let mut rows: Vec<Row> = Vec::new();
+    for pages in PAGES {
+        report_progress(&format!("{pages} pages"));
         let mut command = load_command();
         command.args(["--json", "--rounds", "3", "--pages", &pages.to_string()]);
-        let text = process::output(&mut command)?;
-        let line = text.lines().find(|line| line.starts_with('{')).context("no figures were printed")?;
-        let figures: Value = serde_json::from_str(line)?;
-        let figure =
-            |name: &str| figures[name].as_f64().with_context(|| format!("no {name} for {pages} pages"));
-        let [bodies, peak, memory] = [figure("bodies_mib")?, figure("peak_mib")?, figure("memory_mib")?];
-        let mut cells = [bodies, peak, memory].map(|figure| figure * MEBIBYTE).to_vec();
-        for ((name, _), line) in TIMES.iter().zip(&mut lines) {
-            let took = figure(&format!("{name}_ms"))?;
-            cells.push(took);
-            line.points.push((*pages as f64, Spread::exactly(took)));
+        let figures: Value = parse_line(&process::output(&mut command)?)?;
+        let mut cells = Vec::new();
+        for (name, _, unit) in COLUMNS {
+            let figure = figures[name].as_f64().with_context(|| format!("no {name} for {pages} pages"))?;
+            let factor = if unit == Unit::Bytes { MEBIBYTE } else { 1.0 };
+            cells.push(Spread::exactly(figure * factor));
         }
-        if *pages == TARGET_PAGES {
-            let [load, body] = [figure("load_ms")?, figure("body_ms")?];
-            section.targets = vec![
-                Target::at_most("2,000 pages: first load", 500.0, load, Unit::Millis),
-                Target::at_most("2,000 pages: reload, one text changed", 20.0, body, Unit::Millis),
-            ];
-        }
-        if *pages == MEMORY_TARGET_PAGES {
-            let name = "10,000 pages: peak memory of the first load";
-            section.targets.push(Target::at_most(name, 600.0 * MEBIBYTE, peak * MEBIBYTE, Unit::Bytes));
-        }
-        rows.push(Row::new(format!("{pages} pages"), cells.into_iter().map(Spread::exactly)));
-        section.record(&pages.to_string(), "frontdesk", &[figures])?;
+        rows.push(Row::new(format!("{pages} pages"), cells));
+        section.record(&pages.to_string(), FRONTDESK, &[figures])?;
     }
-    let columns = ["bodies", "peak, first load", "memory"].map(|title| (title, Unit::Bytes)).into_iter();
-    let columns = columns.chain(TIMES.map(|(_, title)| (title, Unit::Millis)));
+    for (name, row, column, most) in TARGETS {
+        let measured = rows[row].cells[column].median;
+        section.targets.push(Target::at_most(name, most, measured, COLUMNS[column].2));
+    }
+    let line = |column: usize| {
+        let points = PAGES.iter().zip(&rows).map(|(pages, row)| (*pages as f64, row.cells[column])).collect();
+        Line { label: COLUMNS[column].1.to_owned(), points }
+    };
+    let lines: Vec<Line> = (TIMES..COLUMNS.len()).map(line).collect();
     let title = "Time until a site can be served";
+    let (by, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));
+    section.curves.push(Curve::new("loading", &by, "pages", millis, true, lines));
     let note = "Minimum of three, on both cores. The peak is that of resident memory until the end of the first load. The memory is that of the benchmark after \
                 several loads.";
+    let columns = COLUMNS.map(|(_, title, unit)| (title, unit));
     section.tables.push(Table::new("loading", title, note, columns, rows));
-    let (title, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));
-    section.curves.push(Curve::new("loading", &title, "pages", millis, true, lines));
-    generators::compare(bench, &mut section)?;
+    compare_generators(bench, &mut section)?;
     Ok(section)
+}
+
+/// Adds the table and the targets of the comparison.
+fn compare_generators(bench: &Bench, section: &mut Section) -> Result<()> {
+    let mut rows = Vec::new();
+    for (pages, rounds) in COMPARED {
+        report_progress(&format!("{pages} pages in frontdesk, Zola and Hugo"));
+        let site = GeneratedSite::write(bench, pages)?;
+        let mut seen = PROGRAMS.map(|_| Vec::new());
+        for _ in 0..rounds {
+            for (name, seen) in PROGRAMS.iter().zip(&mut seen) {
+                let build = match *name {
+                    "Zola" => site.build_with_zola(bench),
+                    "Hugo" => site.build_with_hugo(),
+                    _ => site.load(),
+                };
+                seen.push(build.with_context(|| format!("{name}, {pages} pages"))?);
+            }
+        }
+        let times = |builds: &[Build]| builds.iter().map(|build| build.millis).collect::<Vec<_>>();
+        let ours = times(&seen[0]);
+        for (name, builds) in PROGRAMS.iter().zip(&seen) {
+            let ratio = Spread::of_ratios(&ours, &times(builds));
+            let figures: [fn(&Build) -> f64; 3] =
+                [|build| build.millis, |build| build.cpu_millis, |build| build.peak];
+            let cells = figures.map(|figure| Spread::of(builds.iter().map(figure)));
+            rows.push(Row::new(format!("{name}, {pages} pages"), cells.into_iter().chain([ratio])));
+            section.record(&format!("{pages} pages, comparison"), name, builds)?;
+            if pages == TARGET_PAGES && *name != FRONTDESK {
+                let title = format!("2,000 pages: first load, frontdesk / {name}");
+                section.targets.push(Target::at_most(title, 1.0, ratio.median, Unit::Ratio));
+            }
+        }
+    }
+    let columns = [
+        ("time", Unit::Millis),
+        ("CPU time", Unit::Millis),
+        ("peak memory", Unit::Bytes),
+        ("frontdesk's time relative to it", Unit::Ratio),
+    ];
+    let note = "Median of three interleaved rounds with 2,000 pages and of two with 10,000, on both cores.";
+    let title = "Compared with static site generators";
+    section.tables.push(Table::new("loading-generators", title, note, columns, rows));
+    Ok(())
 }

@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
-use crate::figures::{Row, Section, Table, Target, Unit};
-use crate::http::{self, BROWSER, get, send};
+use crate::figures::{Row, Section, Spread, Table, Target, Unit};
+use crate::http::{self, BROWSER, IDENTITY, get, send};
 use crate::load::connect_from;
 use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
-use crate::peer::{Peer, create_folder, frontdesk};
+use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
 use crate::process::Memory;
-use crate::rounds::Spread;
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 10_000;
 /// How long memory usage must be stable before it is recorded.
@@ -24,17 +23,13 @@ const STABLE: Duration = Duration::from_secs(2);
 const STARTS: usize = 3;
 const PAGE: &str = "/";
 const FILE: &str = "/home.html";
-const SERVERS: [&str; 2] = [frontdesk::NAME, "nginx"];
-
-struct StartMemory {
-    idle: Memory,
-    connected: Memory,
-}
+const SERVERS: [&str; 2] = [FRONTDESK, "nginx"];
+const COLUMNS: [&str; 5] = ["resident", "proportional", "anonymous", "file-backed", "per connection"];
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition("site", "the example site of the repository (`site/`)");
-    let mut options = frontdesk::Options::new(frontdesk::NAME, Path::new("site"));
+    let mut options = frontdesk::Options::new(FRONTDESK, Path::new("site"));
     options.cores = Cores::Both;
     for name in ["IDLE_TIMEOUT", "FIRST_BYTE_TIMEOUT", "HEADER_TIMEOUT"] {
         options = options.set(&format!("SERVER__{name}"), "10m");
@@ -42,13 +37,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let root = create_folder()?;
     let mut seen = SERVERS.map(|_| Vec::new());
     for start in 1..=STARTS {
-        bench.log(&format!("start {start} of {STARTS}"));
+        report_progress(&format!("start {start} of {STARTS}"));
         let ours = frontdesk::start(bench, options.clone())?;
-        let page = send(ours.address, &get(BROWSER, PAGE, "identity", None))?;
+        let page = send(ours.address, &get(BROWSER, PAGE, IDENTITY, None))?;
         ensure!(page.status == 200, "the home page returned status {}", page.status);
         std::fs::write(root.path().join(FILE.trim_start_matches('/')), &page.body)?;
         let files = FileServer { root: root.path(), cores: Cores::Both, headers: &[], tls: None };
-        let nginx = files.start_nginx(bench, "nginx", true)?;
+        let nginx = files.start_nginx(bench, true)?;
         for ((peer, path), seen) in [(ours, PAGE), (nginx, FILE)].into_iter().zip(&mut seen) {
             let idle = stable_memory(&peer)?;
             let open = open_connections(&peer, path, &page.body)?;
@@ -61,29 +56,35 @@ pub fn run(bench: &Bench) -> Result<Section> {
             }
             section.record("idle", &peer.name, &[idle])?;
             section.record("10,000 connections", &peer.name, &[connected])?;
-            seen.push(StartMemory { idle, connected });
+            let each = connected.rss.saturating_sub(idle.rss) as f64 / CONNECTIONS as f64;
+            seen.push([idle, connected].map(|memory| {
+                let Memory { rss, pss, anonymous, file } = memory;
+                [rss as f64, pss as f64, anonymous as f64, file as f64, each]
+            }));
         }
     }
+    let table = |name: &str, title: &str, note: &str, moment: usize, columns: usize| {
+        let spread = |starts: &[[[f64; 5]; 2]], column: usize| {
+            Spread::of(starts.iter().map(|figures| figures[moment][column]))
+        };
+        let rows = SERVERS.iter().zip(&seen);
+        let rows =
+            rows.map(|(label, seen)| Row::new(*label, (0..columns).map(|column| spread(seen, column))));
+        Table::new(name, title, note, COLUMNS[..columns].iter().map(|title| (*title, Unit::Bytes)), rows)
+            .plotted()
+    };
+    let note = "Without the memory of the kernel, which is nearly the same for all servers.";
     section.tables = vec![
-        memory_table("memory-idle", "After the start", "", &seen, |usage| usage.idle, false),
-        memory_table(
-            "memory-connections",
-            "With 10,000 idle connections, after one response each",
-            "Without the memory of the kernel, which is nearly the same for all servers.",
-            &seen,
-            |usage| usage.connected,
-            true,
-        ),
+        table("memory-idle", "After the start", "", 0, 4),
+        table("memory-connections", "With 10,000 idle connections, after one response each", note, 1, 5),
     ];
-    let ours = &seen[0];
-    section.targets = [
-        ("frontdesk idle, example site: resident memory", 20, spread(ours, |f| f.idle.rss)),
-        ("frontdesk with 10,000 idle connections: resident memory", 61, spread(ours, |f| f.connected.rss)),
-    ]
-    .map(|(name, mebibytes, seen)| {
-        Target::at_most(name, f64::from(mebibytes << 20), seen.median, Unit::Bytes)
-    })
-    .into();
+    for (table, name, mebibytes) in [
+        (0, "frontdesk idle, example site: resident memory", 20),
+        (1, "frontdesk with 10,000 idle connections: resident memory", 61),
+    ] {
+        let resident = section.tables[table].rows[0].cells[0].median;
+        section.targets.push(Target::at_most(name, f64::from(mebibytes << 20), resident, Unit::Bytes));
+    }
     Ok(section)
 }
 
@@ -104,11 +105,10 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
 }
 
 fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
-    let request = get(BROWSER, path, "identity", None);
+    let request = get(BROWSER, path, IDENTITY, None);
     let mut open = Vec::with_capacity(CONNECTIONS);
     for number in 0..CONNECTIONS {
         let mut stream = connect_from(number % 64, peer.address)?;
-        stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         stream.write_all(&request)?;
         let response = http::read_response(&mut stream)
@@ -117,37 +117,4 @@ fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStrea
         open.push(stream);
     }
     Ok(open)
-}
-
-fn spread(seen: &[StartMemory], figure: impl Fn(&StartMemory) -> u64) -> Spread {
-    Spread::of(seen.iter().map(|usage| figure(usage) as f64))
-}
-
-type MemoryFigure = fn(Memory) -> u64;
-
-fn memory_table(
-    name: &str,
-    title: &str,
-    note: &str,
-    seen: &[Vec<StartMemory>; 2],
-    memory: fn(&StartMemory) -> Memory,
-    with_connections: bool,
-) -> Table {
-    let figures: [(&str, MemoryFigure); 4] = [
-        ("resident", |memory| memory.rss),
-        ("proportional", |memory| memory.pss),
-        ("anonymous", |memory| memory.anonymous),
-        ("file-backed", |memory| memory.file),
-    ];
-    let rows = SERVERS.iter().zip(seen).map(|(label, seen)| {
-        let mut cells = figures.map(|(_, figure)| spread(seen, |usage| figure(memory(usage)))).to_vec();
-        cells.extend(with_connections.then(|| {
-            let more = seen.iter().map(|usage| usage.connected.rss.saturating_sub(usage.idle.rss));
-            Spread::of(more.map(|more| more as f64 / CONNECTIONS as f64))
-        }));
-        Row::new(*label, cells)
-    });
-    let titles = figures.map(|(title, _)| title).into_iter();
-    let columns = titles.chain(with_connections.then_some("per connection"));
-    Table::new(name, title, note, columns.map(|title| (title, Unit::Bytes)), rows).plotted()
 }

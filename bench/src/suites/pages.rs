@@ -3,15 +3,15 @@
 
 use anyhow::Result;
 
-use crate::Bench;
 use crate::content::Representation::{self, NegotiatedMarkdown};
 use crate::content::{ARTICLE, Content, LARGE, Page, PageRequest, SMALL};
-use crate::figures::{Row, Section, Table, Target, Unit};
+use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
 use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
-use crate::rounds::{Rounds, Spread, interleave};
+use crate::rounds::{Rounds, interleave};
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 64;
 
@@ -19,40 +19,38 @@ struct Case {
     name: &'static str,
     title: &'static str,
     request: PageRequest,
-    /// Minimum ratios to nginx and to the yardstick.
-    targets: Option<(f64, f64)>,
+    /// Minimum ratio to nginx. The ratio to the yardstick is then a target, too.
+    target: Option<f64>,
 }
 
-const fn case(name: &'static str, title: &'static str, request: PageRequest) -> Case {
-    Case { name, title, request, targets: None }
+const fn case(name: &'static str, title: &'static str, request: PageRequest, target: Option<f64>) -> Case {
+    Case { name, title, request, target }
 }
 
 const fn cached(page: Page) -> PageRequest {
     PageRequest { is_cached: true, ..PageRequest::html(page) }
 }
 
-const fn compressed(page: Page) -> PageRequest {
-    // The `Accept-Encoding` of a browser.
-    PageRequest { encodings: "gzip, deflate, br, zstd", ..PageRequest::html(page) }
-}
-
 const fn markdown(page: Page, representation: Representation) -> PageRequest {
     PageRequest { representation, ..PageRequest::html(page) }
 }
 
-const CASES: [Case; 9] = [
-    Case { targets: Some((1.5, 0.9)), ..case("html-1k", "HTML, 1 KB", PageRequest::html(SMALL)) },
-    Case { targets: Some((1.4, 0.9)), ..case("html-12k", "HTML, 12 KB", PageRequest::html(LARGE)) },
-    Case { targets: Some((1.3, 0.9)), ..case("html-28k", "HTML, 28 KB", PageRequest::html(ARTICLE)) },
-    Case { targets: Some((1.3, 0.9)), ..case("304-1k", "304, 1 KB page", cached(SMALL)) },
-    Case { targets: Some((1.3, 0.9)), ..case("304-12k", "304, 12 KB page", cached(LARGE)) },
-    case("compressed-12k", "HTML, 12 KB, compressed", compressed(LARGE)),
-    case("twin-1k", "Markdown at its own address, 1 KB", markdown(SMALL, Representation::Markdown)),
-    case("markdown-1k", "Markdown by content negotiation, 1 KB", markdown(SMALL, NegotiatedMarkdown)),
-    case("markdown-12k", "Markdown by content negotiation, 12 KB", markdown(LARGE, NegotiatedMarkdown)),
-];
+const TWIN: PageRequest = markdown(SMALL, Representation::Markdown);
+/// With the `Accept-Encoding` of a browser.
+const COMPRESSED: PageRequest =
+    PageRequest { encodings: "gzip, deflate, br, zstd", ..PageRequest::html(LARGE) };
 
-const NGINX_WITHOUT_SENDFILE: &str = "nginx without sendfile";
+const CASES: [Case; 9] = [
+    case("html-1k", "HTML, 1 KB", PageRequest::html(SMALL), Some(1.5)),
+    case("html-12k", "HTML, 12 KB", PageRequest::html(LARGE), Some(1.4)),
+    case("html-28k", "HTML, 28 KB", PageRequest::html(ARTICLE), Some(1.3)),
+    case("304-1k", "304, 1 KB page", cached(SMALL), Some(1.3)),
+    case("304-12k", "304, 12 KB page", cached(LARGE), Some(1.3)),
+    case("compressed-12k", "HTML, 12 KB, compressed", COMPRESSED, None),
+    case("twin-1k", "Markdown at its own address, 1 KB", TWIN, None),
+    case("markdown-1k", "Markdown by content negotiation, 1 KB", markdown(SMALL, NegotiatedMarkdown), None),
+    case("markdown-12k", "Markdown by content negotiation, 12 KB", markdown(LARGE, NegotiatedMarkdown), None),
+];
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
@@ -61,41 +59,28 @@ pub fn run(bench: &Bench) -> Result<Section> {
         ours,
         content.start_general_path(bench)?,
         // The page size determines whether nginx is faster with sendfile or without it.
-        files.start_nginx(bench, "nginx", true)?,
-        files.start_nginx(bench, NGINX_WITHOUT_SENDFILE, false)?,
+        files.start_nginx(bench, true)?,
+        files.start_nginx(bench, false)?,
         files.start_caddy(bench)?,
         files.start_static_web_server(bench)?,
     ];
     let mut section = Section::default();
     section.add_condition("connections", CONNECTIONS.to_string());
     for case in &CASES {
-        bench.log(case.title);
+        report_progress(case.title);
         measure_case(bench, &content, &peers, case, &mut section)?;
     }
     drop(peers);
-    bench.log("both cores");
+    report_progress("both cores");
     compare_core_counts(bench, &content, &mut section)?;
     Ok(section)
 }
 
-struct Entrant<'a> {
-    peer: &'a Peer,
-    exchange: [(Vec<u8>, Response); 1],
-}
+/// A server, and the request to measure with its expected response.
+type Entrant<'a> = (&'a Peer, [(Vec<u8>, Response); 1]);
 
-impl Entrant<'_> {
-    fn is_nginx(&self) -> bool {
-        self.peer.name.starts_with("nginx")
-    }
-
-    /// The label in the table: "nginx" for nginx both with and without sendfile.
-    fn table_label(&self) -> &str {
-        if self.is_nginx() { "nginx" } else { &self.peer.name }
-    }
-
-    fn measure(&self, load: &Load) -> Result<Sample> {
-        load::run(load, self.peer, load::cycle(&self.exchange))
-    }
+fn measure(load: &Load, (peer, exchange): &Entrant<'_>) -> Result<Sample> {
+    load::run(load, peer, load::cycle(exchange))
 }
 
 /// Measures a request on `peers` and the yardstick in turn, and adds a table and its targets.
@@ -108,26 +93,26 @@ fn measure_case(
 ) -> Result<()> {
     let (request, ours) = content.exchange(&peers[0], case.request)?;
     let minimal = yardstick::start(bench, &ours)?;
-    let mut entrants = Vec::new();
+    let mut entrants: Vec<Entrant<'_>> = Vec::new();
     for peer in peers {
         if peer.is_frontdesk() || case.request.representation != NegotiatedMarkdown {
-            entrants.push(Entrant { peer, exchange: [content.exchange(peer, case.request)?] });
+            entrants.push((peer, [content.exchange(peer, case.request)?]));
         }
     }
     let expected = send(minimal.address, &request)?;
-    entrants.push(Entrant { peer: &minimal, exchange: [(request, expected)] });
-    let load = bench.load(CONNECTIONS);
+    entrants.push((&minimal, [(request, expected)]));
+    let load = Load::new(bench, CONNECTIONS);
     let faster = keep_the_faster_nginx(&load, &mut entrants)?;
 
     let servers =
-        interleave(bench.rounds, &entrants, Entrant::table_label, |entrant| entrant.measure(&load))?;
+        interleave(bench.rounds, &entrants, |(peer, _)| &peer.name, |entrant| measure(&load, entrant))?;
     section.record_disturbance(case.title, &servers);
     let (head, body) = (ours.head_length, ours.body.len());
     let note = format!("Response of frontdesk: {head} header bytes, {body} body bytes.{faster}");
     section.add_table(&format!("pages-{}", case.name), case.title, &note, &servers, "nginx")?;
-    if let Some((nginx, yardstick)) = case.targets {
-        section.compare(case.title, &servers, "nginx", nginx)?;
-        section.compare(case.title, &servers, yardstick::NAME, yardstick)?;
+    if let Some(target) = case.target {
+        section.compare(case.title, &servers, "nginx", target)?;
+        section.compare(case.title, &servers, yardstick::NAME, 0.9)?;
     }
     Ok(())
 }
@@ -135,19 +120,19 @@ fn measure_case(
 /// Compares nginx with and without sendfile, and removes the slower one from `entrants`. Returns a sentence
 /// for the report.
 fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result<&'static str> {
-    let cost = |entrant: &Entrant<'_>| {
-        Ok::<_, anyhow::Error>(entrant.measure(load)?.cost().min(entrant.measure(load)?.cost()))
+    let Some(with) = entrants.iter().position(|(peer, _)| peer.name == "nginx") else { return Ok("") };
+    let without = with + 1;
+    let cost = |place: usize| -> Result<f64> {
+        let entrant = &entrants[place];
+        Ok(measure(load, entrant)?.cost().min(measure(load, entrant)?.cost()))
     };
-    let nginx = entrants.iter().filter(|entrant| entrant.is_nginx());
-    let costs = nginx.map(cost).collect::<Result<Vec<f64>>>()?;
-    let [with, without] = costs[..] else { return Ok("") };
-    let (slower, faster) = if with < without {
-        (NGINX_WITHOUT_SENDFILE, " nginx is faster with sendfile.")
+    let (slower, sentence) = if cost(with)? < cost(without)? {
+        (without, " nginx is faster with sendfile.")
     } else {
-        ("nginx", " nginx is faster without sendfile.")
+        (with, " nginx is faster without sendfile.")
     };
-    entrants.retain(|entrant| entrant.peer.name != slower);
-    Ok(faster)
+    entrants.remove(slower);
+    Ok(sentence)
 }
 
 /// Measures frontdesk on one core and on both. The load generator shares the cores, so the comparison uses
@@ -156,7 +141,7 @@ fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) 
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
         let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
-        Ok((peer, Load { cores: Cores::Both, ..bench.load(connections) }))
+        Ok((peer, Load { cores: Cores::Both, ..Load::new(bench, connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];
     let servers = interleave(

@@ -1,19 +1,13 @@
 //! A test of the benchmark itself: one short round each for frontdesk and the yardstick, without comparing
 //! them.
 
-use std::io;
-use std::time::Duration;
-
 use anyhow::Result;
 
-use crate::Bench;
 use crate::content::{Content, LARGE, PageRequest, Representation, SMALL};
 use crate::http::{Response, send};
-use crate::load;
+use crate::load::{self, Load};
 use crate::peer::{Peer, yardstick};
-
-/// Rounds of this length or longer are not retried.
-const LONGEST_ROUND: Duration = Duration::from_secs(20);
+use crate::settings::{Bench, report_progress};
 
 /// Checks the HTML, Markdown and 304 responses for both pages.
 pub fn run(bench: &Bench) -> Result<()> {
@@ -34,19 +28,9 @@ pub fn run(bench: &Bench) -> Result<()> {
     measure(bench, &minimal, &[(request, response)])
 }
 
-/// Measures one round. If the machine is too busy to answer a single request, retries with twice the length.
 fn measure(bench: &Bench, peer: &Peer, exchanges: &[(Vec<u8>, Response)]) -> Result<()> {
-    let is_timeout = |error: &anyhow::Error| {
-        error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
-    };
-    let mut load = bench.load(16);
-    let seen = loop {
-        match load::run(&load, peer, load::cycle(exchanges)) {
-            Err(error) if is_timeout(&error) && load.length < LONGEST_ROUND => load.length *= 2,
-            result => break result?,
-        }
-    };
+    let seen = load::run(&Load::new(bench, 16), peer, load::cycle(exchanges))?;
     let (name, cost) = (&peer.name, seen.cost());
-    bench.log(&format!("{name}: {} correct responses, {cost:.1} µs of CPU time each", seen.responses));
+    report_progress(&format!("{name}: {} correct responses, {cost:.1} µs of CPU time each", seen.responses));
     Ok(())
 }

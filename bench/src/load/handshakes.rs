@@ -6,8 +6,6 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,31 +17,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
+use super::{Load, Recorder, Sample, connect_from, measure};
 use crate::http::{self, Response};
-use crate::load::{Load, Recorder, Sample, connect_from, measure};
 use crate::machine::pin;
+use crate::peer::Identity;
 use crate::peer::Peer;
-use crate::process;
-
-/// A key and a self-signed certificate, as PEM files.
-#[derive(Debug)]
-pub struct Identity {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
-impl Identity {
-    pub fn create(folder: &Path) -> Result<Self> {
-        let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
-        let mut openssl = Command::new("openssl");
-        openssl
-            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30".split(' '))
-            .args(["-subj", "/CN=www.example.com"])
-            .args(["-addext", "subjectAltName=DNS:www.example.com,IP:127.0.0.1"])
-            .args([Path::new("-keyout"), &made.key, Path::new("-out"), &made.certificate]);
-        process::output(&mut openssl).map(|_| made)
-    }
-}
 
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
@@ -113,7 +91,6 @@ pub fn send(
     request: &[u8],
 ) -> Result<Response> {
     let stream = connect_from(source, address)?;
-    stream.set_nonblocking(false)?;
     let name = ServerName::try_from("www.example.com").context("invalid server name")?;
     let mut tls = StreamOwned::new(ClientConnection::new(config.clone(), name)?, stream);
     tls.write_all(request)?;
@@ -125,17 +102,16 @@ pub fn send(
 
 /// Measures new connections: each of `load.connections` threads opens the next one after the previous
 /// response.
-pub fn measure_handshakes(
+pub fn run(
     load: &Load,
     config: &Arc<ClientConfig>,
     server: &Peer,
     request: &[u8],
     expected: &Response,
 ) -> Result<Sample> {
-    let address = server.https_address()?;
     let generate = |number, mut recorder: Recorder| loop {
         let began = Instant::now();
-        let response = send(config, number % 8, address, request)?;
+        let response = send(config, number % 8, server.secure, request)?;
         if response.status != expected.status || response.body != expected.body {
             bail!("the response over TLS differs from the expected one");
         }
@@ -145,6 +121,6 @@ pub fn measure_handshakes(
         }
         recorder.record(began, now);
     };
-    let prepare = |number| pin(&load.machine.core_numbers(load.cores)).map(|()| number);
+    let prepare = |number| pin(None, &load.machine.core_numbers(load.cores)).map(|()| number);
     measure(load, server, load.connections, prepare, generate)
 }

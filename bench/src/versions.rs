@@ -1,0 +1,53 @@
+//! Describes the machine and the versions of the programs, for the report.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use crate::peer::file_server::STATIC_WEB_SERVER;
+use crate::settings::Bench;
+use crate::suites::loading::generators::ZOLA_PACKAGE;
+
+/// Describes the machine and the program versions as names and values. Unknown values are "not found".
+pub fn describe(bench: &Bench) -> Vec<(String, String)> {
+    let uname = rustix::system::uname();
+    let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
+    let memory =
+        read_field("/proc/meminfo", "MemTotal:").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    let memory = memory.map(|kilobytes| format!("{:.0} GB", kilobytes as f64 / 1_048_576.0));
+    let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cores = cores.lines().filter(|line| line.starts_with("processor")).count();
+    let system = read_field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
+    let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
+    let zola = bench.tools.join(ZOLA_PACKAGE);
+    let unquote = |text: &str| text.trim_matches(['"', ',']).to_owned();
+    let pairs = [
+        ("processor", read_field("/proc/cpuinfo", "model name")),
+        ("cores", Some(cores.to_string())),
+        ("memory", memory),
+        ("kernel", Some(kernel)),
+        ("system", system),
+        ("frontdesk", read_version(&bench.frontdesk, "--version", 1)),
+        ("nginx", read_version("nginx", "-v", 2)),
+        ("Caddy", read_version("caddy", "version", 0)),
+        ("h2load", read_version("h2load", "--version", 1)),
+        ("static-web-server", read_version(&static_web_server, "--version", 1)),
+        ("Zola", read_field(&zola.display().to_string(), "  \"version\"").map(|text| unquote(&text))),
+        ("Hugo", read_version("hugo", "version", 1)),
+        ("compiler", read_version("rustc", "--version", 1)),
+    ];
+    pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
+}
+
+fn read_field(file: &str, name: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim_start_matches(['\t', ' ', ':']).trim().to_owned())
+}
+
+/// Reads a program's version: the word at index `word` in the first line of its output.
+fn read_version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
+    let output = Command::new(program).arg(question).output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().next()?.split_whitespace().nth(word).map(|word| word.trim_start_matches("nginx/").to_owned())
+}
