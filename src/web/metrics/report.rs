@@ -14,7 +14,7 @@ use super::{BOUNDS, Class, CloseReason, Metrics, Representation, STATUSES, Submi
 use crate::web::conn_limits::Connections;
 use crate::web::state::{AppState, Snapshot};
 use frontdesk_forms::FORMS;
-use frontdesk_inbox::submission::visitor::MailLimit;
+use frontdesk_inbox::submission::visitor_mail::MailLimit;
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::panics::{self, Part};
 

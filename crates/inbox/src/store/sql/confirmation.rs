@@ -1,22 +1,25 @@
-//! Double opt-in: the mails that ask visitors to confirm their addresses, and the confirmation.
+//! The confirmation of an entry's address (double opt-in): the mails that ask for it, and the links in them.
+//!
+//! While the confirmation of an entry is open, the entry is held, so nothing delivers it.
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::deliver::to_millis;
-use super::opt_in::{UNCONFIRMED, close, confirm_rule};
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
-use super::visitor::{CLASSES, MailFate, MailRequest};
+use super::visitor_mail::{CLASSES, MailFate, MailRequest};
 use super::{Sql, edit, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::store::link::LinkToken;
-use crate::submission::delivery::Route;
-use crate::submission::parse_fields;
-use crate::submission::visitor::{ConfirmRule, LimitCounts, MailLimit, VisitorMail};
+use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
+use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
+use crate::submission::{parse_fields, schedule};
 
 const HOUR: i64 = 60 * 60 * 1000;
+/// Why an entry is held whose address is not confirmed.
+pub(super) const UNCONFIRMED: &str = "its address has not been confirmed";
 /// Why an entry is held whose address gets no mail.
 const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
 
@@ -42,6 +45,45 @@ pub enum LinkState {
     Unknown,
 }
 
+/// The rule for entries whose address must be confirmed; `None` if the form needs no confirmation.
+pub fn confirmation_rule(channels: &[Route], form: &str) -> Option<ConfirmationRule> {
+    channels.iter().find_map(|route| route.rule_for(VisitorMail::Confirmation, form)?.confirmation)
+}
+
+/// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`. `rank` is
+/// that of the entry's deliveries: mails for high-volume networks come after all others.
+pub(super) fn open(
+    tx: &dyn Sql,
+    id: Uuid,
+    at: Timestamp,
+    rank: i64,
+    rule: ConfirmationRule,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO confirmation (submission, state, expires_at, mail_at, low_priority) VALUES (?1, 'open', ?2, ?3, ?4)",
+        values![id, schedule::add_delay(at, rule.within), at, rank >= HIGH_VOLUME_RANK],
+    )
+    .map(drop)
+}
+
+/// Ends the wait for a confirmation, and removes mails that have not been sent. Returns whether the
+/// confirmation was open.
+pub(super) fn close(tx: &dyn Sql, id: Uuid, state: &str) -> Result<bool, StoreError> {
+    let closed = tx.execute(
+        "UPDATE confirmation SET state = ?2, mail_at = NULL WHERE submission = ?1 AND state = 'open'",
+        values![id, state],
+    )?;
+    if closed == 1 {
+        for mail in [VisitorMail::Confirmation, VisitorMail::Reminder] {
+            tx.execute(
+                "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state IN ('waiting', 'held')",
+                values![id, mail.name()],
+            )?;
+        }
+    }
+    Ok(closed == 1)
+}
+
 impl Transaction<'_> {
     /// The state of a link. Changes nothing.
     pub fn link_state(&self, token: &LinkToken, now: Timestamp) -> Result<LinkState, StoreError> {
@@ -49,11 +91,11 @@ impl Transaction<'_> {
             return Ok(LinkState::Unknown);
         }
         let state = "SELECT state FROM confirmation WHERE submission = ?1";
-        let Some(row) = self.sql.row(state, values![token.submission])? else {
+        let Some(state) = self.sql.value::<String>(state, values![token.submission])? else {
             return Ok(LinkState::Unknown);
         };
         let is_expired = self.to_database_time(now).as_second() >= i64::from(token.expires_at);
-        Ok(match row.text(0)? {
+        Ok(match state.as_str() {
             "confirmed" => LinkState::Confirmed,
             _ if is_expired => LinkState::Expired,
             _ => LinkState::Open,
@@ -82,7 +124,7 @@ impl Transaction<'_> {
         let is_open = close(tx, id, "confirmed")?;
         tx.execute(
             "UPDATE confirmation SET state = 'confirmed', confirmed_at = ?2 WHERE submission = ?1",
-            values![id, now.as_millisecond()],
+            values![id, now],
         )?;
         // If the operator has released the entry, it has been delivered.
         if is_open {
@@ -122,7 +164,8 @@ impl Transaction<'_> {
     ) -> Result<ConfirmationMails, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let due = format!(
-            "SELECT c.submission, s.form, s.fields, s.received_at, coalesce(s.network, s.source), c.limited_since
+            "SELECT c.submission AS id, s.form, s.fields, s.received_at, coalesce(s.network, s.source) AS network,
+                 c.limited_since
              FROM confirmation c JOIN submission s ON s.id = c.submission
              WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
              ORDER BY c.mail_at LIMIT ?4 {}",
@@ -133,12 +176,12 @@ impl Transaction<'_> {
             let rows = tx.query(&due, values![reminds, low_priority, now, left])?;
             for row in &rows {
                 let entry = DueEntry {
-                    id: row.get(0)?,
-                    form: row.text(1)?,
-                    fields: row.text(2)?,
-                    received_at: row.get(3)?,
-                    network: row.get(4)?,
-                    limited_since: row.get(5)?,
+                    id: row.get("id")?,
+                    form: row.text("form")?,
+                    fields: row.text("fields")?,
+                    received_at: row.get("received_at")?,
+                    network: row.get("network")?,
+                    limited_since: row.get("limited_since")?,
                     reminds: reminds == 1,
                     low_priority: low_priority == 1,
                 };
@@ -179,7 +222,7 @@ impl Transaction<'_> {
             next_mail_at(None)?;
             return Ok(MailFate::NotPermitted);
         }
-        let Some(rule) = confirm_rule(channels, form) else {
+        let Some(rule) = confirmation_rule(channels, form) else {
             next_mail_at(None)?;
             return Ok(MailFate::NotPermitted);
         };
@@ -230,7 +273,7 @@ impl Transaction<'_> {
         limit: MailLimit,
         room_at: i64,
         now: i64,
-        rule: ConfirmRule,
+        rule: ConfirmationRule,
     ) -> Result<(), StoreError> {
         let since = entry.limited_since.filter(|since| *since <= now).unwrap_or(now);
         let key = limit.key();
@@ -277,8 +320,8 @@ impl Transaction<'_> {
             )?;
         }
         let expires_at = "SELECT expires_at FROM confirmation WHERE submission = ?1 AND state = 'open' AND expires_at > ?2";
-        let row = self.sql.row(expires_at, values![id, now])?;
-        row.map(|row| Ok(LinkToken::issue(self.secret, id, row.get(0)?))).transpose()
+        let expires_at = self.sql.value(expires_at, values![id, now])?;
+        Ok(expires_at.map(|expires_at| LinkToken::issue(self.secret, id, expires_at)))
     }
 }
 
