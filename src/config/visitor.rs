@@ -10,7 +10,9 @@ use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::{CONTACT, WAITLIST};
 use frontdesk_inbox::submission::visitor_mail::mailbox::mailbox_key;
-use frontdesk_inbox::submission::visitor_mail::{ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule};
+use frontdesk_inbox::submission::visitor_mail::{
+    ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,
+};
 use frontdesk_site::fault::Fault;
 use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
 
@@ -134,7 +136,7 @@ impl MailSource<'_> {
         mail: VisitorMail,
         channels: &[ChannelOptions],
         limits: HourlyLimits,
-        confirm: Option<ConfirmationRule>,
+        confirmation: Option<ConfirmationRule>,
     ) -> Option<ChannelOptions> {
         let form = self.form;
         let text = self.read_text(r, mail);
@@ -162,7 +164,7 @@ impl MailSource<'_> {
             .collect();
         own.sort_unstable();
         own.dedup();
-        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirm };
+        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirmation };
         Some(ChannelOptions {
             name: mail.name().to_owned(),
             forms: vec![form.to_owned()],

@@ -25,7 +25,7 @@ fn the_stores_candidates_are_enough_to_choose_as_if_all_were_fetched() {
         let mut all = Vec::new();
         for n in 0..count {
             let rank = [0, 1, 2, SUSPICIOUS_RANK, HIGH_VOLUME_RANK + 2, HIGH_VOLUME_RANK + 5];
-            let found = Candidate {
+            let found = DueDelivery {
                 submission: Uuid::from_u128(u128::from(n) + 1),
                 channel: "box".to_owned(),
                 rank: rank[usize::try_from(roll(ranks)).expect("it is small")],
@@ -46,7 +46,7 @@ fn the_stores_candidates_are_enough_to_choose_as_if_all_were_fetched() {
             let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
             let capacity = Capacity { any, retries: any / 2 };
             let request = ClaimRequest { target, capacity, turn: turn * 100 };
-            let ids = |chosen: Vec<Candidate>| -> Vec<Uuid> {
+            let ids = |chosen: Vec<DueDelivery>| -> Vec<Uuid> {
                 chosen.into_iter().map(|found| found.submission).collect()
             };
             for high_volume in [0, 2, usize::MAX] {

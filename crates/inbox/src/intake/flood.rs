@@ -116,10 +116,10 @@ impl Rates {
 }
 
 /// The rank of a submission's deliveries, which are sent in this order: those of networks within their daily
-/// allowance before those of high-volume networks, in either case suspicious ones last. Otherwise, a network's
-/// first submission has rank 0, and the rank grows with the logarithm of the number of its submissions. For
-/// high-volume networks, it grows with [`NetworkLoad::in_days`], so that a visitor's third submission precedes
-/// those of networks that have sent more, even if they sent slowly.
+/// allowance before those of high-volume networks, in either case suspicious ones last. Otherwise, a
+/// network's first submission has rank 0, and the rank grows with the logarithm of the number of its
+/// submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a visitor's third
+/// submission precedes those of networks that have sent more, even if they sent slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
     let of_network = if network.is_high_volume {
         HIGH_VOLUME_RANK + i64::try_from(network.in_days).unwrap_or(i64::MAX)

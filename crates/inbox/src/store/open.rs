@@ -6,7 +6,6 @@ use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::lock::Lock;
 use super::sql::Sql;
-use super::sql::copy::CopyError;
 use super::sqlite::files::create_folder;
 use super::url::DatabaseUrl;
 use super::{postgres, sqlite};
@@ -22,8 +21,8 @@ pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError
     })
 }
 
-/// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none. `patience` is how long
-/// a statement waits for locks on a SQLite file.
+/// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none. `patience` is how
+/// long a statement waits for locks on a SQLite file.
 pub(super) fn open_to_edit(
     url: &DatabaseUrl,
     patience: Duration,
@@ -40,31 +39,29 @@ pub(super) fn open_to_edit(
     })
 }
 
-/// Opens and locks a database, and creates it first if `make` is set. Fails if another process is using it.
-pub(super) fn open_and_lock(
-    url: &DatabaseUrl,
-    make: bool,
-) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
+/// A database that no other process uses, and with SQLite, its lock.
+pub(super) type Locked = (Box<dyn Sql>, Option<Lock>);
+
+/// Opens and locks a database, and creates it first if `make` is set. `None` if another process is using it.
+pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Locked>, StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
             if make {
                 create_folder(path)?;
             } else if !path.exists() {
-                return Err(StoreError::Missing(url.clone()).into());
+                return Err(StoreError::Missing(url.clone()));
             }
-            let lock = Lock::try_acquire(url)?.ok_or_else(|| CopyError::InUse(url.clone()))?;
+            let Some(lock) = Lock::try_acquire(url)? else { return Ok(None) };
             if make {
                 sqlite::SqliteWriter::open(path)?;
             }
-            Ok((open_to_edit(url, PATIENCE)?.0, Some(lock)))
+            Ok(Some((open_to_edit(url, PATIENCE)?.0, Some(lock))))
         }
         DatabaseUrl::Postgres(server) => {
             let connection =
                 if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
-            if !postgres::lock_exclusively(&connection)? {
-                return Err(CopyError::InUse(url.clone()));
-            }
-            Ok((Box::new(connection), None))
+            let is_locked = postgres::lock_exclusively(&connection)?;
+            Ok(is_locked.then(|| (Box::new(connection) as Box<dyn Sql>, None)))
         }
     }
 }

@@ -9,6 +9,7 @@ pub(super) mod channel;
 pub(super) mod claim;
 pub(super) mod collation;
 pub(super) mod confirmation;
+pub(super) mod confirmation_mail;
 pub(super) mod copy;
 pub(super) mod deliver;
 pub(super) mod discard;
@@ -137,9 +138,9 @@ impl dyn Sql + '_ {
         Ok(found)
     }
 
-    /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected rows.
-    /// `statement` ends like that of [`Sql::query_in`]. `values` are its other parameters,
-    /// numbered from 1.
+    /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected
+    /// rows. `statement` ends like that of [`Sql::query_in`]. `values` are its other parameters, numbered
+    /// from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,

@@ -42,7 +42,7 @@ mod repeats;
 mod screened;
 mod steps;
 mod views;
-mod visitors;
+mod visitor_mails;
 
 const DAY: Duration = Duration::from_hours(24);
 

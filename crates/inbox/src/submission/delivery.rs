@@ -156,7 +156,7 @@ pub const HIGH_VOLUME_RANK: i64 = 128;
 
 /// A due delivery that may be claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct DueDelivery {
     pub submission: Uuid,
     pub channel: String,
     /// Lower ranks are sent first.
@@ -172,12 +172,13 @@ pub struct Candidate {
     pub interrupted: u32,
 }
 
-impl Candidate {
+impl DueDelivery {
     pub fn is_retry(&self) -> bool {
         self.failures > 0
     }
 
-    /// Whether it counts towards [`Candidates::high_volume`]. An interrupted attempt was counted when it began.
+    /// Whether it counts towards [`Candidates::high_volume`]. An interrupted attempt was counted when it
+    /// began.
     pub fn is_paced(&self) -> bool {
         self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
@@ -188,17 +189,17 @@ impl Candidate {
     }
 }
 
-/// The due deliveries of a channel, or at least those that any order by rank, by due time or newest first would
-/// choose.
+/// The due deliveries of a channel, or at least those that any order by rank, by due time or newest first
+/// would choose.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    pub due: Vec<Candidate>,
+    pub due: Vec<DueDelivery>,
     /// How many first attempts for high-volume networks may begin.
     pub high_volume: usize,
 }
 
 /// Chooses the deliveries to claim, within the capacity of the request.
-pub type Choose = fn(&ClaimRequest, Candidates) -> Vec<Candidate>;
+pub type Choose = fn(&ClaimRequest, Candidates) -> Vec<DueDelivery>;
 
 /// The store's reply to a [`ClaimRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

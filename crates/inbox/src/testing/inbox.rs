@@ -13,7 +13,7 @@ use crate::store::sql::Sql;
 use crate::store::sql::transaction::Transaction;
 use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
 use crate::submission::delivery::{
-    Candidate, Candidates, ChannelTarget, ClaimRequest, Claims, Lease, Route, SUSPICIOUS_RANK,
+    Candidates, ChannelTarget, ClaimRequest, Claims, DueDelivery, Lease, Route, SUSPICIOUS_RANK,
 };
 use crate::submission::outcome::Outcome;
 use crate::submission::schedule::NextStep;
@@ -82,7 +82,7 @@ impl Deref for TestInbox {
 }
 
 /// Chooses deliveries by rank and due time.
-pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<Candidate> {
+pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;
     due.sort_by_key(|found| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank, found.due_at));

@@ -11,7 +11,7 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::Transaction;
 use crate::store::fingerprint::Secret;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
-use crate::submission::delivery::{Candidate, Candidates, ClaimRequest};
+use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
 use crate::submission::verdict::ScreeningVerdict;
 
 /// The tables of an inbox. Rows that refer to other rows are deleted first.
@@ -69,8 +69,8 @@ impl MemoryInbox {
     }
 
     /// Stores a delivery of an empty submission.
-    pub fn queue(&self, found: &Candidate) {
-        let Candidate { submission, channel, rank, due_at, failures, .. } = found;
+    pub fn queue(&self, found: &DueDelivery) {
+        let DueDelivery { submission, channel, rank, due_at, failures, .. } = found;
         let insert = "INSERT INTO submission (id, form, received_at, source, fields) VALUES (?1, 'contact', 0, ?2, '{}')";
         self.database.execute(insert, rusqlite::params![submission.as_bytes(), [0_u8; 16]]).unwrap();
         let insert = "INSERT INTO delivery (submission, channel, state, due_at, rank, failures)

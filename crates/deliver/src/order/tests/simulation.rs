@@ -1,8 +1,8 @@
 //! Simulates processing, delivery workers, retries and the database many times, with a virtual clock. Each
 //! simulation can be reproduced from its seed.
 //!
-//! The store (in memory), the order of deliveries, the [`Dispatcher`] and the retry schedule are real. Time, receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number
-//! of simulations.
+//! The store (in memory), the order of deliveries, the [`Dispatcher`] and the retry schedule are real. Time,
+//! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;

@@ -12,18 +12,17 @@ use super::connection::PgConnection;
 use super::*;
 use crate::intake::Arrival;
 use crate::intake::batch::Screener;
-use crate::screening::{Evidence, Repeats};
+use crate::screening::Repeats;
 use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
 use crate::store::sql::{Dialect, bind_all, discard};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DailyQuota, Route};
-use crate::submission::verdict::{ScreeningVerdict, Signal};
+use crate::submission::verdict::Signal;
+use crate::testing::fixture::contact;
 use crate::testing::fresh::Fresh;
-use crate::testing::inbox::by_rank;
-use crate::testing::inbox::{Options, TestInbox, process, transaction};
-use frontdesk_forms::{CONTACT, parse};
-use frontdesk_limits::{MAX_QUOTA, Quota, Source};
+use crate::testing::inbox::{Options, TestInbox, by_rank, process, transaction};
+use frontdesk_limits::{MAX_QUOTA, Quota};
 
 const LEASE: Duration = Duration::from_mins(3);
 
@@ -699,13 +698,5 @@ fn accept_at(store: &TestInbox, message: &str, received_at: Timestamp) -> Result
 }
 
 fn arrival(message: &str, received_at: Timestamp) -> Arrival {
-    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
-    Arrival {
-        entry: parse(&CONTACT, body.as_bytes()).unwrap(),
-        idempotency_key: None,
-        source: Source::V4([192, 0, 2, 1]),
-        received_at,
-        evidence: Evidence::Verdict(ScreeningVerdict::default()),
-        agent: None,
-    }
+    Arrival { received_at, ..contact(message) }
 }

@@ -1,5 +1,5 @@
-//! Claims due deliveries under a lease, in the caller's transaction: fetches candidates, lets [`Choose`] decide
-//! which of them are sent, and begins their attempts.
+//! Claims due deliveries under a lease, in the caller's transaction: fetches candidates, lets [`Choose`]
+//! decide which of them are sent, and begins their attempts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::transaction::Transaction;
 use super::{Dialect, Sql, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::{
-    Candidate, Candidates, Choose, ClaimRequest, Claimed, Claims, DailyQuota, HIGH_VOLUME_RANK, Lease,
+    Candidates, Choose, ClaimRequest, Claimed, Claims, DailyQuota, DueDelivery, HIGH_VOLUME_RANK, Lease,
     NextDue, Route,
 };
 use crate::submission::outcome::{Cause, Outcome};
@@ -110,7 +110,7 @@ impl Transaction<'_> {
                 due.extend(candidates(self.sql, &want.target.name, is_retry, ranks, now, most)?);
             }
         }
-        due.retain(|found: &Candidate| !found.is_leased(under_way));
+        due.retain(|found: &DueDelivery| !found.is_leased(under_way));
         Ok(Candidates { due, high_volume })
     }
 }
@@ -131,13 +131,13 @@ fn next_rank(tx: &dyn Sql, channel: &str, is_retry: bool, rank: i64) -> Result<O
     tx.value(&next, values![channel, rank])
 }
 
-/// The due first attempts or retries with ranks below `ranks` that may be chosen: of each rank, the `most` that
-/// have been due the longest; and of the lowest rank with so many, also the `most` newest ones.
+/// The due first attempts or retries with ranks below `ranks` that may be chosen: of each rank, the `most`
+/// that have been due the longest; and of the lowest rank with so many, also the `most` newest ones.
 ///
 /// However many deliveries are due, these are enough to choose `most` deliveries by rank, by due time and
 /// newest first: of the ranks below the last of those that are chosen by rank, all deliveries are candidates.
-/// So an attacker cannot hide a visitor's delivery behind others, except as the order of deliveries permits. The
-/// number of ranks is small (see `intake::flood::rank`), and each is found by an index.
+/// So an attacker cannot hide a visitor's delivery behind others, except as the order of deliveries permits.
+/// The number of ranks is small (see `intake::flood::rank`), and each is found by an index.
 fn candidates(
     tx: &dyn Sql,
     channel: &str,
@@ -145,7 +145,7 @@ fn candidates(
     ranks: i64,
     now: Timestamp,
     most: usize,
-) -> Result<Vec<Candidate>, StoreError> {
+) -> Result<Vec<DueDelivery>, StoreError> {
     // With PostgreSQL, skip rows that another replica is claiming.
     let due = |order: &str| {
         format!(
@@ -157,16 +157,16 @@ fn candidates(
         )
     };
     let (oldest, newest) = (due("ASC"), due("DESC"));
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found: Vec<DueDelivery> = Vec::new();
     let mut last = -1;
     while let Some(rank) = next_rank(tx, channel, is_retry, last)?.filter(|rank| *rank < ranks) {
         let values = values![channel, rank, now, most];
         let is_last_by_rank = found.len() < most;
-        let of_rank: Vec<Candidate> = tx.query_as(&oldest, values)?;
+        let of_rank: Vec<DueDelivery> = tx.query_as(&oldest, values)?;
         let is_cut = of_rank.len() == most;
         found.extend(of_rank);
         if is_cut && is_last_by_rank {
-            for newest in tx.query_as::<Candidate>(&newest, values)? {
+            for newest in tx.query_as::<DueDelivery>(&newest, values)? {
                 if !found.iter().any(|other| other.submission == newest.submission) {
                     found.push(newest);
                 }
@@ -205,7 +205,7 @@ fn next_of_low_volume(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, 
 /// delivery is parked.
 fn begin_attempt(
     tx: &dyn Sql,
-    found: Candidate,
+    found: DueDelivery,
     now: Timestamp,
     lease: Duration,
 ) -> Result<Option<Claimed>, StoreError> {

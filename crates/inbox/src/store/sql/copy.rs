@@ -88,8 +88,9 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     if from == to {
         return Err(CopyError::Same(from.clone()));
     }
-    let (source, _source_lock) = open_and_lock(from, false)?;
-    let (target, _target_lock) = open_and_lock(to, true)?;
+    let in_use = |url: &DatabaseUrl| CopyError::InUse(url.clone());
+    let (source, _source_lock) = open_and_lock(from, false)?.ok_or_else(|| in_use(from))?;
+    let (target, _target_lock) = open_and_lock(to, true)?.ok_or_else(|| in_use(to))?;
     let (source, target) = (&*source, &*target);
     if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
         return Err(CopyError::Occupied(to.clone()));

@@ -10,7 +10,7 @@ use super::rows::{self, NEEDS_TEXT, TO_TEAM};
 use super::transaction::Transaction;
 use super::{Dialect, Row, Sql, from_row, values};
 use crate::store::error::StoreError;
-use crate::submission::delivery::{Candidate, HIGH_VOLUME_RANK, Lease};
+use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
 use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 
@@ -45,7 +45,7 @@ impl Transaction<'_> {
         }
         let begun = format!("SELECT {DELIVERY} FROM delivery WHERE state = 'sending'");
         let mut count = 0;
-        for found in self.sql.query_as::<Candidate>(&begun, &[])? {
+        for found in self.sql.query_as::<DueDelivery>(&begun, &[])? {
             if !found.is_leased(under_way) {
                 requeue(self.sql, &found, self.to_database_time(now))?;
                 count += 1;
@@ -234,13 +234,14 @@ pub(super) fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -
 /// after an interruption.
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
-/// The columns of [`Candidate`].
+/// The columns of [`DueDelivery`].
 pub(super) const DELIVERY: &str =
     "submission, channel, state = 'sending' AS is_sending, attempts, failures, interrupted, rank, due_at";
 
-from_row! { Candidate { submission, channel, is_sending, attempts, failures, interrupted, rank, due_at } }
+from_row! { DueDelivery { submission, channel, is_sending, attempts, failures, interrupted, rank, due_at } }
 
-/// The condition for retries or for first attempts. Not a parameter, so that SQLite can use the partial index.
+/// The condition for retries or for first attempts. Not a parameter, so that SQLite can use the partial
+/// index.
 pub(super) const fn failures_condition(is_retry: bool) -> &'static str {
     if is_retry { "failures > 0" } else { "failures = 0" }
 }
@@ -277,7 +278,7 @@ fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Res
 /// delivery is now held or parked.
 pub(super) fn requeue(
     tx: &dyn Sql,
-    found: &Candidate,
+    found: &DueDelivery,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     lock_against_hold_or_release(tx, found.submission)?;

@@ -90,7 +90,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     });
     store.close();
     {
-        let (sql, _lock) = open_and_lock(place, false).unwrap();
+        let (sql, _lock) = open_and_lock(place, false).unwrap().unwrap();
         let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content, error)
             SELECT id, form, received_at, fields, source, '{}', 0, source, 'damaged' FROM submission WHERE id = ?1";
         sql.execute(set_aside, values![id.as_bytes()]).unwrap();
@@ -114,7 +114,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
 }
 
 fn sums(place: &DatabaseUrl) -> Vec<Sum> {
-    let (sql, _lock) = open_and_lock(place, false).unwrap();
+    let (sql, _lock) = open_and_lock(place, false).unwrap().unwrap();
     let sum = |table: &Table| {
         let mut sum = Sum::default();
         table

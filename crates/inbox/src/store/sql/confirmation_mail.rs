@@ -1,0 +1,304 @@
+//! The mails that ask visitors to confirm their addresses, and the links in them.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::confirmation::{UNCONFIRMED, close, confirmation_rule};
+use super::deliver::to_millis;
+use super::rows::DAY_IN_MILLISECONDS;
+use super::transaction::Transaction;
+use super::visitor_mail::{CLASSES, MailFate, MailRequest};
+use super::{Sql, edit, values};
+use crate::store::error::StoreError;
+use crate::store::fingerprint::Hash;
+use crate::store::link::LinkToken;
+use crate::submission::delivery::Route;
+use crate::submission::parse_fields;
+use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
+
+const HOUR: i64 = 60 * 60 * 1000;
+/// Why an entry is held whose address gets no mail.
+const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
+
+/// The outcome of [`Transaction::queue_confirmations`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConfirmationMails {
+    pub queued: usize,
+    /// The number of mails that wait because a limit is used up; 1 for any number if it is
+    /// [`MailLimit::All`].
+    pub limited: LimitCounts,
+    /// Whether more mails may be due.
+    pub has_more: bool,
+}
+
+/// The state of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    Open,
+    /// The address is confirmed, now or earlier.
+    Confirmed,
+    Expired,
+    /// The server did not issue the link, or the entry was removed.
+    Unknown,
+}
+
+impl Transaction<'_> {
+    /// The state of a link. Changes nothing.
+    pub fn link_state(&self, token: &LinkToken, now: Timestamp) -> Result<LinkState, StoreError> {
+        if !token.is_genuine(self.secret) {
+            return Ok(LinkState::Unknown);
+        }
+        let state = "SELECT state FROM confirmation WHERE submission = ?1";
+        let Some(state) = self.sql.value::<String>(state, values![token.submission])? else {
+            return Ok(LinkState::Unknown);
+        };
+        let is_expired = self.to_database_time(now).as_second() >= i64::from(token.expires_at);
+        Ok(match state.as_str() {
+            "confirmed" => LinkState::Confirmed,
+            _ if is_expired => LinkState::Expired,
+            _ => LinkState::Open,
+        })
+    }
+
+    /// Confirms the address of an entry, and queues the entry for `channels`. Returns the link's state, and
+    /// whether this call changed it.
+    pub fn confirm(
+        &self,
+        token: &LinkToken,
+        now: Timestamp,
+        channels: &[Route],
+    ) -> Result<(LinkState, bool), StoreError> {
+        let (tx, id) = (self.sql, token.submission);
+        // With PostgreSQL, only one of several simultaneous calls confirms the address.
+        tx.query(
+            &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
+            values![id],
+        )?;
+        let state = self.link_state(token, now)?;
+        if state != LinkState::Open {
+            return Ok((state, false));
+        }
+        let now = self.to_database_time(now);
+        let is_open = close(tx, id, "confirmed")?;
+        tx.execute(
+            "UPDATE confirmation SET state = 'confirmed', confirmed_at = ?2 WHERE submission = ?1",
+            values![id, now],
+        )?;
+        // If the operator has released the entry, it has been delivered.
+        if is_open {
+            edit::release(tx, id, now, channels)?;
+            self.announce()?;
+        }
+        Ok((LinkState::Confirmed, true))
+    }
+
+    /// Renews the confirmation of an entry that was sent again: its visitor gets another mail, unless one was
+    /// sent within a day or is about to be. `at` is in milliseconds.
+    pub fn renew_confirmation(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
+        let renewed = self.sql.execute(
+            "UPDATE confirmation SET mail_at = ?2, reminds = 0, limited_since = NULL
+             WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1)
+             AND (mailed_at IS NULL OR mailed_at <= ?3 OR mailed_at > ?4)",
+            // A time that is much later was written before the clock was set back.
+            values![id, at, at - DAY_IN_MILLISECONDS, at + HOUR],
+        )?;
+        if renewed == 1 {
+            self.sql.execute(
+                "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2",
+                values![id, at],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Queues up to `most` mails that ask visitors to confirm their addresses, or remind them. First mails
+    /// come before reminders, and mails for networks that have sent many entries after the others of their
+    /// kind. Mails beyond a limit wait. If it is that of a domain or a network, mails to others are queued.
+    pub fn queue_confirmations(
+        &self,
+        now: Timestamp,
+        most: usize,
+        channels: &[Route],
+    ) -> Result<ConfirmationMails, StoreError> {
+        let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
+        let due = format!(
+            "SELECT c.submission AS id, s.form, s.fields, s.received_at, coalesce(s.network, s.source) AS network,
+                 c.limited_since
+             FROM confirmation c JOIN submission s ON s.id = c.submission
+             WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
+             ORDER BY c.mail_at LIMIT ?4 {}",
+            tx.dialect().skip_locked_clause()
+        );
+        let (mut mails, mut left) = (ConfirmationMails::default(), most);
+        for (reminds, low_priority) in CLASSES {
+            let rows = tx.query(&due, values![reminds, low_priority, now, left])?;
+            for row in &rows {
+                let entry = DueEntry {
+                    id: row.get("id")?,
+                    form: row.text("form")?,
+                    fields: row.text("fields")?,
+                    received_at: row.get("received_at")?,
+                    network: row.get("network")?,
+                    limited_since: row.get("limited_since")?,
+                    reminds: reminds == 1,
+                    low_priority: low_priority == 1,
+                };
+                match self.queue_confirmation(&entry, now, channels)? {
+                    MailFate::OverLimit { limit, .. } => {
+                        mails.limited[limit as usize] += 1;
+                        if limit == MailLimit::All {
+                            break;
+                        }
+                    }
+                    fate => mails.queued += usize::from(fate == MailFate::Queued),
+                }
+            }
+            left -= rows.len();
+            mails.has_more |= left == 0;
+            if left == 0 {
+                break;
+            }
+        }
+        mails.has_more &= mails.limited[MailLimit::All as usize] == 0;
+        Ok(mails)
+    }
+
+    /// Queues the mail or the reminder for one entry, and sets when its next mail is due.
+    fn queue_confirmation(
+        &self,
+        entry: &DueEntry<'_>,
+        now: i64,
+        channels: &[Route],
+    ) -> Result<MailFate, StoreError> {
+        let DueEntry { id, form, reminds, low_priority, network, .. } = *entry;
+        let tx = self.sql;
+        let next_mail_at = |at: Option<i64>| {
+            tx.execute("UPDATE confirmation SET mail_at = ?2 WHERE submission = ?1", values![id, at])
+        };
+        let mail = if reminds { VisitorMail::Reminder } else { VisitorMail::Confirmation };
+        if reminds && !self.has_sent(VisitorMail::Confirmation, id)? {
+            next_mail_at(None)?;
+            return Ok(MailFate::NotPermitted);
+        }
+        let Some(rule) = confirmation_rule(channels, form) else {
+            next_mail_at(None)?;
+            return Ok(MailFate::NotPermitted);
+        };
+        let fields = parse_fields(entry.fields.as_bytes()).unwrap_or_default();
+        let email = fields.iter().find(|(name, _)| name == "email").map_or("", |(_, value)| value);
+        let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
+        let fate = self.queue_visitor_mail(&request, channels)?;
+        if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {
+            tx.execute("UPDATE confirmation SET limited_since = NULL WHERE submission = ?1", values![id])?;
+            set_reason(tx, id, UNCONFIRMED)?;
+        }
+        match fate {
+            MailFate::OverLimit { limit: MailLimit::All, .. } => {}
+            MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
+            // Only the operator can release the entry now.
+            MailFate::NotPermitted if !reminds => {
+                close(tx, id, "released")?;
+                set_reason(tx, id, NOT_ASKED)?;
+            }
+            // Another entry with a variant of the address was mailed: try once more when a day has passed.
+            MailFate::Repeated if !reminds => {
+                let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
+                next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;
+            }
+            MailFate::Queued if !reminds => {
+                tx.execute(
+                    "UPDATE confirmation SET mail_at = ?2, reminds = 1, mailed_at = ?3, expires_at = ?4 WHERE submission = ?1",
+                    values![
+                        id,
+                        rule.remind_after.map(|after| now + to_millis(after)),
+                        now,
+                        now + to_millis(rule.within)
+                    ],
+                )?;
+            }
+            _ => {
+                next_mail_at(None)?;
+            }
+        }
+        Ok(fate)
+    }
+
+    /// Makes a mail wait that is beyond the limit of its domain or network. The first mail for an entry waits
+    /// for as long as a link can be used at most; then the entry waits for the operator.
+    fn put_off(
+        &self,
+        entry: &DueEntry<'_>,
+        limit: MailLimit,
+        room_at: i64,
+        now: i64,
+        rule: ConfirmationRule,
+    ) -> Result<(), StoreError> {
+        let since = entry.limited_since.filter(|since| *since <= now).unwrap_or(now);
+        let key = limit.key();
+        if !entry.reminds && now - since >= to_millis(rule.within) {
+            close(self.sql, entry.id, "released")?;
+            let days = (now - since) / DAY_IN_MILLISECONDS;
+            let reason = format!(
+                "no mail that asks for the confirmation could be sent for {days} days, because of `{key}`"
+            );
+            return set_reason(self.sql, entry.id, &reason);
+        }
+        // Entries that have waited for long are tried less often: there may be thousands for one domain.
+        let wait = if entry.reminds { HOUR } else { ((now - since) / 2).min(HOUR) };
+        self.sql.execute(
+            "UPDATE confirmation SET mail_at = ?2, limited_since = ?3 WHERE submission = ?1",
+            values![entry.id, room_at.max(now + wait), (!entry.reminds).then_some(since)],
+        )?;
+        if !entry.reminds && entry.limited_since.is_none() {
+            set_reason(self.sql, entry.id, &format!("{UNCONFIRMED}: the mail waits because of `{key}`"))?;
+        }
+        Ok(())
+    }
+
+    fn has_sent(&self, mail: VisitorMail, id: Uuid) -> Result<bool, StoreError> {
+        let sent = "SELECT 1 FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'delivered'";
+        self.sql.exists(sent, values![id, mail.name()])
+    }
+
+    /// The token for the link in a mail that is about to be sent through `channel`; `None` if the entry needs
+    /// no confirmation any more, or if a reminder would contain an expired link. A mail's link can be used
+    /// for the whole time from the attempt on, even if earlier attempts failed.
+    pub(super) fn link_token(
+        &self,
+        channel: &str,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<LinkToken>, StoreError> {
+        let now = self.to_database_time(now).as_millisecond();
+        if channel == VisitorMail::Confirmation.name() {
+            self.sql.execute(
+                "UPDATE confirmation SET expires_at = ?2 + expires_at - mailed_at, mailed_at = ?2
+                 WHERE submission = ?1 AND state = 'open' AND mailed_at IS NOT NULL",
+                values![id, now],
+            )?;
+        }
+        let expires_at = "SELECT expires_at FROM confirmation WHERE submission = ?1 AND state = 'open' AND expires_at > ?2";
+        let expires_at = self.sql.value(expires_at, values![id, now])?;
+        Ok(expires_at.map(|expires_at| LinkToken::issue(self.secret, id, expires_at)))
+    }
+}
+
+/// An entry whose visitor is to get a mail.
+struct DueEntry<'a> {
+    id: Uuid,
+    form: &'a str,
+    /// As JSON.
+    fields: &'a str,
+    /// Unix time in milliseconds.
+    received_at: i64,
+    reminds: bool,
+    low_priority: bool,
+    network: Hash,
+    /// Since when the mail has been waiting because of the limit of its domain or network.
+    limited_since: Option<i64>,
+}
+
+/// Sets why an entry is held.
+fn set_reason(tx: &dyn Sql, id: Uuid, reason: &str) -> Result<(), StoreError> {
+    tx.execute("UPDATE submission SET held_because = ?2 WHERE id = ?1", values![id, reason]).map(drop)
+}
