@@ -43,6 +43,7 @@ CREATE TABLE submission (
     withheld        integer NOT NULL DEFAULT 0 CHECK (withheld IN (0, 1)),
     held_at         bigint,
     held_because    text,
+    threshold       integer,
     released_at     bigint,
     suspicious      integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),
     flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1))
@@ -69,7 +70,6 @@ CREATE TABLE delivery (
     failures    integer NOT NULL DEFAULT 0,
     interrupted integer NOT NULL DEFAULT 0,
     blame       text,
-    form        text    NOT NULL DEFAULT '',
     rank        integer NOT NULL DEFAULT 0,
     recipients  text,
     PRIMARY KEY (submission, channel),
@@ -77,9 +77,9 @@ CREATE TABLE delivery (
 );
 
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
-CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
+CREATE INDEX delivery_first_rank ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
-CREATE INDEX delivery_again_turn ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
+CREATE INDEX delivery_again_rank ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
 CREATE INDEX delivery_unfinished ON delivery (submission) WHERE due_at IS NOT NULL;
@@ -209,9 +209,9 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
-           CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0
+           CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0
     FROM intake;

@@ -47,7 +47,8 @@ CREATE TABLE submission (
     held_at         INTEGER,                                       -- since when it has been held
     released_at     INTEGER,                                       -- when it was last released
     agent           TEXT,                                          -- the host whose key signed the request, if the signature was valid
-    held_because    TEXT,
+    held_because    TEXT,                                          -- NULL if only `reasons` say why
+    threshold       INTEGER,                                       -- the points from which on screening holds a submission
     reasons         TEXT,                                          -- JSON: the reasons for the score, as objects with `signal`, `points` and `detail`
     fields          TEXT    NOT NULL,                              -- a JSON object, in the form's order
     sealed          BLOB                                           -- the fields, encrypted to the operator's key; `fields` is then `{}`
@@ -75,8 +76,7 @@ CREATE TABLE delivery (
     failures    INTEGER NOT NULL DEFAULT 0, -- since it was last queued; determines the next delay
     interrupted INTEGER NOT NULL DEFAULT 0, -- consecutive attempts whose outcome is unknown
     blame       TEXT,                       -- the cause of the last failure: 'channel', 'unclear', 'uncertain', 'notice', or 'asked' if the receiver set the time of the retry
-    form        TEXT    NOT NULL DEFAULT '', -- the submission's form
-    rank        INTEGER NOT NULL DEFAULT 0, -- due deliveries of a form are sent in this order, lowest first
+    rank        INTEGER NOT NULL DEFAULT 0, -- due deliveries are sent in this order, lowest first
     recipients  TEXT,                       -- if some recipients have it and others do not: both, as JSON
     PRIMARY KEY (submission, channel),
     CHECK ((due_at IS NOT NULL) = (state IN ('waiting', 'sending')))
@@ -84,9 +84,9 @@ CREATE TABLE delivery (
 
 -- First attempts and retries are looked up separately, so that neither can block the other.
 CREATE INDEX delivery_first ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures = 0;
-CREATE INDEX delivery_turn ON delivery (channel, form, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
+CREATE INDEX delivery_first_rank ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures = 0;
 CREATE INDEX delivery_again ON delivery (channel, due_at) WHERE due_at IS NOT NULL AND failures > 0;
-CREATE INDEX delivery_again_turn ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
+CREATE INDEX delivery_again_rank ON delivery (channel, rank, due_at) WHERE due_at IS NOT NULL AND failures > 0;
 CREATE INDEX delivery_parked ON delivery (channel) WHERE state = 'parked';
 CREATE INDEX delivery_sending ON delivery (channel) WHERE state = 'sending';
 -- Finds the submission that has been waiting the longest, however many others there are.
@@ -197,7 +197,7 @@ CREATE TABLE session (
 
 -- The mailboxes that a mail to a visitor was sent to recently, so that each gets at most one a day.
 CREATE TABLE visitor_mail (
-    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in src/submission/visitor/mailbox.rs
+    address BLOB    NOT NULL CHECK (length(address) = 16),       -- keyed hash of the address, as in crates/inbox/src/submission/visitor_mail/mailbox.rs
     mail    TEXT    NOT NULL,                                    -- the channel, as in `delivery`
     until   INTEGER NOT NULL,                                    -- when the next such mail may be sent
     PRIMARY KEY (address, mail)
@@ -208,7 +208,7 @@ CREATE INDEX visitor_mail_until ON visitor_mail (until);
 -- How much is used up of the limits of mails to visitors per hour.
 CREATE TABLE visitor_rate (
     key    BLOB    PRIMARY KEY CHECK (length(key) = 16),         -- keyed hash of the limit, and of the kind of mail, the domain or the network
-    rested INTEGER NOT NULL                                      -- when none of the mails count any more
+    rested INTEGER NOT NULL                                      -- when none of the mails count any more, in microseconds
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX visitor_rate_rested ON visitor_rate (rested);
@@ -232,9 +232,9 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 -- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
-           CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER)
+           CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER)
     FROM intake;

@@ -23,7 +23,7 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::DeliveryState;
-use frontdesk_inbox::submission::visitor::is_visitor_channel;
+use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
 use frontdesk_site::fault::Fault;
 pub(super) use mail_domain::CheckResult;

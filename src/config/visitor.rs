@@ -9,8 +9,10 @@ use super::value;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::{CONTACT, WAITLIST};
-use frontdesk_inbox::submission::visitor::mailbox::mailbox_key;
-use frontdesk_inbox::submission::visitor::{ConfirmRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule};
+use frontdesk_inbox::submission::visitor_mail::mailbox::mailbox_key;
+use frontdesk_inbox::submission::visitor_mail::{
+    ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,
+};
 use frontdesk_site::fault::Fault;
 use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
 
@@ -24,7 +26,7 @@ const CONFIRM_LINK: &str = "confirm_link";
 pub(super) struct VisitorKeys {
     acknowledge: Option<PathBuf>,
     pub(super) confirm: Option<PathBuf>,
-    rule: ConfirmRule,
+    rule: ConfirmationRule,
     limits: HourlyLimits,
 }
 
@@ -51,7 +53,7 @@ impl VisitorKeys {
             "The same for mails of all kinds because of what one network (an IPv4 /24 or an IPv6 /48) has sent, or \"off\".",
             value::off_or(value::count(1..=100_000)),
         );
-        let rule = ConfirmRule { within: 7 * DAY, remind_after: None };
+        let rule = ConfirmationRule { within: 7 * DAY, remind_after: None };
         VisitorKeys { acknowledge: None, confirm: None, rule, limits: HourlyLimits { all, network, domain } }
     }
 
@@ -134,7 +136,7 @@ impl MailSource<'_> {
         mail: VisitorMail,
         channels: &[ChannelOptions],
         limits: HourlyLimits,
-        confirm: Option<ConfirmRule>,
+        confirmation: Option<ConfirmationRule>,
     ) -> Option<ChannelOptions> {
         let form = self.form;
         let text = self.read_text(r, mail);
@@ -162,7 +164,7 @@ impl MailSource<'_> {
             .collect();
         own.sort_unstable();
         own.dedup();
-        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirm };
+        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirmation };
         Some(ChannelOptions {
             name: mail.name().to_owned(),
             forms: vec![form.to_owned()],
@@ -226,7 +228,7 @@ mod tests {
 
     use crate::config::Config;
     use frontdesk_deliver::TransportOptions;
-    use frontdesk_inbox::submission::visitor::HourlyLimits;
+    use frontdesk_inbox::submission::visitor_mail::HourlyLimits;
 
     const CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
     const SET: &str = "[operator]\nname = \"Example\"\nemail = \"hello@example.com\"\n[forms.contact]\nacknowledge = \"mails/thanks.md\"\n";

@@ -11,7 +11,7 @@ use super::notification::{Notification, Topic};
 use frontdesk_inbox::store::disk::{MinFree, Shortage};
 use frontdesk_inbox::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
-use frontdesk_inbox::submission::visitor::{MailLimit, VisitorMail, is_visitor_channel};
+use frontdesk_inbox::submission::visitor_mail::{MailLimit, VisitorMail, is_visitor_channel};
 
 /// The problems that need the operator's attention. The digest contains nothing that visitors wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub mod mail;
 pub mod maildir;
 pub mod maintenance;
 pub mod notification;
+pub mod order;
 pub mod smtp;
 pub mod test_message;
 pub mod visitor_mail;

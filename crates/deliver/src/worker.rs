@@ -32,6 +32,7 @@ use super::handover::Handover;
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
+use super::order;
 use frontdesk_inbox::store::lock::Lock;
 use frontdesk_inbox::store::notifier;
 use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError, Transaction};
@@ -39,7 +40,7 @@ use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, Claims, Leas
 use frontdesk_inbox::submission::encryption::Recipient;
 use frontdesk_inbox::submission::outcome::{Cause, LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::schedule;
-use frontdesk_inbox::submission::visitor::is_visitor_channel;
+use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_process::panics::{self, Part};
 
 /// How long another replica waits for a process that has ended or lost the database. The leases of attempts
@@ -418,7 +419,7 @@ impl WorkerLoop {
                 return STORE_RETRY;
             }
         }
-        match self.store.claim(wants, under_way, now, LEASE).await {
+        match self.store.claim(wants, under_way, now, LEASE, order::choose).await {
             Ok(claims) => {
                 self.store_fails = false;
                 let sleeps =

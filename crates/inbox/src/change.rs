@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
 use crate::submission::delivery::{DeliveryState, Route};
-use crate::submission::visitor::is_visitor_channel;
+use crate::submission::visitor_mail::is_visitor_channel;
 use crate::submission::{Status, Submission};
 
 /// The reason of a hold for which the operator gives none.

@@ -44,6 +44,11 @@ pub struct IntakeOptions {
     pub form_quota: Option<Quota>,
     /// A flood ends when no submission has exceeded the quota for this long.
     pub flood_ends_after: Duration,
+    /// The delay before a submission is processed, so that the visitor's next submission does not have to
+    /// wait for the processing transaction.
+    pub batch_delay: Duration,
+    /// The clock that decides when floods end and when mails that ask for a confirmation are queued.
+    pub clock: fn() -> Timestamp,
 }
 
 impl Default for IntakeOptions {
@@ -55,6 +60,8 @@ impl Default for IntakeOptions {
             screening: ScreeningOptions::default(),
             form_quota: None,
             flood_ends_after: Duration::from_mins(1),
+            batch_delay: Duration::from_millis(10),
+            clock: Timestamp::now,
         }
     }
 }

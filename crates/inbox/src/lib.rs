@@ -3,10 +3,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// Tests compile a file of `frontdesk-deliver`, which imports this crate by name.
-#[cfg(test)]
-extern crate self as frontdesk_inbox;
-
 pub mod change;
 pub mod csv;
 pub mod intake;

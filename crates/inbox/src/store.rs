@@ -6,6 +6,7 @@
 //!
 //! The store recovers from errors: it reopens its file, or creates a new one if the old one was removed.
 
+mod block_on;
 pub mod disk;
 mod error;
 pub(crate) mod fingerprint;
@@ -13,10 +14,11 @@ mod ids;
 mod link;
 pub mod lock;
 pub mod notifier;
+mod open;
 mod outage;
 pub(crate) mod postgres;
 pub(crate) mod sql;
-mod sqlite;
+pub(crate) mod sqlite;
 #[cfg(test)]
 mod test_recorder;
 mod url;
@@ -32,25 +34,25 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use crate::submission::delivery::{ClaimRequest, Claims, Lease, Route};
+use crate::submission::delivery::{Choose, ClaimRequest, Claims, Lease, Route};
 pub use error::StoreError;
 pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
 pub use link::LinkToken;
+pub use open::{check_environment, migrate};
 pub use outage::Outage;
 pub use postgres::server::Server;
 pub use sql::abuse::{Abuse, AgentCount, RefusedSource, SignalCount};
 pub use sql::annotation::{Annotated, Annotation, MAX_NOTE};
-pub use sql::confirm::{ConfirmationMails, LinkState};
-pub use sql::copy::{Copied, CopyError, copy_inbox, migrate};
-pub use sql::deliver::{HIGH_VOLUME_RANK, SUSPICIOUS_RANK, is_high_volume};
+pub use sql::confirmation::confirmation_rule;
+pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
+pub use sql::copy::{Copied, CopyError, copy_inbox};
 pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, is_taken};
 pub use sql::operator_log::{LogEntry, OperatorAction};
-pub use sql::opt_in::confirm_rule;
 pub use sql::page::{SearchPage, SearchText};
 pub use sql::read::{ChannelState, IdMatch, InboxReader, Listing};
 pub use sql::rows::{Filter, day, day_number};
@@ -60,7 +62,7 @@ pub use sql::transaction::Transaction;
 pub use sql::views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
 };
-pub use sql::visitor::{MailFate, MailRequest};
+pub use sql::visitor_mail::{MailFate, MailRequest};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
 pub use url::DatabaseUrl;
 pub use writer::Events;
@@ -78,17 +80,6 @@ impl StoreOptions {
     pub fn new(url: impl Into<DatabaseUrl>) -> StoreOptions {
         StoreOptions { url: url.into(), channels: Vec::new() }
     }
-}
-
-/// Fails if this program can never use the database that is there, for example because of its encoding. A
-/// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
-/// [`InboxReader::collation_warning`].
-pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
-    let checked = match url {
-        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path).map(|()| None),
-        DatabaseUrl::Postgres(server) => postgres::check_environment(server),
-    };
-    checked.or_else(|error| if error.is_temporary() { Ok(None) } else { Err(error) })
 }
 
 /// An inbox that is open for writing. All clones share one writer, which ends when the last clone is dropped.
@@ -149,7 +140,7 @@ impl Store {
     /// Blocks until a submission is accepted, or until the timeout. Returns at once if one was accepted since
     /// the last call.
     pub fn wait_for_accepted(&self, timeout: Duration) {
-        let _ = postgres::connection::block_on_with_timeout(self.events().accepted.notified(), timeout);
+        let _ = block_on::block_on_with_timeout(self.events().accepted.notified(), timeout);
     }
 
     /// Whether submissions are waiting to be written, or a burst of them has just arrived.
@@ -191,20 +182,22 @@ impl Store {
         self.change_blocking(|tx| tx.check_writable())
     }
 
-    /// Claims due deliveries, up to the capacity in `wants`, but skips those in `under_way`. If the outcome
-    /// of an attempt is not recorded before its lease expires, the delivery is attempted again.
+    /// Claims the due deliveries that `choose` selects, up to the capacity in `wants`, but skips those in
+    /// `under_way`. If the outcome of an attempt is not recorded before its lease expires, the delivery is
+    /// attempted again.
     pub async fn claim(
         &self,
         wants: Vec<ClaimRequest>,
         under_way: Vec<Lease>,
         now: Timestamp,
         lease: Duration,
+        choose: Choose,
     ) -> Result<Vec<Claims>, StoreError> {
         // The lease starts when the claim is executed, not when it is requested.
         let asked = Instant::now();
         let waited = move || Duration::from_secs(asked.elapsed().as_secs());
         let channels = self.channels.load_full();
-        self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease)).await
+        self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease, choose)).await
     }
 
     /// Records that a channel works again. After an outage, makes all delayed deliveries due, and returns

@@ -36,7 +36,7 @@ pub mod encryption;
 pub mod outcome;
 pub mod schedule;
 pub mod verdict;
-pub mod visitor;
+pub mod visitor_mail;
 
 use std::fmt;
 

@@ -1,7 +1,9 @@
 //! Inboxes for tests, also of other crates (the feature `testing`).
 
+pub mod fixture;
 pub mod fresh;
 pub mod inbox;
+pub mod memory;
 
 use crate::intake::Arrival;
 use crate::screening::Evidence;

@@ -11,6 +11,7 @@
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
+use super::gcra::Gcra;
 use super::layers::{Debts, LayerState, Layers};
 use super::quota::{Admission, DecisionCounts};
 use super::rule;
@@ -119,7 +120,7 @@ impl ByteDebts {
 
     /// The time until `bytes` more bytes fit into the budget; zero if they fit now.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
-        let excess = (account.debt + bytes.min(self.budget)).saturating_sub(self.budget);
+        let excess = Gcra::in_units(bytes.min(self.budget), self.budget).wait(account.debt);
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

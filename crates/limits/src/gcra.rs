@@ -1,10 +1,13 @@
-//! The generic cell rate algorithm (GCRA) for one window, in whole ticks. Pure arithmetic.
+//! The generic cell rate algorithm (GCRA). Pure arithmetic, in any unit of time.
 //!
 //! The algorithm keeps one instant per key, the *theoretical arrival time*, at which the key's whole quota is
-//! available again. The time until then is the *debt*. Each request adds `window / quota`; one that would
-//! raise the debt above a whole window is refused and adds nothing. A key may therefore use its whole quota
-//! at once, then send one request every `window / quota`: at most `quota + t · quota / window` requests
-//! in any period `t`.
+//! available again. The time until then is the *debt*. Each request adds a *step*, `window / quota`; one that
+//! would raise the debt above the *burst*, usually a whole window, is refused and adds nothing. A key may
+//! therefore use its whole quota at once, then send one request every `window / quota`: at most
+//! `quota + t · quota / window` requests in any period `t`.
+//!
+//! [`Gcra`] is the algorithm; `rate_limiter/gcra.lua` repeats it for Redis. Arrival times in rows of a
+//! database are Unix time in microseconds; those in sketches are counted in ticks ([`WindowQuota`]).
 
 use std::time::Duration;
 
@@ -16,14 +19,89 @@ pub const MAX_QUOTA: u32 = 1_000_000;
 /// The largest debt, and the maximum number of ticks in a window. A 32-bit tick count covers 256 windows.
 const MAX_TICKS: u32 = 1 << 24;
 
+/// By how much the clocks of machines that share arrival times may differ, in microseconds.
+const CLOCK_TOLERANCE: i64 = 10_000_000;
+
+/// The parameters of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gcra {
+    /// How much one request adds to the debt.
+    pub(super) step: u64,
+    /// The largest debt.
+    pub(super) burst: u64,
+    /// The part of the burst that these requests may not use, and others with the same key may.
+    reserve: u64,
+}
+
+impl Gcra {
+    /// A limit whose times are in microseconds. A step below a microsecond counts as one.
+    pub fn new(step: Duration, burst: Duration) -> Gcra {
+        let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Gcra::in_units(micros(step).max(1), micros(burst))
+    }
+
+    pub(super) fn in_units(step: u64, burst: u64) -> Gcra {
+        Gcra { step, burst, reserve: 0 }
+    }
+
+    /// The limit for requests that leave a part of the burst to others with the same key.
+    #[must_use]
+    pub fn with_reserve(self, reserve: Duration) -> Gcra {
+        Gcra { reserve: u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX), ..self }
+    }
+
+    /// `quota` requests per `window`; a quota of 0 counts as 1.
+    pub fn per(window: Duration, quota: u32) -> Gcra {
+        Gcra::new(window / quota.max(1), window)
+    }
+
+    /// The debt at `now`, both Unix times in microseconds. A debt above the burst means that a clock was set
+    /// back, or that another machine's clock is ahead. If it is above by up to ten seconds, it counts as the
+    /// burst, so that the difference does not reset quotas; otherwise as zero, so that it locks nothing out.
+    pub fn debt(self, arrival: i64, now: i64) -> u64 {
+        let debt = arrival.saturating_sub(now);
+        if debt > i64::try_from(self.burst).unwrap_or(i64::MAX).saturating_add(CLOCK_TOLERANCE) {
+            return 0;
+        }
+        u64::try_from(debt).unwrap_or_default().min(self.burst)
+    }
+
+    /// The time until a key with this debt is allowed one more request; zero if it is allowed now.
+    pub fn wait(self, debt: u64) -> u64 {
+        debt.saturating_add(self.step).saturating_sub(self.burst.saturating_sub(self.reserve))
+    }
+
+    /// The number of requests that a key with this debt is allowed now, including those from the reserve.
+    pub fn remaining(self, debt: u64) -> u64 {
+        self.burst.saturating_sub(debt) / self.step
+    }
+
+    /// The arrival time after one more request at `now`, or the time at which that request is allowed.
+    pub fn charge(self, arrival: i64, now: i64) -> Result<i64, i64> {
+        let debt = self.debt(arrival, now);
+        match self.wait(debt) {
+            0 => Ok(now.saturating_add_unsigned(debt + self.step)),
+            wait => Err(now.saturating_add_unsigned(wait)),
+        }
+    }
+
+    /// Counts a request that is never refused: the number of earlier requests that make up the debt, and the
+    /// arrival time after this one. The debt stays within the burst.
+    pub fn count(self, arrival: i64, now: i64) -> (u64, i64) {
+        let debt = self.debt(arrival, now);
+        (debt.div_ceil(self.step), now.saturating_add_unsigned((debt + self.step).min(self.burst)))
+    }
+}
+
+/// A quota whose times are counted in ticks: small enough for the cells of a sketch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowQuota {
     name: &'static str,
     pub(super) quota: u32,
     window: Duration,
-    /// Ticks per request, a whole number. A window has exactly `quota` times as many ticks, so rounding does
+    /// The step is a whole number of ticks, and a window has exactly `quota` times as many, so rounding does
     /// not change the rate.
-    step: u32,
+    limit: Gcra,
     /// Ticks per nanosecond, times 2⁶⁴.
     rate: u64,
 }
@@ -42,7 +120,8 @@ impl WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
         let rate = (u128::from(step * quota) << 64) / window.as_nanos();
-        WindowQuota { name, quota, window, step, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
+        let limit = Gcra::in_units(step.into(), (step * quota).into());
+        WindowQuota { name, quota, window, limit, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 
     /// Converts a duration to ticks, rounded down.
@@ -52,17 +131,20 @@ impl WindowQuota {
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn ticks_until_allowed(&self, debt: u32) -> u32 {
-        debt.saturating_sub(self.step * (self.quota - 1))
-    }
-
     pub(super) fn debt_after_request(&self, debt: u32) -> u32 {
-        debt + self.step
+        debt + ticks(self.limit.step)
     }
 
     /// The largest debt: a whole window.
     pub(super) fn max_debt(&self) -> u32 {
-        self.step * self.quota
+        ticks(self.limit.burst)
+    }
+
+    fn time_until_allowed(&self, debt: u32) -> Duration {
+        match self.limit.wait(debt.into()) {
+            0 => Duration::ZERO,
+            wait => self.ticks_to_time(ticks(wait)),
+        }
     }
 
     /// Converts ticks to a duration, rounded up.
@@ -77,24 +159,49 @@ impl WindowQuota {
             name: self.name,
             quota: self.quota,
             window_seconds,
-            remaining: self.quota.saturating_sub(debt.div_ceil(self.step)),
+            remaining: ticks(self.limit.remaining(debt.into())),
             reset_seconds: (u64::from(debt) * window_seconds).div_ceil(u64::from(self.max_debt())),
         }
     }
 }
 
 /// The time until both windows allow one more request; zero if they allow it now.
-pub(super) fn time_until_allowed(windows: &[WindowQuota; 2], debts: [u32; 2]) -> Duration {
-    let wait = |at: usize| match windows[at].ticks_until_allowed(debts[at]) {
-        0 => Duration::ZERO,
-        ticks => windows[at].ticks_to_time(ticks),
-    };
-    wait(0).max(wait(1))
+pub(super) fn time_until_allowed([a, b]: &[WindowQuota; 2], [debt, other]: [u32; 2]) -> Duration {
+    a.time_until_allowed(debt).max(b.time_until_allowed(other))
+}
+
+/// Debts of a [`WindowQuota`] are at most [`MAX_TICKS`] and a step.
+fn ticks(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_burst_is_allowed_at_once_and_then_one_request_a_step() {
+        let limit = Gcra::per(Duration::from_mins(1), 3);
+        let step = 20_000_000;
+        let mut arrival = 0;
+        for now in [0, 0, 0, step, 2 * step] {
+            arrival = limit.charge(arrival, now).expect("it is allowed");
+        }
+        assert_eq!((arrival, limit.charge(arrival, 2 * step + 1)), (5 * step, Err(3 * step)));
+        assert_eq!(limit.remaining(limit.debt(arrival, 4 * step)), 2);
+        assert_eq!(limit.count(arrival, 2 * step), (3, 5 * step), "the debt stays within the burst");
+        assert_eq!(limit.count(arrival, 5 * step - 1), (1, 6 * step));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_neither_resets_a_quota_nor_locks_it() {
+        let limit = Gcra::per(Duration::from_mins(1), 3);
+        let arrival = 60_000_000;
+        assert_eq!(limit.debt(arrival, -CLOCK_TOLERANCE), 60_000_000);
+        assert_eq!(limit.debt(arrival, -CLOCK_TOLERANCE - 1), 0);
+        assert_eq!(limit.debt(arrival, arrival + 1), 0);
+        assert_eq!(limit.debt(i64::MAX, i64::MIN), 0);
+    }
 
     #[test]
     fn a_window_of_ticks_is_a_window_of_time_for_every_quota() {
@@ -111,7 +218,7 @@ mod tests {
                 // The error does not grow over a hundred thousand windows.
                 let off = (ticks * 100_000).abs_diff(pace.ticks_in(window * 100_000));
                 assert!(off <= 1, "{quota} {off}");
-                assert!(pace.step >= 16, "{quota}");
+                assert!(pace.limit.step >= 16, "{quota}");
             }
         }
     }

@@ -22,7 +22,7 @@ pub mod source;
 
 pub use crate::source::{Source, SourceNetwork};
 pub use bytes::{ByteLimiter, ByteOptions, MAX_BYTES};
-pub use gcra::MAX_QUOTA;
+pub use gcra::{Gcra, MAX_QUOTA};
 pub use local::LocalLimiter;
 pub use quota::{
     Admission, DecisionCounts, Layer, LimitDecision, LimitOptions, Quota, QuotaStatus, QuotaStatuses,

@@ -13,7 +13,7 @@ use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::app::state::{AppState, Snapshot};
 use frontdesk_forms::FORMS;
-use frontdesk_inbox::submission::visitor::MailLimit;
+use frontdesk_inbox::submission::visitor_mail::MailLimit;
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::panics::{self, Part};
 

@@ -191,8 +191,8 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
         loop {
             let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
             let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: before };
-            let claims =
-                store.claim(vec![want], Vec::new(), now + Duration::from_mins(1), Duration::from_mins(3));
+            let (now, lease) = (now + Duration::from_mins(1), Duration::from_mins(3));
+            let claims = store.claim(vec![want], Vec::new(), now, lease, frontdesk_deliver::order::choose);
             let claims = runtime.block_on(claims).expect("it can be read");
             let claimed = claims[0].claimed.first().expect("there is more to deliver");
             if claimed.submission.id == visitor {

@@ -8,7 +8,7 @@ use super::*;
 use crate::corpus;
 use crate::smtp::{SmtpDeadlines, SmtpTls};
 use frontdesk_inbox::submission::Status;
-use frontdesk_inbox::submission::visitor::HourlyLimits;
+use frontdesk_inbox::submission::visitor_mail::HourlyLimits;
 
 #[test]
 fn the_headers_name_the_operator_and_stop_automatic_replies() {
@@ -63,7 +63,7 @@ fn mailer() -> VisitorMailer {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
             limits: HourlyLimits { all: 1, network: None, domain: None },
-            confirm: None,
+            confirmation: None,
         },
         text: MailText {
             subject: "Thanks, it is {date}".to_owned(),

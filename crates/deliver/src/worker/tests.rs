@@ -37,7 +37,7 @@ fn submissions_queued_without_a_worker_are_delivered_later() {
     // Simulate a process that ended during an attempt.
     let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
     let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn: 0 };
-    let claims = fixture.store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE);
+    let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), Timestamp::now(), LEASE);
     assert_eq!(fixture.runtime.block_on(claims).unwrap()[0].claimed.len(), 1);
     let _worker = fixture.start();
     fixture.wait("it is delivered", || fixture.statuses() == [Status::Delivered]);

@@ -16,9 +16,9 @@ use crate::screening::{Evidence, Repeats};
 use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
 };
-use crate::submission::delivery::Route;
+use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
 use crate::submission::verdict::ScreeningVerdict;
-use crate::submission::visitor::{LimitCounts, VisitorMail};
+use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::{DedupKey, Form};
 use frontdesk_process::panics::{self, Part};
@@ -171,7 +171,7 @@ struct Screened {
     candidate: Candidate,
     verdict: ScreeningVerdict,
     /// Whether the entry is held only because its form asks for confirmations.
-    is_held_for_opt_in: bool,
+    is_unasked: bool,
 }
 
 impl Screened {
@@ -204,9 +204,9 @@ impl Screened {
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         // An unconfirmed submission is not delivered with a mark, and a suspicious one gets no mail: hold it.
-        let needs_confirmation = !row.is_sealed && store::confirm_rule(channels, row.form()?).is_some();
-        let is_held_for_opt_in = needs_confirmation && verdict.suspicious && !verdict.hold;
-        let verdict = ScreeningVerdict { hold: verdict.hold || is_held_for_opt_in, ..verdict };
+        let needs_confirmation = !row.is_sealed && store::confirmation_rule(channels, row.form()?).is_some();
+        let is_unasked = needs_confirmation && verdict.suspicious && !verdict.hold;
+        let verdict = ScreeningVerdict { hold: verdict.hold || is_unasked, ..verdict };
         let candidate = Candidate {
             needs_confirmation,
             id: row.id,
@@ -221,7 +221,7 @@ impl Screened {
             is_held: verdict.hold,
             is_suspicious: verdict.suspicious,
         };
-        Ok(Screened { row, candidate, verdict, is_held_for_opt_in })
+        Ok(Screened { row, candidate, verdict, is_unasked })
     }
 
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
@@ -229,19 +229,13 @@ impl Screened {
         if hold == HoldCause::Flood {
             verdict = verdict.in_flood();
         }
-        let mut because = verdict.because();
-        if self.is_held_for_opt_in {
-            because += "; a suspicious entry is not asked to confirm its address";
-        }
         NewSubmission {
             row: &self.row,
             content: stored_content_hash(&self.candidate, store::day(self.candidate.received_at)),
             hold,
             rank,
-            held_because: (hold != HoldCause::None).then_some(because),
-            score: verdict.score,
-            reasons: verdict.reasons,
-            is_suspicious: verdict.suspicious,
+            verdict,
+            is_unasked: self.is_unasked,
         }
     }
 }
@@ -285,7 +279,7 @@ fn acknowledge(
 ) -> Result<Vec<MailFate>, StoreError> {
     let mail = VisitorMail::Acknowledgement;
     let mut fates = Vec::new();
-    for new in new.iter().filter(|new| new.hold == HoldCause::None && !new.is_suspicious) {
+    for new in new.iter().filter(|new| new.hold == HoldCause::None && !new.verdict.suspicious) {
         let (row, form) = (new.row, new.row.form()?);
         if row.is_sealed || !channels.iter().any(|route| route.rule_for(mail, form).is_some()) {
             continue;
@@ -299,7 +293,7 @@ fn acknowledge(
             form,
             email,
             network: row.network,
-            low_priority: store::is_high_volume(new.rank),
+            low_priority: new.rank >= HIGH_VOLUME_RANK,
             at,
         };
         fates.push(tx.queue_visitor_mail(&request, channels)?);

@@ -4,30 +4,26 @@
 //! sent more than a few. Others are delivered, so a flood does not silence visitors from other networks. The
 //! number of submissions from a network also determines the order in which they are delivered.
 //!
-//! Quotas follow the generic cell rate algorithm, as in [`limits`](frontdesk_limits). Times are Unix time in
-//! microseconds.
+//! Times are Unix time in microseconds.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::store::{FormRate, FormRates, HIGH_VOLUME_RANK, Hash, NetworkRates, SUSPICIOUS_RANK};
-use frontdesk_limits::Quota;
+use crate::store::{FormRate, FormRates, Hash, NetworkRates};
+use crate::submission::delivery::{HIGH_VOLUME_RANK, SUSPICIOUS_RANK};
+use frontdesk_limits::{Gcra, Quota};
 
-const MINUTE: i64 = 60_000_000;
-const HOUR: i64 = 60 * MINUTE;
-/// The time that a network's count takes to decrease by one. Up to [`A_FEW`] submissions per hour therefore
-/// do not accumulate.
-const COUNTS_FOR: i64 = HOUR / A_FEW;
-/// A network's first submissions within an hour, up to this number, are never part of a flood.
-const A_FEW: i64 = 3;
-const COUNTS_AT_MOST: i64 = 24 * HOUR;
-
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
+/// A network's first submissions within an hour, up to this number, are never part of a flood. Its count
+/// decreases by this number per hour, so that as many do not accumulate.
+const A_FEW: u32 = 3;
 /// A network that sends more than this number of submissions per day, to all forms combined, is a
-/// high-volume network.
-const DAILY_ALLOWANCE: i64 = 2;
-/// How long one submission counts against the daily allowance.
-const DAY: i64 = 24 * HOUR;
+/// high-volume network. One submission counts against the allowance for a day.
+const DAILY_ALLOWANCE: u32 = 2;
 /// The maximum of [`NetworkLoad::in_days`].
-const MAX_COUNTED: i64 = 8;
+const MAX_COUNTED: u32 = 8;
 /// Stored in place of a form's name for a network's allowance and count. No form has these names.
 const ALLOWANCE: &str = "";
 const ALL_FORMS: &str = "*";
@@ -35,21 +31,14 @@ const ALL_FORMS: &str = "*";
 /// Counts a submission against a form's quota. If the quota is used up, records only the time, and returns
 /// false.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
-    let windows = [(&mut rate.minute, MINUTE, quota.per_minute), (&mut rate.hour, HOUR, quota.per_hour)];
-    let after = windows.map(|(restored, window, quota)| {
-        let step = window / i64::from(quota.max(1));
-        let debt = remaining_debt(*restored, now, window);
-        (restored, now + debt + step, debt + step <= window)
-    });
-    let fits = after.iter().all(|(_, _, fits)| *fits);
-    if fits {
-        for (restored, after, _) in after {
-            *restored = after;
-        }
-    } else {
-        rate.over_at = Some(now / 1000);
+    let minute = Gcra::per(MINUTE, quota.per_minute).charge(rate.minute, now);
+    let hour = Gcra::per(HOUR, quota.per_hour).charge(rate.hour, now);
+    if let (Ok(minute), Ok(hour)) = (minute, hour) {
+        (rate.minute, rate.hour) = (minute, hour);
+        return true;
     }
-    fits
+    rate.over_at = Some(now / 1000);
+    false
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +51,11 @@ pub(crate) struct Load {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NetworkLoad {
     /// The number of the network's submissions to the same form that still count.
-    pub before: i64,
+    pub before: u64,
     /// Whether the network has used up its daily allowance.
     pub is_high_volume: bool,
     /// A count of the network's submissions to all forms, which decreases by one each day.
-    pub in_days: i64,
+    pub in_days: u64,
 }
 
 /// The rates of forms and networks, and the changes that a batch makes to them.
@@ -83,16 +72,6 @@ pub(crate) struct Rates {
     pub latest: i64,
 }
 
-/// How far `until` is ahead of `now`, capped at `most`. Zero if it is much further ahead: a clock was wrong
-/// when `until` was written, or has been set back since.
-fn remaining_debt(until: i64, now: i64, most: i64) -> i64 {
-    let debt = until.saturating_sub(now);
-    if debt > most + SLACK { 0 } else { debt.clamp(0, most) }
-}
-
-/// How much the clocks of replicas may differ, in microseconds.
-const SLACK: i64 = 10_000_000;
-
 impl Rates {
     pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
         Rates {
@@ -108,16 +87,15 @@ impl Rates {
     pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
         let now = self.microseconds_by_database_clock(received_at);
         self.changed.insert(network);
-        let mut count = |form: &str, step: i64, most: i64| {
+        let mut count = |form: &str, step: Duration, burst: Duration| {
             let rested = self.networks.entry((form.to_owned(), network)).or_default();
-            let debt = remaining_debt(*rested, now, most);
-            *rested = now + (debt + step).min(most);
-            // The number of submissions that make up the debt.
-            (debt + step - 1) / step
+            let before;
+            (before, *rested) = Gcra::new(step, burst).count(*rested, now);
+            before
         };
-        let before = count(form, COUNTS_FOR, COUNTS_AT_MOST);
-        let is_high_volume = count(ALLOWANCE, DAY, DAILY_ALLOWANCE * DAY) >= DAILY_ALLOWANCE;
-        NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, MAX_COUNTED * DAY) }
+        let before = count(form, HOUR / A_FEW, DAY);
+        let is_high_volume = count(ALLOWANCE, DAY, DAY * DAILY_ALLOWANCE) >= DAILY_ALLOWANCE.into();
+        NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, DAY * MAX_COUNTED) }
     }
 
     /// Counts a deliverable submission for its network and against the form's quota. `received_at` is in
@@ -128,7 +106,7 @@ impl Rates {
         let is_over = self
             .quota
             .is_some_and(|quota| !count_in_quota(self.forms.entry(form.to_owned()).or_default(), quota, now));
-        Load { is_flood: is_over && network.before >= A_FEW, network }
+        Load { is_flood: is_over && network.before >= A_FEW.into(), network }
     }
 
     /// Converts milliseconds to microseconds, capped at [`Rates::latest`].
@@ -137,16 +115,16 @@ impl Rates {
     }
 }
 
-/// The rank of a submission's deliveries. Deliveries are sent in this order: networks within their daily
-/// allowance before high-volume networks; within each group, suspicious submissions last; among the rest, the
-/// lowest rank first. A network's first submission has rank 0, and the rank grows with the logarithm of the
-/// number of its submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a
-/// visitor's third submission precedes those of networks that have sent more, even if they sent slowly.
+/// The rank of a submission's deliveries, which are sent in this order: those of networks within their daily
+/// allowance before those of high-volume networks, in either case suspicious ones last. Otherwise, a
+/// network's first submission has rank 0, and the rank grows with the logarithm of the number of its
+/// submissions. For high-volume networks, it grows with [`NetworkLoad::in_days`], so that a visitor's third
+/// submission precedes those of networks that have sent more, even if they sent slowly.
 pub(crate) fn rank(network: NetworkLoad, is_suspicious: bool) -> i64 {
     let of_network = if network.is_high_volume {
-        HIGH_VOLUME_RANK + network.in_days
+        HIGH_VOLUME_RANK + i64::try_from(network.in_days).unwrap_or(i64::MAX)
     } else {
-        i64::from(i64::BITS - network.before.max(0).leading_zeros())
+        i64::from(u64::BITS - network.before.leading_zeros())
     };
     of_network + if is_suspicious { SUSPICIOUS_RANK } else { 0 }
 }
@@ -172,7 +150,7 @@ mod tests {
             let load = rates.count(FORM, [2; 16], 20);
             assert_eq!(
                 (load.is_flood, load.network.before),
-                (n >= A_FEW, n),
+                (n >= A_FEW.into(), n),
                 "submission {n} of another network"
             );
         }
@@ -200,7 +178,7 @@ mod tests {
     #[test]
     fn submissions_count_for_their_network_for_a_day_at_most() {
         let mut rates = rates(1, 1);
-        let counted: Vec<i64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).network.before).collect();
+        let counted: Vec<u64> = (0..200).map(|_| rates.count(FORM, [1; 16], 0).network.before).collect();
         assert_eq!((counted[1], counted[71], counted[199]), (1, 71, 72));
         assert_eq!(rates.count(FORM, [1; 16], 24 * 3600 * SECOND).network.before, 0);
     }
@@ -225,10 +203,11 @@ mod tests {
         let load = |before, is_high_volume| NetworkLoad { before, is_high_volume, in_days: 3 };
         assert_eq!([0, 1, 2, 3, 4, 72].map(|before| rank(load(before, false), false)), [0, 1, 2, 2, 3, 7]);
         assert!(rank(load(0, true), false) > rank(load(72, false), false));
-        assert!(rank(load(0, false), true) > rank(load(72, true), false));
         assert!(rank(load(0, false), true) < rank(load(1, false), true));
-        let more = NetworkLoad { in_days: MAX_COUNTED, ..load(0, true) };
-        assert!(rank(load(0, true), false) < rank(more, false) && rank(more, false) < SUSPICIOUS_RANK);
+        let more = NetworkLoad { in_days: MAX_COUNTED.into(), ..load(0, true) };
+        assert!(rank(load(0, true), false) < rank(more, false));
+        assert!(rank(more, false) < rank(load(0, true), true));
+        assert!(rank(load(72, false), true) < rank(load(0, true), false));
     }
 
     #[test]

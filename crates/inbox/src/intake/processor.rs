@@ -12,14 +12,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use crate::screening::Repeats;
 use crate::store::{Outage, Store, StoreError};
-use crate::submission::visitor::{LimitCounts, MailLimit};
+use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_process::panics::{self, Part};
 
 /// The maximum number of rows in one transaction. Visitors may be waiting for it.
@@ -27,9 +26,6 @@ const BATCH: usize = 128;
 /// The longest pause while submissions are being accepted.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The delay before a submission is processed, so that the visitor's next submission does not have to wait
-/// for the processing transaction. Shorter in unit tests, because they wait for each submission.
-const BATCH_DELAY: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 10 });
 /// The delay before a retry after a database failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for submissions that other replicas have accepted but not processed.
@@ -132,7 +128,7 @@ impl ProcessorThread {
             let pause = if self.is_flooded { look_every.min(FLOOD_CHECK_INTERVAL) } else { look_every };
             self.store.wait_for_accepted(pause);
             if !self.is_stopping.load(Relaxed) {
-                thread::sleep(BATCH_DELAY);
+                thread::sleep(self.options.load().batch_delay);
             }
             // Read the flag first: this pass processes everything that was accepted before the stop.
             let is_last = self.is_stopping.load(Relaxed);
@@ -177,16 +173,17 @@ impl ProcessorThread {
     /// Queues the mails that ask visitors to confirm their addresses.
     fn queue_confirmations(&mut self) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
-        // Unit tests queue them by a clock of their own.
-        if cfg!(test)
-            || !channels.iter().any(|route| route.visitor.as_ref().is_some_and(|rule| rule.confirm.is_some()))
+        if !channels
+            .iter()
+            .any(|route| route.visitor.as_ref().is_some_and(|rule| rule.confirmation.is_some()))
         {
             return Ok(());
         }
+        let clock = self.options.load().clock;
         loop {
             let channels = channels.clone();
             let mails = self.store.change_blocking(move |tx| {
-                let mails = tx.queue_confirmations(Timestamp::now(), MAX_RELEASED, &channels)?;
+                let mails = tx.queue_confirmations(clock(), MAX_RELEASED, &channels)?;
                 if mails.queued > 0 {
                     tx.announce()?;
                 }
@@ -218,14 +215,16 @@ impl ProcessorThread {
 
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
-            let (quiet, channels) = (self.options.load().flood_ends_after, self.store.channels.load_full());
+            let options = self.options.load();
+            let (quiet, clock, channels) =
+                (options.flood_ends_after, options.clock, self.store.channels.load_full());
             let (released, is_flooded, is_limited) = self.store.change_blocking(move |tx| {
-                let now = tx.to_database_time(Timestamp::now());
+                let now = tx.to_database_time(clock());
                 let released = tx.release_ended_floods(now, quiet, MAX_RELEASED, &channels)?;
                 if released > 0 {
                     tx.announce()?;
                 }
-                let is_limited = tx.unannounced_mail_limit(Timestamp::now())?.is_some();
+                let is_limited = tx.unannounced_mail_limit(clock())?.is_some();
                 Ok((released, tx.is_any_held_in_flood()?, is_limited))
             })?;
             if is_limited {

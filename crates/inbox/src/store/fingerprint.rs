@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::sql::Sql;
-use crate::submission::visitor::MailLimit;
+use crate::submission::visitor_mail::MailLimit;
 use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::source::Source;
@@ -39,8 +39,7 @@ impl Secret {
     }
 
     pub(super) fn read(sql: &dyn Sql) -> Result<Secret, StoreError> {
-        let row = sql.row("SELECT value FROM meta WHERE name = 'secret'", &[])?;
-        let secret = row.and_then(|row| row.get(0).ok());
+        let secret = sql.value("SELECT value FROM meta WHERE name = 'secret'", &[]).ok().flatten();
         secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
     }
 
@@ -58,7 +57,7 @@ impl Secret {
         self.hash("sender", [email.to_lowercase().as_bytes()])
     }
 
-    /// Hashes the result of [`mailbox_key`](crate::submission::visitor::mailbox::mailbox_key).
+    /// Hashes the result of [`mailbox_key`](crate::submission::visitor_mail::mailbox::mailbox_key).
     pub(super) fn mailbox(&self, key: &str) -> Hash {
         self.hash("mailbox", [key.as_bytes()])
     }

@@ -36,7 +36,7 @@ impl Lock {
                 let link = PgConnection::open(server, BRIEF)?;
                 let taken = "SELECT pg_try_advisory_lock(hashtextextended('frontdesk chores ' || current_schema(), 0))";
                 let sql: &dyn Sql = &link;
-                let is_acquired: bool = sql.one(taken, &[])?.get(0)?;
+                let is_acquired: bool = sql.one_value(taken, &[])?;
                 Ok(is_acquired.then(|| Lock::Server(Box::new(link))))
             }
         }

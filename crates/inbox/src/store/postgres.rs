@@ -21,7 +21,7 @@ use super::url::DatabaseUrl;
 /// The tables of a new inbox.
 const TABLES: &str = include_str!("../../../../migrations/postgres/inbox.sql");
 /// The number of the layout. Databases with another one are refused.
-const LAYOUT: i64 = 10;
+const LAYOUT: i64 = 11;
 
 /// Options for the writer. Visitors wait for its statements.
 const WRITING: ConnectionOptions = ConnectionOptions { writes: true, statement: Duration::from_secs(10) };
@@ -77,7 +77,7 @@ pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreE
 fn lock_with_retries(sql: &dyn Sql, lock: &str) -> Result<bool, StoreError> {
     let began = Instant::now();
     loop {
-        let is_taken = sql.one(lock, &[])?.get(0)?;
+        let is_taken = sql.one_value(lock, &[])?;
         if is_taken || began.elapsed() > ABANDONED_SESSION_TIMEOUT {
             return Ok(is_taken);
         }
@@ -96,7 +96,7 @@ pub(super) fn check_environment(server: &Server) -> Result<Option<String>, Store
 
 /// Fails if there is no schema for the tables.
 fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
-    if sql.one("SELECT current_schema() IS NOT NULL", &[])?.get(0)? {
+    if sql.one_value("SELECT current_schema() IS NOT NULL", &[])? {
         return Ok(());
     }
     Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
@@ -126,11 +126,11 @@ fn has_tables(sql: &dyn Sql, server: &Server) -> Result<bool, StoreError> {
     if !sql.exists(table, &[])? {
         return Ok(false);
     }
-    let Some(row) = sql.row("SELECT layout FROM frontdesk_layout", &[])? else {
+    let Some(layout) = sql.value("SELECT layout FROM frontdesk_layout", &[])? else {
         return Err(StoreError::Damaged("its layout number is missing"));
     };
     let url = DatabaseUrl::Postgres(server.clone());
-    match row.get(0)? {
+    match layout {
         LAYOUT => Ok(true),
         found if found < LAYOUT => Err(StoreError::TooOld { url, found, known: LAYOUT }),
         found => Err(StoreError::TooNew { url, found, known: LAYOUT }),
@@ -147,7 +147,7 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
 /// server's configuration have no effect on the session.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
-        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        let found: String = sql.one_value(&format!("SELECT current_setting('{setting}')"), &[])?;
         if found == "off" {
             return Err(StoreError::NotDurable { setting, found });
         }
@@ -159,7 +159,7 @@ fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
 /// Fails unless the database stores, and this session exchanges, every character.
 fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     for setting in ["server_encoding", "client_encoding"] {
-        let found: String = sql.one(&format!("SELECT current_setting('{setting}')"), &[])?.get(0)?;
+        let found: String = sql.one_value(&format!("SELECT current_setting('{setting}')"), &[])?;
         if found != "UTF8" {
             let url = DatabaseUrl::Postgres(server.clone());
             return Err(StoreError::WrongEncoding { url, found, needed: "UTF8" });

@@ -5,17 +5,20 @@
 
 pub(super) mod abuse;
 pub(super) mod annotation;
+pub(super) mod channel;
+pub(super) mod claim;
 pub(super) mod collation;
-pub(super) mod confirm;
+pub(super) mod confirmation;
+pub(super) mod confirmation_mail;
 pub(super) mod copy;
 pub(super) mod deliver;
 pub(super) mod discard;
 pub(super) mod edit;
 pub(super) mod editor;
+pub(super) mod encrypt;
 pub(super) mod flood;
 pub(super) mod intake;
 pub(super) mod operator_log;
-pub(super) mod opt_in;
 pub(super) mod page;
 pub(super) mod read;
 pub(super) mod rows;
@@ -23,13 +26,16 @@ pub(super) mod session;
 pub(super) mod stats;
 pub(crate) mod transaction;
 pub(super) mod views;
-pub(super) mod visitor;
+pub(super) mod visitor_mail;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::error::StoreError;
+use crate::submission::delivery::DeliveryState;
 
 /// An update that changes nothing, used to test whether the database accepts writes.
 pub(super) const TOUCH: &str = "UPDATE meta SET value = value WHERE name = 'secret'";
@@ -95,35 +101,56 @@ impl dyn Sql + '_ {
         Ok(!self.query(sql, values)?.is_empty())
     }
 
-    /// Reads the rows where a column equals one of `keys`. `select` must end with the column's name, and
-    /// `keys` must be sorted. Rows are returned in the order of the keys, and the clause `lock` locks them in
+    /// Like [`Sql::query`], with each row as a value of a type.
+    pub(super) fn query_as<T: FromRow>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
+        self.query(sql, values)?.iter().map(T::from_row).collect()
+    }
+
+    /// The values of a query's only column.
+    pub(super) fn column<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
+        self.query(sql, values)?.iter().map(Row::only).collect()
+    }
+
+    /// The only value that a query returns; `None` if there is no row.
+    pub(super) fn value<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<Option<T>, StoreError> {
+        self.row(sql, values)?.as_ref().map(Row::only).transpose()
+    }
+
+    /// The only value of a query that always returns one row.
+    pub(super) fn one_value<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<T, StoreError> {
+        self.one(sql, values)?.only()
+    }
+
+    /// Reads the rows whose `key` is one of `keys`, which must be sorted. `select` ends with `WHERE`, or with
+    /// a condition and `AND`. Rows are returned in the order of the keys, and the clause `lock` locks them in
     /// that order.
     pub(super) fn query_in(
         &self,
         select: &str,
+        key: &str,
         keys: &[[u8; 16]],
         lock: &str,
     ) -> Result<Vec<Row>, StoreError> {
-        let column = select.rsplit(' ').next().unwrap_or_default();
         let mut found = Vec::new();
         for (list, values) in parameter_lists(keys, &[]) {
-            found.extend(self.query(&format!("{select} IN {list} ORDER BY {column} {lock}"), &values)?);
+            found.extend(self.query(&format!("{select} {key} IN {list} ORDER BY {key} {lock}"), &values)?);
         }
         Ok(found)
     }
 
-    /// Executes a statement on the rows where a column equals one of `keys`, and returns the number of
-    /// affected rows. `statement` must end with the column's name. `values` are its other parameters,
-    /// numbered from 1.
+    /// Executes a statement on the rows whose `key` is one of `keys`, and returns the number of affected
+    /// rows. `statement` ends like that of [`Sql::query_in`]. `values` are its other parameters, numbered
+    /// from 1.
     pub(super) fn execute_in(
         &self,
         statement: &str,
+        key: &str,
         values: &[Value<'_>],
         keys: &[[u8; 16]],
     ) -> Result<usize, StoreError> {
         let mut count = 0;
         for (list, values) in parameter_lists(keys, values) {
-            count += self.execute(&format!("{statement} IN {list}"), &values)?;
+            count += self.execute(&format!("{statement} {key} IN {list}"), &values)?;
         }
         Ok(count)
     }
@@ -250,6 +277,7 @@ bind! {
     u32: self => Value::Integer(i64::from(*self)),
     usize: self => Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
     bool: self => Value::Integer(i64::from(*self)),
+    Timestamp: self => Value::Integer(self.as_millisecond()),
     str: self => Value::Text(self),
     String: self => Value::Text(self),
     [u8]: self => Value::Blob(self),
@@ -275,8 +303,12 @@ impl<T: Bind + ?Sized> Bind for &T {
     }
 }
 
+/// A row of a query's result, whose values are read by the names of their columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Row(pub(super) Vec<Cell>);
+pub(crate) struct Row {
+    pub(super) columns: Arc<[String]>,
+    pub(super) cells: Vec<Cell>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
@@ -287,24 +319,56 @@ pub(crate) enum Cell {
 }
 
 impl Row {
-    /// The value in a column, counted from 0. Fails if the column is missing or has a different type.
-    pub(super) fn get<T: Read>(&self, column: usize) -> Result<T, StoreError> {
-        self.0.get(column).and_then(T::read).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    fn cell(&self, column: &str) -> Result<&Cell, StoreError> {
+        let at = self.columns.iter().position(|name| name == column);
+        let cell = at.and_then(|at| self.cells.get(at));
+        debug_assert!(cell.is_some(), "no column `{column}` among {:?}", self.columns);
+        cell.ok_or(StoreError::Damaged("a row lacks a column"))
     }
 
-    pub(super) fn text(&self, column: usize) -> Result<&str, StoreError> {
-        match self.0.get(column) {
-            Some(Cell::Text(text)) => Ok(text),
+    /// The value in a column. Fails if it has a different type.
+    pub(super) fn get<T: Read>(&self, column: &str) -> Result<T, StoreError> {
+        T::read(self.cell(column)?).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    }
+
+    /// The value in a column, as a parameter of another statement.
+    pub(super) fn value(&self, column: &str) -> Result<Value<'_>, StoreError> {
+        self.cell(column).map(Bind::bind)
+    }
+
+    /// The value in the only column.
+    fn only<T: Read>(&self) -> Result<T, StoreError> {
+        let [cell] = &self.cells[..] else { return Err(StoreError::Damaged("a row has several columns")) };
+        T::read(cell).ok_or(StoreError::Damaged("a row has the wrong shape"))
+    }
+
+    pub(super) fn text(&self, column: &str) -> Result<&str, StoreError> {
+        match self.cell(column)? {
+            Cell::Text(text) => Ok(text),
             _ => Err(StoreError::Damaged("a row has the wrong shape")),
         }
     }
-
-    /// Reads a count; a negative number is read as zero.
-    pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
-        Ok(usize::try_from(self.get::<i64>(column)?).unwrap_or_default())
-    }
 }
 
+/// A type that a row of a query can be read as.
+pub(super) trait FromRow: Sized {
+    fn from_row(row: &Row) -> Result<Self, StoreError>;
+}
+
+/// Implements [`FromRow`] for a struct whose fields are named like the columns.
+macro_rules! from_row {
+    ($kind:ident { $($field:ident),+ $(,)? }) => {
+        impl $crate::store::sql::FromRow for $kind {
+            fn from_row(row: &$crate::store::sql::Row) -> Result<$kind, StoreError> {
+                Ok($kind { $($field: row.get(stringify!($field))?),+ })
+            }
+        }
+    };
+}
+pub(super) use from_row;
+
+/// A type that a value of a row can be read as. Counts that are negative are read as zero, and integers as
+/// times in milliseconds.
 pub(super) trait Read: Sized {
     fn read(cell: &Cell) -> Option<Self>;
 }
@@ -319,8 +383,12 @@ macro_rules! read {
 read! {
     i64: Cell::Integer(number) => Some(*number),
     u32: Cell::Integer(number) => (*number).try_into().ok(),
+    u64: Cell::Integer(number) => Some((*number).try_into().unwrap_or_default()),
+    usize: Cell::Integer(number) => Some((*number).try_into().unwrap_or_default()),
+    Timestamp: Cell::Integer(number) => Timestamp::from_millisecond(*number).ok(),
     bool: Cell::Integer(number) => Some(*number != 0),
     String: Cell::Text(text) => Some(text.clone()),
+    DeliveryState: Cell::Text(name) => DeliveryState::from_name(name),
     Vec<u8>: Cell::Blob(bytes) => Some(bytes.clone()),
     Uuid: Cell::Blob(bytes) => Uuid::from_slice(bytes).ok(),
 }

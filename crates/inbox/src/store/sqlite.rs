@@ -10,6 +10,7 @@ pub(super) mod copier;
 pub(super) mod files;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,14 +34,14 @@ use super::test_recorder as recorder;
 use super::url::DatabaseUrl;
 
 /// The tables of a new inbox.
-pub(super) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
+pub(crate) const TABLES: &str = include_str!("../../../../migrations/sqlite/inbox.sql");
 /// The number of the layout, stored in `user_version`. Databases with another one are refused.
-pub(super) const LAYOUT: i64 = 12;
+pub(super) const LAYOUT: i64 = 13;
 /// "FDSK", stored in `application_id`, identifies our files.
 const APPLICATION_ID: i64 = 0x4644_534b;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The capacity of the prepared statement cache, which exceeds the number of distinct statements.
-pub(super) const STATEMENTS: usize = 64;
+pub(crate) const STATEMENTS: usize = 64;
 /// The maximum total size of the strings and blobs in one `INSERT`, in bytes. A single row may exceed it.
 const STATEMENT_BYTES: usize = 256 * 1024;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
@@ -134,7 +135,7 @@ impl SqliteWriter {
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     set_lock_timeout(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
-    Ok(row.get::<i64>(0)? == 0 && row.get::<i64>(1)? <= 0)
+    Ok(!row.get::<bool>("busy")? && row.get::<i64>("log")? <= 0)
 }
 
 pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), StoreError> {
@@ -177,14 +178,15 @@ impl Sql for Connection {
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let mut statement = self.prepare_cached(sql)?;
-        let columns = statement.column_count();
+        let columns: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
         #[cfg(test)]
         let began = Instant::now();
         let mut rows = statement.query(params_from_iter(values))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let cell = |column| Ok(Cell::from(row.get_ref(column)?));
-            found.push(Row((0..columns).map(cell).collect::<rusqlite::Result<_>>()?));
+            let cells = (0..columns.len()).map(cell).collect::<rusqlite::Result<_>>()?;
+            found.push(Row { columns: columns.clone(), cells });
         }
         drop(rows);
         #[cfg(test)]

@@ -20,10 +20,10 @@ use crate::submission::delivery::{ChannelTarget, DeliveryState};
 use crate::submission::outcome::Outcome;
 use crate::submission::schedule::NextStep;
 use crate::submission::verdict::{ScreeningVerdict, Signal};
+use crate::testing::fixture::*;
 use crate::testing::fresh::Fresh;
 use crate::testing::inbox::{Options, TestInbox};
-use frontdesk_forms::parse::Entry;
-use frontdesk_forms::{CONTACT, Form, WAITLIST, parse};
+use frontdesk_forms::CONTACT;
 use frontdesk_limits::{Quota, Source};
 
 mod batches;
@@ -31,21 +31,18 @@ mod confirmations;
 mod copy;
 mod deliveries;
 mod discard;
-#[path = "../../../deliver/src/dispatch.rs"]
-pub(super) mod dispatch;
 mod floods;
 mod held;
 mod held_bench;
 mod intake;
 mod interleavings;
 mod operators;
-mod pacing;
 mod plans;
 mod repeats;
 mod screened;
 mod steps;
 mod views;
-mod visitors;
+mod visitor_mails;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -336,14 +333,14 @@ fn a_file_that_is_no_inbox_is_left_alone() {
 
 #[test]
 fn another_layout_is_not_touched() {
-    for found in [11, 99] {
+    for found in [12, 99] {
         let fixture = Fixture::in_file();
         fixture.sql(&format!("PRAGMA user_version = {found}"));
         let Fixture { store, options, fresh, .. } = fixture;
         drop(store);
         let is_refused = |error: &StoreError| match error {
-            StoreError::TooOld { found: 11, known: 12, .. } => found == 11,
-            StoreError::TooNew { found: 99, known: 12, .. } => found == 99,
+            StoreError::TooOld { found: 12, known: 13, .. } => found == 12,
+            StoreError::TooNew { found: 99, known: 13, .. } => found == 99,
             _ => false,
         };
         let error = TestInbox::open(&options).err().unwrap();
@@ -503,94 +500,15 @@ fn a_replaced_database_is_the_one_that_is_written_to() {
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// A store in its own folder.
-struct Fixture {
-    store: TestInbox,
-    options: Options,
-    runtime: tokio::runtime::Runtime,
-    fresh: Fresh,
-}
-
-fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
-    let forms: Vec<String> = forms.iter().map(|form| (*form).to_owned()).collect();
-    names.iter().map(|name| Route { forms: forms.clone(), ..Route::new(name) }).collect()
-}
-
 impl Fixture {
-    /// Uses the database that the tests run with.
-    fn new() -> Fixture {
-        Fixture::with_options(|_| {})
-    }
-
-    /// For tests of SQLite only.
-    fn in_file() -> Fixture {
-        Fixture::open(Fresh::file, |_| {})
-    }
-
-    fn with_options(change: impl FnOnce(&mut Options)) -> Fixture {
-        Fixture::open(Fresh::place, change)
-    }
-
-    fn open(fresh: impl FnOnce() -> Fresh, change: impl FnOnce(&mut Options)) -> Fixture {
-        let fresh = fresh();
-        let mut options = Options::new(fresh.url.clone());
-        change(&mut options);
-        Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh }
-    }
-
-    fn with_channels(names: &[&str], forms: &[&str]) -> Fixture {
-        Fixture::with_options(|options| options.channels = channels(names, forms))
-    }
-
-    fn in_file_with_channels(names: &[&str]) -> Fixture {
-        Fixture::open(Fresh::file, |options| options.channels = channels(names, &[]))
-    }
-
     fn reopen(self) -> Fixture {
         let Fixture { store, options, runtime, fresh } = self;
         store.close();
         Fixture { store: TestInbox::open(&options).unwrap(), options, runtime, fresh }
     }
 
-    fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
-        self.runtime.block_on(self.store.keep(arrival.clone()))
-    }
-
     fn check(&self) -> Result<(), StoreError> {
         self.runtime.block_on(self.store.change(|tx| tx.sql.execute(sql::TOUCH, &[]).map(drop)))
-    }
-
-    /// Accepts all of these concurrently.
-    fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
-        self.runtime.block_on(async {
-            let tasks: Vec<_> = arrivals
-                .iter()
-                .map(|arrival| {
-                    let (store, arrival) = (self.store.clone(), arrival.clone());
-                    tokio::spawn(async move { store.keep(arrival).await })
-                })
-                .collect();
-            let mut accepted = Vec::new();
-            for task in tasks {
-                accepted.push(task.await.unwrap());
-            }
-            accepted
-        })
-    }
-
-    fn keep_new(&self, arrival: &Arrival) -> Uuid {
-        match self.accept(arrival).unwrap() {
-            Accepted::New(id) => id,
-            Accepted::Duplicate(id) => panic!("mistaken for a repeat of {id}"),
-        }
-    }
-
-    fn keep_again(&self, arrival: &Arrival, original: Uuid) {
-        assert_eq!(self.accept(arrival).unwrap(), Accepted::Duplicate(original));
-    }
-
-    fn reader(&self) -> InboxReader {
-        InboxReader::open(&self.options.url).unwrap()
     }
 
     fn list(&self) -> Vec<Submission> {
@@ -619,8 +537,8 @@ impl Fixture {
                 "annotation",
             ];
             let mut rows =
-                tables.map(|table| sql.query(&format!("SELECT t::text FROM {table} t"), &[]).unwrap());
-            return rows.iter_mut().flatten().any(|row| row.get::<String>(0).unwrap().contains(text));
+                tables.map(|table| sql.query(&format!("SELECT t::text AS t FROM {table} t"), &[]).unwrap());
+            return rows.iter_mut().flatten().any(|row| row.text("t").unwrap().contains(text));
         }
         let files = fs::read_dir(self.file().parent().unwrap()).unwrap();
         let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
@@ -642,53 +560,17 @@ impl Fixture {
 
     fn count(&self, table: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM {table}");
-        self.fresh.sql().one(&sql, &[]).unwrap().get(0).unwrap()
+        self.fresh.sql().one_value(&sql, &[]).unwrap()
     }
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 fn list(place: impl Into<DatabaseUrl>) -> Vec<Submission> {
     InboxReader::open(place).unwrap().list(&Filter::default()).unwrap().map(Result::unwrap).collect()
 }
 
-fn entry(form: &'static Form, body: &str) -> Entry {
-    parse(form, body.as_bytes()).unwrap()
-}
-
-fn arrival(entry: Entry) -> Arrival {
-    Arrival {
-        entry,
-        idempotency_key: None,
-        source: source(1),
-        received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
-        evidence: Evidence::Verdict(ScreeningVerdict::default()),
-        agent: None,
-    }
-}
-
-fn contact(message: &str) -> Arrival {
-    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
-    arrival(entry(&CONTACT, &body.to_string()))
-}
-
-fn waitlist(email: &str) -> Arrival {
-    arrival(entry(&WAITLIST, &serde_json::json!({ "email": email }).to_string()))
-}
-
 /// The row for the table `intake`.
 fn row(arrival: Arrival, options: &Options) -> Accepting {
     arrival.into_row(&options.intake, &options.channels)
-}
-
-fn source(n: u8) -> Source {
-    Source::V4([192, 0, 2, n])
-}
-
-fn later(arrival: &Arrival, by: Duration) -> Arrival {
-    Arrival { received_at: arrival.received_at + by, ..arrival.clone() }
 }
 
 impl Arrival {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::submission::Submission;
-use crate::submission::visitor::{VisitorMail, VisitorRule};
+use crate::submission::visitor_mail::{VisitorMail, VisitorRule};
 
 /// The properties of a channel that decide which submissions are queued for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,9 +143,63 @@ pub struct ChannelTarget {
 pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
-    /// The number of attempts so far. Seeds pseudorandom choices, such as which form comes first.
+    /// The number of attempts so far. Seeds pseudorandom choices.
     pub turn: usize,
 }
+
+/// The lowest rank of a suspicious submission from a network within its daily allowance.
+pub const SUSPICIOUS_RANK: i64 = 64;
+/// The lowest rank of a submission from a high-volume network: one that has used up its daily allowance.
+/// Submissions from other networks have a rank of at most 7, the bit length of the number of earlier
+/// submissions from the network, which is at most 72, or of 7 more than [`SUSPICIOUS_RANK`].
+pub const HIGH_VOLUME_RANK: i64 = 128;
+
+/// A due delivery that may be claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueDelivery {
+    pub submission: Uuid,
+    pub channel: String,
+    /// Lower ranks are sent first.
+    pub rank: i64,
+    pub due_at: Timestamp,
+    /// Whether an attempt was interrupted: its lease has expired.
+    pub is_sending: bool,
+    /// The number of all attempts.
+    pub attempts: u32,
+    /// The number of failures since the delivery was queued.
+    pub failures: u32,
+    /// The number of consecutive attempts whose outcome is unknown, without the last one.
+    pub interrupted: u32,
+}
+
+impl DueDelivery {
+    pub fn is_retry(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// Whether it counts towards [`Candidates::high_volume`]. An interrupted attempt was counted when it
+    /// began.
+    pub fn is_paced(&self) -> bool {
+        self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
+    }
+
+    /// Whether one of these leases is of this delivery.
+    pub(crate) fn is_leased(&self, under_way: &[Lease]) -> bool {
+        under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
+    }
+}
+
+/// The due deliveries of a channel, or at least those that any order by rank, by due time or newest first
+/// would choose.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    pub due: Vec<DueDelivery>,
+    /// How many first attempts for high-volume networks may begin.
+    pub high_volume: usize,
+}
+
+/// Chooses the deliveries to claim, within the capacity of the request.
+pub type Choose = fn(&ClaimRequest, Candidates) -> Vec<DueDelivery>;
 
 /// The store's reply to a [`ClaimRequest`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

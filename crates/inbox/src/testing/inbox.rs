@@ -1,23 +1,20 @@
 //! A store with an intake, for tests.
 
-use std::ops::Deref;
-#[cfg(test)]
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-#[cfg(test)]
 use crate::intake::batch::{self, BatchConfig, Processed, Screener};
 use crate::intake::{Arrival, Intake, IntakeOptions};
-#[cfg(test)]
 use crate::store::fingerprint::Secret;
-#[cfg(test)]
 use crate::store::sql::Sql;
-#[cfg(test)]
 use crate::store::sql::transaction::Transaction;
 use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
-use crate::submission::delivery::{ChannelTarget, Lease, Route};
+use crate::submission::delivery::{
+    Candidates, ChannelTarget, ClaimRequest, Claims, DueDelivery, Lease, Route, SUSPICIOUS_RANK,
+};
 use crate::submission::outcome::Outcome;
 use crate::submission::schedule::NextStep;
 
@@ -32,11 +29,12 @@ pub struct Options {
 impl Options {
     /// Options without channels.
     pub fn new(url: impl Into<DatabaseUrl>) -> Options {
-        Options { url: url.into(), channels: Vec::new(), intake: IntakeOptions::default() }
+        // Tests wait for each submission.
+        let intake = IntakeOptions { batch_delay: Duration::from_millis(1), ..IntakeOptions::default() };
+        Options { url: url.into(), channels: Vec::new(), intake }
     }
 
     /// The configuration with which a batch is processed.
-    #[cfg(test)]
     pub(crate) fn batch_config(&self) -> BatchConfig {
         BatchConfig { options: self.intake.clone().into(), channels: self.channels.clone().into() }
     }
@@ -83,8 +81,34 @@ impl Deref for TestInbox {
     }
 }
 
+/// Chooses deliveries by rank and due time.
+pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
+    let Candidates { mut due, mut high_volume } = candidates;
+    let mut retries = request.capacity.retries;
+    due.sort_by_key(|found| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank, found.due_at));
+    due.retain(|found| {
+        let may_begin = (!found.is_retry() || retries > 0) && (!found.is_paced() || high_volume > 0);
+        retries -= usize::from(may_begin && found.is_retry());
+        high_volume -= usize::from(may_begin && found.is_paced());
+        may_begin
+    });
+    due.truncate(request.capacity.any);
+    due
+}
+
 /// The steps of the delivery worker, each in a transaction of its own.
 impl Store {
+    /// Claims deliveries in the order of [`by_rank`].
+    pub async fn claim_by_rank(
+        &self,
+        wants: Vec<ClaimRequest>,
+        under_way: Vec<Lease>,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Vec<Claims>, StoreError> {
+        self.claim(wants, under_way, now, lease, by_rank).await
+    }
+
     pub async fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         self.change(move |tx| tx.recover(now)).await
     }
@@ -127,14 +151,12 @@ impl Store {
 }
 
 /// A transaction on this connection. Assumes that the database's clock shows the same time as ours.
-#[cfg(test)]
 pub(crate) fn transaction(sql: &dyn Sql) -> Transaction<'_> {
     static SECRET: Secret = Secret([7; 32]);
     Transaction { sql, secret: &SECRET, ahead: jiff::SignedDuration::ZERO }
 }
 
 /// Processes a batch in the caller's transaction.
-#[cfg(test)]
 pub(crate) fn process(
     sql: &dyn Sql,
     options: &Options,

@@ -1,4 +1,4 @@
--- Counts a request either against all quotas or against none. Uses the algorithm in `src/limits/gcra.rs`, and
+-- Counts a request either against all quotas or against none. Uses the algorithm in `crates/limits/src/gcra.rs`, and
 -- the clock of the Redis server.
 --
 -- KEYS: the source and its network.

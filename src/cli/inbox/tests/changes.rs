@@ -254,7 +254,7 @@ fn parked(count: usize) -> Inbox {
         let target = ChannelTarget { name: "box".to_owned(), destination: "there".to_owned() };
         let want = ClaimRequest { target, capacity: Capacity { any: count, retries: count }, turn: 0 };
         let began = "2026-11-20T15:00:00Z".parse().unwrap();
-        let claims = store.claim(vec![want], Vec::new(), began, Duration::from_mins(3));
+        let claims = store.claim_by_rank(vec![want], Vec::new(), began, Duration::from_mins(3));
         for claimed in runtime.block_on(claims).unwrap().remove(0).claimed {
             let email = claimed.submission.get("email").unwrap();
             let outcome = Outcome::failed(Cause::Refused, format!("550 <{email}> never"));

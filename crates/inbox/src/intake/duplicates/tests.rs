@@ -5,7 +5,8 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::{FormRate, SUSPICIOUS_RANK};
+use crate::store::FormRate;
+use crate::submission::delivery::SUSPICIOUS_RANK;
 use frontdesk_limits::Quota;
 
 const WINDOW: i64 = 1000;

@@ -61,7 +61,7 @@ impl PostgresWriter {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that accepting a submission sends only rows.
         connection.prepare_insert(intake::INTAKE)?;
-        let backend = (&connection as &dyn Sql).one(BACKEND, &[])?.get(0)?;
+        let backend = (&connection as &dyn Sql).one_value(BACKEND, &[])?;
         Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
     }
 
@@ -120,7 +120,7 @@ impl PostgresWriter {
     pub fn check_writable(&mut self) -> Result<(), StoreError> {
         let ask = |connection: &PgConnection| -> Result<bool, StoreError> {
             let sql: &dyn Sql = connection;
-            sql.one("SELECT pg_is_in_recovery()", &[])?.get(0)
+            sql.one_value("SELECT pg_is_in_recovery()", &[])
         };
         let is_standby = match ask(&self.connection) {
             Err(StoreError::Unreachable { .. }) => {
@@ -258,8 +258,10 @@ impl PostgresWriter {
     /// whether the new commit has waited for the standby; `None` on a timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
-        let touched =
-            super::connection::block_on_with_timeout(self.connection.client.batch_execute(TOUCH), patience)?;
+        let touched = crate::store::block_on::block_on_with_timeout(
+            self.connection.client.batch_execute(TOUCH),
+            patience,
+        )?;
         Some(touched.is_ok() && !self.connection.was_warned())
     }
 

@@ -12,9 +12,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
+#[cfg(test)]
+use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,6 +28,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, SimpleQuery
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::server::Server;
+use crate::store::block_on::block_on_with_timeout;
 use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
@@ -292,32 +294,6 @@ where
     let _ = timeout(GRACE, listen).await;
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Blocks on a future that another thread completes; `None` on a timeout.
-pub(crate) fn block_on_with_timeout<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
-    let deadline = Instant::now() + patience;
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(found) = future.as_mut().poll(&mut context) {
-            return Some(found);
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return None;
-        }
-        thread::park_timeout(left);
-    }
-}
-
 impl Sql for PgConnection {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
@@ -360,10 +336,12 @@ impl Sql for PgConnection {
         let rows = self.wait(self.client.query(&statement, &parameters))?;
         #[cfg(test)]
         recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
+        let columns: Arc<[String]> =
+            statement.columns().iter().map(|column| column.name().to_owned()).collect();
         let damaged = |_| StoreError::Damaged("a row has the wrong shape");
         let row = |row: &tokio_postgres::Row| {
             let cells = (0..row.len()).map(|column| row.try_get::<_, Cell>(column));
-            Ok(Row(cells.collect::<Result<_, _>>().map_err(damaged)?))
+            Ok(Row { columns: columns.clone(), cells: cells.collect::<Result<_, _>>().map_err(damaged)? })
         };
         rows.iter().map(row).collect()
     }

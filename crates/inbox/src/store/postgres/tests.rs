@@ -12,17 +12,17 @@ use super::connection::PgConnection;
 use super::*;
 use crate::intake::Arrival;
 use crate::intake::batch::Screener;
-use crate::screening::{Evidence, Repeats};
+use crate::screening::Repeats;
 use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
 use crate::store::sql::{Dialect, bind_all, discard};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DailyQuota, Route};
-use crate::submission::verdict::{ScreeningVerdict, Signal};
+use crate::submission::verdict::Signal;
+use crate::testing::fixture::contact;
 use crate::testing::fresh::Fresh;
-use crate::testing::inbox::{Options, TestInbox, process, transaction};
-use frontdesk_forms::{CONTACT, parse};
-use frontdesk_limits::{MAX_QUOTA, Quota, Source};
+use crate::testing::inbox::{Options, TestInbox, by_rank, process, transaction};
+use frontdesk_limits::{MAX_QUOTA, Quota};
 
 const LEASE: Duration = Duration::from_mins(3);
 
@@ -117,7 +117,11 @@ fn replicas_share_the_pace_of_high_volume_networks() {
     let claim = |store: &TestInbox| {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, turn: 0 };
-        wait(store.claim(vec![want], Vec::new(), Timestamp::now(), LEASE)).unwrap().remove(0).claimed.len()
+        wait(store.claim_by_rank(vec![want], Vec::new(), Timestamp::now(), LEASE))
+            .unwrap()
+            .remove(0)
+            .claimed
+            .len()
     };
     let claimed: usize = thread::scope(|scope| {
         let claims = replicas.each_ref().map(|store| scope.spawn(move || claim(store)));
@@ -139,7 +143,7 @@ fn leases_hold_by_the_servers_clock() {
     let (connection, secret) = open_to_write(&fixture.server()).unwrap();
     let changing = Transaction { sql: &connection, secret: &secret, ahead };
     let its_now = Timestamp::now() - ahead;
-    let claims = changing.claim(&[want()], &[], &[], its_now, LEASE).unwrap();
+    let claims = changing.claim(&[want()], &[], &[], its_now, LEASE, by_rank).unwrap();
     assert!(claims[0].claimed.is_empty());
     let next = claims[0].next.first.expect("the lease expires");
     let until = next.duration_since(its_now).as_secs();
@@ -164,7 +168,7 @@ fn an_unresolved_commit_is_removed_once_its_process_has_ended() {
     // This open transaction resembles one that is waiting for a standby: its row is not visible yet.
     let (hung, _) = open_to_write(&fixture.server()).unwrap();
     hung.run_statements("BEGIN").unwrap();
-    let of = |sql: &str| -> String { (&hung as &dyn Sql).one(sql, &[]).unwrap().get(0).unwrap() };
+    let of = |sql: &str| -> String { (&hung as &dyn Sql).one_value(sql, &[]).unwrap() };
     let backend = of(BACKEND);
     let id = uuid::Uuid::now_v7();
     hung.run_statements(&format!(
@@ -211,7 +215,7 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let id = accept(&store, "one").unwrap().id();
-    let claims = wait(store.claim(vec![want()], Vec::new(), Timestamp::now(), LEASE)).unwrap();
+    let claims = wait(store.claim_by_rank(vec![want()], Vec::new(), Timestamp::now(), LEASE)).unwrap();
     let lease = claims[0].claimed[0].lease.clone();
     let now = Timestamp::now();
     let mut editor = crate::store::Editor::open(&fixture.fresh.url).unwrap();
@@ -461,7 +465,7 @@ fn over_tls_the_servers_certificate_and_name_are_verified() {
     let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").expect("a URL that requires TLS");
     let connection = PgConnection::open(&Server::parse(&url).unwrap(), READING).unwrap();
     let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-    assert!((&connection as &dyn Sql).one(encrypted, &[]).unwrap().get::<bool>(0).unwrap());
+    assert!((&connection as &dyn Sql).one_value::<bool>(encrypted, &[]).unwrap());
     let (base, file) = url.split_once("&sslrootcert=").unwrap();
     for (url, reason) in [
         // No trusted authority has signed it.
@@ -498,7 +502,7 @@ fn held_submissions_are_found_by_their_own_index() {
     for filter in [HeldFilter::default(), filter] {
         let (statement, values) = discard::page_statement(Dialect::Postgres, &filter, discard::START);
         let plan = fixture.fresh.sql().query(&format!("EXPLAIN {statement}"), &bind_all(&values)).unwrap();
-        let plan: Vec<_> = plan.iter().map(|row| row.get::<String>(0).unwrap()).collect();
+        let plan: Vec<_> = plan.iter().map(|row| row.get::<String>("QUERY PLAN").unwrap()).collect();
         assert!(plan.iter().any(|step| step.contains("submission_held")), "{plan:#?}");
         assert!(!plan.iter().any(|step| step.contains("Seq Scan")), "{plan:#?}");
     }
@@ -648,11 +652,11 @@ impl Fixture {
     }
 
     fn number(&self, sql: &str) -> i64 {
-        self.fresh.sql().one(sql, &[]).unwrap().get(0).unwrap()
+        self.fresh.sql().one_value(sql, &[]).unwrap()
     }
 
     fn text(&self, sql: &str) -> String {
-        self.fresh.sql().one(&format!("SELECT ({sql})::text"), &[]).unwrap().get(0).unwrap()
+        self.fresh.sql().one_value(&format!("SELECT ({sql})::text"), &[]).unwrap()
     }
 
     fn wait_for_end_of(&self, backend: &str) {
@@ -677,7 +681,7 @@ fn want() -> ClaimRequest {
 }
 
 fn claim(store: &TestInbox, now: Timestamp) -> Vec<uuid::Uuid> {
-    let claims = wait(store.claim(vec![want()], Vec::new(), now, LEASE)).unwrap();
+    let claims = wait(store.claim_by_rank(vec![want()], Vec::new(), now, LEASE)).unwrap();
     claims.into_iter().flat_map(|claims| claims.claimed).map(|claimed| claimed.lease.submission).collect()
 }
 
@@ -694,13 +698,5 @@ fn accept_at(store: &TestInbox, message: &str, received_at: Timestamp) -> Result
 }
 
 fn arrival(message: &str, received_at: Timestamp) -> Arrival {
-    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"}).to_string();
-    Arrival {
-        entry: parse(&CONTACT, body.as_bytes()).unwrap(),
-        idempotency_key: None,
-        source: Source::V4([192, 0, 2, 1]),
-        received_at,
-        evidence: Evidence::Verdict(ScreeningVerdict::default()),
-        agent: None,
-    }
+    Arrival { received_at, ..contact(message) }
 }

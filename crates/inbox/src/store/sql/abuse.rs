@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::read::InboxReader;
 use super::rows::{day_number, first_id_at};
 use super::transaction::Transaction;
-use super::values;
+use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;
 use frontdesk_limits::source::RefusedRequests;
 
@@ -19,7 +19,7 @@ const MOST_A_DAY: i64 = 10_000;
 impl Transaction<'_> {
     pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
         let (tx, day) = (self.sql, day_number(day));
-        let mut rows: i64 = tx.one("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?.get(0)?;
+        let mut rows: i64 = tx.one_value("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?;
         for RefusedRequests { source, form, count } in refused {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
             let mut source = source.map(|source| self.secret.source(source).to_vec()).unwrap_or_default();
@@ -97,6 +97,9 @@ pub struct AgentCount {
     pub held: usize,
 }
 
+from_row! { SignalCount { signal, held, released } }
+from_row! { AgentCount { agent, submissions, held } }
+
 impl InboxReader {
     /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all
     /// signals. Reads only the submissions of that period.
@@ -108,27 +111,28 @@ impl InboxReader {
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let kept = self.sql.one(
-                "SELECT count(*), coalesce(sum(withheld), 0), count(released_at) FILTER (WHERE withheld = 1)
+                "SELECT count(*) AS submissions, coalesce(sum(withheld), 0) AS held,
+                    count(released_at) FILTER (WHERE withheld = 1) AS released
              FROM accepted WHERE id >= ?1 AND received_at >= ?2",
                 values![first, since],
             )?;
             let refused = self.sql.one(
-                "SELECT CAST(coalesce(sum(refused), 0) AS bigint),
-                    CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint)
+                "SELECT CAST(coalesce(sum(refused), 0) AS bigint) AS refused,
+                    CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint) AS others
              FROM pressure WHERE day >= ?1",
                 values![day],
             )?;
             let mut abuse = Abuse {
-                submissions: kept.count(0)?,
-                held: kept.count(1)?,
-                released: kept.count(2)?,
-                refused: refused.count(0)?,
-                refused_others: refused.count(1)?,
+                submissions: kept.get("submissions")?,
+                held: kept.get("held")?,
+                released: kept.get("released")?,
+                refused: refused.get("refused")?,
+                refused_others: refused.get("others")?,
                 ..Abuse::default()
             };
             let sources = self.sql.query(
-                "SELECT source, CAST(sum(submissions) AS bigint), CAST(sum(held) AS bigint),
-                    CAST(sum(refused) AS bigint), count(*) OVER () FROM (
+                "SELECT source, CAST(sum(submissions) AS bigint) AS submissions, CAST(sum(held) AS bigint) AS held,
+                    CAST(sum(refused) AS bigint) AS refused, count(*) OVER () AS sources FROM (
                  SELECT source, count(*) AS submissions, sum(withheld) AS held, 0 AS refused
                  FROM accepted WHERE id >= ?1 AND received_at >= ?2 GROUP BY source
                  UNION ALL
@@ -138,42 +142,32 @@ impl InboxReader {
                 values![first, since, day, most],
             )?;
             for row in sources {
-                abuse.source_count = row.count(4)?;
+                abuse.source_count = row.get("sources")?;
                 abuse.sources.push(RefusedSource {
-                    source: row.get::<Uuid>(0)?.simple().to_string(),
-                    submissions: row.count(1)?,
-                    held: row.count(2)?,
-                    refused: row.count(3)?,
+                    source: row.get::<Uuid>("source")?.simple().to_string(),
+                    submissions: row.get("submissions")?,
+                    held: row.get("held")?,
+                    refused: row.get("refused")?,
                 });
             }
             let reasons = self.sql.dialect().reasons_table("submission");
             let signals = format!(
-                "SELECT reason.value ->> 'signal', count(DISTINCT submission.id),
-                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END)
+                "SELECT reason.value ->> 'signal' AS signal, count(DISTINCT submission.id) AS held,
+                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END) AS released
              FROM accepted AS submission, {reasons} AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
              GROUP BY 1 ORDER BY 2 DESC, 1"
             );
-            for row in self.sql.query(&signals, values![first, since])? {
-                abuse.signals.push(SignalCount {
-                    signal: row.get(0)?,
-                    held: row.count(1)?,
-                    released: row.count(2)?,
-                });
-            }
+            abuse.signals = self.sql.query_as(&signals, values![first, since])?;
             let agents = self.sql.query(
-                "SELECT agent, count(*), sum(withheld), count(*) OVER () FROM accepted
+                "SELECT agent, count(*) AS submissions, sum(withheld) AS held, count(*) OVER () AS agents FROM accepted
              WHERE id >= ?1 AND received_at >= ?2 AND agent IS NOT NULL
              GROUP BY agent ORDER BY 2 DESC, 1 LIMIT ?3",
                 values![first, since, most],
             )?;
             for row in agents {
-                abuse.agent_count = row.count(3)?;
-                abuse.agents.push(AgentCount {
-                    agent: row.get(0)?,
-                    submissions: row.count(1)?,
-                    held: row.count(2)?,
-                });
+                abuse.agent_count = row.get("agents")?;
+                abuse.agents.push(AgentCount::from_row(&row)?);
             }
             Ok(abuse)
         })

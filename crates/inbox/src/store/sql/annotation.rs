@@ -8,8 +8,7 @@ use uuid::Uuid;
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
-use super::rows::to_timestamp;
-use super::{Sql, values};
+use super::{FromRow as _, Row, Sql, from_row, values};
 use crate::store::error::StoreError;
 
 /// Maximum length of a note, in characters.
@@ -100,18 +99,15 @@ impl Editor {
     }
 }
 
+from_row! { Annotation { done_at, note } }
+
 impl InboxReader {
     /// The annotations of these submissions. Submissions without one are open and have no note.
     pub fn annotations(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Annotation>, StoreError> {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();
-        let select = "SELECT submission, done_at, note FROM annotation WHERE submission";
-        let read = |row: &super::Row| {
-            let done_at: Option<i64> = row.get(1)?;
-            let annotation =
-                Annotation { done_at: done_at.map(to_timestamp).transpose()?, note: row.get(2)? };
-            Ok((row.get(0)?, annotation))
-        };
-        self.sql.query_in(select, &keys, "")?.iter().map(read).collect()
+        let select = "SELECT submission, done_at, note FROM annotation WHERE";
+        let read = |row: &Row| Ok((row.get("submission")?, Annotation::from_row(row)?));
+        self.sql.query_in(select, "submission", &keys, "")?.iter().map(read).collect()
     }
 }

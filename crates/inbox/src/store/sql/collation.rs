@@ -13,14 +13,15 @@ pub(crate) fn warning(sql: &dyn Sql) -> Result<Option<String>, StoreError> {
         return Ok(None);
     }
     let version = "SELECT CAST(current_setting('server_version_num') AS bigint)";
-    if sql.one(version, &[])?.get::<i64>(0)? < RECORDS_COLLATION_VERSION {
+    if sql.one_value::<i64>(version, &[])? < RECORDS_COLLATION_VERSION {
         return Ok(None);
     }
-    let mismatch = "SELECT CAST(quote_ident(datname) AS text), datcollversion, coalesce(now, 'none')
+    let mismatch = "SELECT CAST(quote_ident(datname) AS text) AS name, datcollversion AS before, coalesce(now, 'none') AS now
          FROM pg_database, pg_database_collation_actual_version(oid) AS now
          WHERE datname = current_database() AND datcollversion <> coalesce(now, 'none')";
     let Some(row) = sql.row(mismatch, &[])? else { return Ok(None) };
-    let (name, before, now): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (name, before, now): (String, String, String) =
+        (row.get("name")?, row.get("before")?, row.get("now")?);
     Ok(Some(format!(
         "the database was created with version {before} of its collation, and the server now has version \
          {now}, so its indexes may miss rows: run `REINDEX DATABASE {name}` and then `ALTER DATABASE {name} \

@@ -4,18 +4,13 @@
 //! transaction. Before its commit, all rows are read back and their checksums are compared.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use super::{Bind, Cell, Row, Sql, Value, placeholders};
 use crate::store::error::StoreError;
-use crate::store::lock::Lock;
-use crate::store::sqlite::files::create_folder;
+use crate::store::open::open_and_lock;
 use crate::store::url::DatabaseUrl;
-use crate::store::{postgres, sqlite};
 
 const AT_A_TIME: usize = 200;
-/// How long a statement waits for locks on a SQLite file.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
@@ -51,7 +46,7 @@ pub(crate) const TABLES: [Table; 19] = [
         name: "submission",
         key: "id",
         rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
-               held_at, held_because, released_at, suspicious, flood",
+               held_at, held_because, threshold, released_at, suspicious, flood",
     },
     Table {
         name: "intake",
@@ -62,7 +57,7 @@ pub(crate) const TABLES: [Table; 19] = [
     Table {
         name: "delivery",
         key: "submission, channel",
-        rest: "state, due_at, attempts, failures, interrupted, blame, form, rank, recipients",
+        rest: "state, due_at, attempts, failures, interrupted, blame, rank, recipients",
     },
     Table {
         name: "attempt",
@@ -93,8 +88,9 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     if from == to {
         return Err(CopyError::Same(from.clone()));
     }
-    let (source, _source_lock) = open_and_lock(from, false)?;
-    let (target, _target_lock) = open_and_lock(to, true)?;
+    let in_use = |url: &DatabaseUrl| CopyError::InUse(url.clone());
+    let (source, _source_lock) = open_and_lock(from, false)?.ok_or_else(|| in_use(from))?;
+    let (target, _target_lock) = open_and_lock(to, true)?.ok_or_else(|| in_use(to))?;
     let (source, target) = (&*source, &*target);
     if target.exists("SELECT 1 FROM accepted LIMIT 1", &[])? {
         return Err(CopyError::Occupied(to.clone()));
@@ -137,36 +133,6 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
     }
 }
 
-/// Opens and locks a database. Fails if another process is using it.
-pub(crate) fn open_and_lock(
-    place: &DatabaseUrl,
-    make: bool,
-) -> Result<(Box<dyn Sql>, Option<Lock>), CopyError> {
-    match place {
-        DatabaseUrl::Sqlite(path) => {
-            if make {
-                create_folder(path)?;
-            } else if !path.exists() {
-                return Err(StoreError::Missing(place.clone()).into());
-            }
-            let lock = Lock::try_acquire(place)?.ok_or_else(|| CopyError::InUse(place.clone()))?;
-            if make {
-                sqlite::SqliteWriter::open(path)?;
-            }
-            let (connection, _) = sqlite::open_to_edit(path, PATIENCE)?;
-            Ok((Box::new(connection), Some(lock)))
-        }
-        DatabaseUrl::Postgres(server) => {
-            let link =
-                if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
-            if !postgres::lock_exclusively(&link)? {
-                return Err(CopyError::InUse(place.clone()));
-            }
-            Ok((Box::new(link), None))
-        }
-    }
-}
-
 impl Table {
     fn columns(&self) -> String {
         format!("{}, {}", self.key, self.rest)
@@ -196,14 +162,14 @@ impl Table {
             if rows.len() < AT_A_TIME {
                 break;
             }
-            let after: Vec<Value<'_>> = last.0[..keys].iter().map(Bind::bind).collect();
+            let after: Vec<Value<'_>> = last.cells[..keys].iter().map(Bind::bind).collect();
             rows = sql.query(&next, &after)?;
         }
         Ok(())
     }
 
     fn insert_rows(&self, sql: &dyn Sql, rows: &[Row]) -> Result<(), StoreError> {
-        let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.0).map(Bind::bind).collect();
+        let values: Vec<Value<'_>> = rows.iter().flat_map(|row| &row.cells).map(Bind::bind).collect();
         let columns = self.columns();
         sql.insert(&format!("{} ({columns})", self.name), columns.split(", ").count(), &values)
     }
@@ -220,7 +186,7 @@ impl Sum {
     pub(crate) fn add(&mut self, rows: &[Row]) {
         for row in rows {
             let mut hasher = blake3::Hasher::new();
-            for cell in &row.0 {
+            for cell in &row.cells {
                 let (kind, bytes): (u8, Cow<'_, [u8]>) = match cell {
                     Cell::Null => (0, Cow::default()),
                     Cell::Integer(number) => (1, number.to_le_bytes().to_vec().into()),
@@ -239,16 +205,5 @@ impl Sum {
             }
         }
         self.rows += rows.len();
-    }
-}
-
-/// Creates an empty inbox if there is none, and checks the layout of an existing one.
-pub fn migrate(place: &DatabaseUrl) -> Result<(), StoreError> {
-    match place {
-        DatabaseUrl::Sqlite(path) => {
-            create_folder(path)?;
-            sqlite::SqliteWriter::open(path).map(drop)
-        }
-        DatabaseUrl::Postgres(server) => postgres::open_or_create(server).map(drop),
     }
 }

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::{InboxReader, id_range};
-use super::rows::{self, Removable, TO_TEAM, first_id_at, to_timestamp};
+use super::rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
-use super::{Cell, Dialect, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
+use super::{Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
@@ -61,19 +61,17 @@ impl InboxReader {
         let (held, condition, values) = table_and_condition(self.sql.dialect(), filter);
         let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));
         let sql = format!(
-            "SELECT count(*) {is_selected}, count(DISTINCT s.source) {is_selected}, min(s.received_at) {is_selected},
-                 max(s.received_at) {is_selected}, count(*)
+            "SELECT count(*) {is_selected} AS submissions, count(DISTINCT s.source) {is_selected} AS sources,
+                 min(s.received_at) {is_selected} AS first, max(s.received_at) {is_selected} AS last, count(*) AS matching
              FROM {held} WHERE {condition}"
         );
         let row = self.sql.one(&sql, &bind_all(&values))?;
-        let received = row.get::<Option<i64>>(2)?.zip(row.get(3)?);
-        let times = |(first, last)| Ok::<_, StoreError>((to_timestamp(first)?, to_timestamp(last)?));
-        let submissions = row.count(0)?;
+        let submissions = row.get("submissions")?;
         Ok(HeldSummary {
             submissions,
-            sources: row.count(1)?,
-            received: received.map(times).transpose()?,
-            left_in_floods: row.count(4)? - submissions,
+            sources: row.get("sources")?,
+            received: row.get::<Option<Timestamp>>("first")?.zip(row.get("last")?),
+            left_in_floods: row.get::<usize>("matching")? - submissions,
         })
     }
 }
@@ -125,7 +123,7 @@ pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Posit
     let (held, condition, mut values) = table_and_condition(dialect, filter);
     values.extend([Cell::Integer(after.0), Cell::Blob(after.1.to_vec())]);
     let sql = format!(
-        "SELECT s.held_at, s.id, {} FROM {held} WHERE {condition} AND {} AND (s.held_at, s.id) > (?{}, ?{})
+        "SELECT s.held_at, s.id, {} AS bytes FROM {held} WHERE {condition} AND {} AND (s.held_at, s.id) > (?{}, ?{})
          ORDER BY s.held_at, s.id LIMIT {}",
         rows::size_expression(dialect, "s"),
         is_selected_by_hold(filter),
@@ -145,15 +143,15 @@ pub(super) fn read_page(
     let (statement, values) = page_statement(sql.dialect(), filter, after);
     let rows = sql.query(&statement, &bind_all(&values))?;
     let Some(last) = rows.last() else { return Ok(None) };
-    let position = (last.get(0)?, last.get(1)?);
-    let page = rows.iter().map(|row| Removable::read(row, 1, 2)).collect::<Result<_, _>>()?;
+    let position = (last.get("held_at")?, last.get("id")?);
+    let page = rows.iter().map(Removable::from_row).collect::<Result<_, _>>()?;
     Ok(Some((page, position)))
 }
 
 /// Returns the `ids` of held submissions. `ids` must be sorted. `lock` is the locking clause for the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
-    let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND id", ids, lock)?;
-    held.iter().map(|row| row.get(0)).collect()
+    let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND", "id", ids, lock)?;
+    held.iter().map(|row| row.get("id")).collect()
 }
 
 /// Limits on one expiry step.
@@ -198,7 +196,7 @@ impl Transaction<'_> {
             ExpiryStep::for_dialect(tx.dialect()),
         );
         let oldest = format!(
-            "SELECT s.held_at, s.id, {} FROM {held}
+            "SELECT s.held_at, s.id, {} AS bytes FROM {held}
              WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
              AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open'
                  AND (expires_at > ?4 OR mail_at IS NOT NULL AND reminds = 0))
@@ -208,11 +206,10 @@ impl Transaction<'_> {
         );
         let (mut found, mut after) = (Vec::new(), START);
         while step.has_room(&found) {
-            let rows =
-                tx.query(&oldest, values![before.as_millisecond(), after.0, after.1, now.as_millisecond()])?;
+            let rows = tx.query(&oldest, values![before, after.0, after.1, now])?;
             for row in &rows {
-                found.push(Removable::read(row, 1, 2)?);
-                after = (row.get(0)?, row.get(1)?);
+                found.push(Removable::from_row(row)?);
+                after = (row.get("held_at")?, row.get("id")?);
             }
             if rows.len() < step.sizes {
                 break;
@@ -234,8 +231,7 @@ impl Transaction<'_> {
              AND (mail_at IS NULL OR reminds = 1) ORDER BY expires_at LIMIT {} {lock}",
             ExpiryStep::for_dialect(tx.dialect()).sizes,
         );
-        let rows = tx.query(&oldest, values![before.as_millisecond()])?;
-        let mut ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        let mut ids = tx.column::<[u8; 16]>(&oldest, values![before])?;
         ids.sort_unstable();
         Ok(edit::remove_submissions(tx, &ids)?.submissions)
     }
@@ -251,17 +247,15 @@ impl Transaction<'_> {
             tx.dialect().table_with_index("submission AS s", "submission_not_held"),
             step.rows,
         );
-        let rows = tx.query(&oldest, values![after, first_id_at(before)])?;
-        let looked_at = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
-        let unfinished = format!(
-            "SELECT submission FROM delivery WHERE state <> 'delivered' AND {TO_TEAM} AND submission"
-        );
-        let unfinished = tx.query_in(&unfinished, &looked_at, "")?;
+        let looked_at = tx.column::<[u8; 16]>(&oldest, values![after, first_id_at(before)])?;
         let unfinished =
-            unfinished.iter().map(|row| row.get(0)).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
+            format!("SELECT submission FROM delivery WHERE state <> 'delivered' AND {TO_TEAM} AND");
+        let unfinished = tx.query_in(&unfinished, "submission", &looked_at, "")?;
+        let unfinished =
+            unfinished.iter().map(|row| row.get("submission")).collect::<Result<BTreeSet<[u8; 16]>, _>>()?;
         let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
         let sizes = format!(
-            "SELECT s.received_at, {}, s.id FROM submission s WHERE s.held_at IS NULL AND s.id",
+            "SELECT s.received_at, s.id, {} AS bytes FROM submission s WHERE s.held_at IS NULL AND",
             rows::size_expression(tx.dialect(), "s")
         );
         let mut found = Vec::with_capacity(settled.len());
@@ -271,9 +265,9 @@ impl Transaction<'_> {
                 break;
             }
             // Leave locked rows for the next run.
-            for row in tx.query_in(&sizes, ids, tx.dialect().skip_locked_clause())? {
-                if row.get::<i64>(0)? < before {
-                    found.push(Removable::read(&row, 2, 1)?);
+            for row in tx.query_in(&sizes, "s.id", ids, tx.dialect().skip_locked_clause())? {
+                if row.get::<i64>("received_at")? < before {
+                    found.push(Removable::from_row(&row)?);
                 }
             }
         }
@@ -282,10 +276,9 @@ impl Transaction<'_> {
         let remove = format!(
             "DELETE FROM submission WHERE held_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.submission = submission.id \
-             AND d.state <> 'delivered' AND {TO_TEAM})
-             AND id"
+             AND d.state <> 'delivered' AND {TO_TEAM}) AND"
         );
-        let removed = tx.execute_in(&remove, &[], &ids)?;
+        let removed = tx.execute_in(&remove, "id", &[], &ids)?;
         // After a full step, the next step continues after the last submission that this step selected for
         // removal.
         if !step.has_room(&found) {

@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::SUSPICIOUS_RANK;
-use super::opt_in::{self, confirm_rule};
+use super::confirmation::{self, confirmation_rule};
 use super::{Sql, values};
 use crate::store::error::StoreError;
-use crate::submission::delivery::Route;
-use crate::submission::visitor::is_visitor_channel;
+use crate::submission::delivery::{Route, SUSPICIOUS_RANK};
+use crate::submission::visitor_mail::is_visitor_channel;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
@@ -47,16 +46,16 @@ pub(super) fn release(
     if await_confirmation(tx, id, now, channels)? {
         return Ok(true);
     }
-    opt_in::close(tx, id, "released")?;
+    confirmation::close(tx, id, "released")?;
     let released = tx.execute(
         "UPDATE submission SET held_at = NULL, held_because = NULL, flood = 0, released_at = ?2
          WHERE id = ?1 AND held_at IS NOT NULL",
-        values![id, now.as_millisecond()],
+        values![id, now],
     )?;
     tx.execute(
         "UPDATE delivery SET state = 'waiting', due_at = ?2, failures = 0, interrupted = 0
          WHERE submission = ?1 AND state = 'held'",
-        values![id, now.as_millisecond()],
+        values![id, now],
     )?;
     if released == 1 {
         add_deliveries(tx, id, Some(now), channels)?;
@@ -78,17 +77,16 @@ fn await_confirmation(
     // With PostgreSQL, only one of several simultaneous releases asks for the confirmation.
     let lock = tx.dialect().row_lock_clause();
     tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {lock}"), values![id])?;
-    let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0)
+    let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0) AS rank
          FROM submission WHERE id = ?1 AND held_at IS NOT NULL AND sealed IS NULL
          AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = ?1)";
     let Some(row) = tx.row(held, values![id])? else { return Ok(false) };
-    let Some(rule) = confirm_rule(channels, row.text(0)?) else { return Ok(false) };
-    let at = now.as_millisecond();
+    let Some(rule) = confirmation_rule(channels, row.text("form")?) else { return Ok(false) };
     tx.execute(
         "UPDATE submission SET flood = 0, released_at = ?2, held_at = ?2, held_because = ?3 WHERE id = ?1",
-        values![id, at, opt_in::UNCONFIRMED],
+        values![id, now, confirmation::UNCONFIRMED],
     )?;
-    opt_in::open(tx, id, at, row.get(1)?, rule)?;
+    confirmation::open(tx, id, now, row.get("rank")?, rule)?;
     Ok(true)
 }
 
@@ -103,14 +101,12 @@ pub(super) fn add_deliveries(
     channels: &[Route],
 ) -> Result<usize, StoreError> {
     let state = if due_at.is_some() { "waiting" } else { "held" };
-    let due_at = due_at.map(Timestamp::as_millisecond);
-    let submission = tx.one("SELECT form FROM submission WHERE id = ?1", values![id])?;
-    let form = submission.text(0)?;
+    let form: String = tx.one_value("SELECT form FROM submission WHERE id = ?1", values![id])?;
     let mut count = 0;
-    for channel in channels.iter().filter(|channel| channel.accepts(form)) {
+    for channel in channels.iter().filter(|channel| channel.accepts(&form)) {
         count += tx.execute(
-            "INSERT INTO delivery (submission, channel, state, due_at, form, rank)
-             SELECT id, ?2, ?3, CAST(?4 AS bigint), form,
+            "INSERT INTO delivery (submission, channel, state, due_at, rank)
+             SELECT id, ?2, ?3, CAST(?4 AS bigint),
                  coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), ?5)
              FROM submission WHERE id = ?1 AND sealed IS NULL
              ON CONFLICT (submission, channel) DO NOTHING",
@@ -128,9 +124,9 @@ pub(super) fn accepted_among(
     lock: &str,
 ) -> Result<Vec<[u8; 16]>, StoreError> {
     // Query the intake first: the second query then finds a row that is processed between the two.
-    let mut found = sql.query_in("SELECT id FROM intake WHERE id", ids, lock)?;
-    found.extend(sql.query_in("SELECT id FROM submission WHERE id", ids, lock)?);
-    let mut ids = found.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+    let mut found = sql.query_in("SELECT id FROM intake WHERE", "id", ids, lock)?;
+    found.extend(sql.query_in("SELECT id FROM submission WHERE", "id", ids, lock)?);
+    let mut ids = found.iter().map(|row| row.get("id")).collect::<Result<Vec<[u8; 16]>, _>>()?;
     ids.sort_unstable();
     Ok(ids)
 }
@@ -138,17 +134,17 @@ pub(super) fn accepted_among(
 /// Removes these submissions with their deliveries and attempts. The ids must be sorted.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
-    for row in tx.query_in("SELECT state, channel, submission FROM delivery WHERE submission", ids, "")? {
+    for row in tx.query_in("SELECT state, channel FROM delivery WHERE", "submission", ids, "")? {
         // A mail to a visitor has none of the submission's content.
-        if !is_visitor_channel(row.text(1)?) {
+        if !is_visitor_channel(row.text("channel")?) {
             erased.deliveries += 1;
-            erased.delivered += usize::from(row.text(0)? == "delivered");
+            erased.delivered += usize::from(row.text("state")? == "delivered");
         }
     }
     let mut tried = BTreeSet::new();
-    for row in tx.query_in("SELECT channel, submission FROM attempt WHERE submission", ids, "")? {
+    for row in tx.query_in("SELECT channel FROM attempt WHERE", "submission", ids, "")? {
         erased.attempts += 1;
-        tried.insert(row.get::<String>(0)?);
+        tried.insert(row.get::<String>("channel")?);
     }
     // A channel's last answer may quote one of the submissions.
     for channel in tried {
@@ -156,7 +152,7 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
     }
     // Delete from the intake first: this waits for a row that is being processed, and the second statement
     // then finds it in the other table.
-    erased.submissions = tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?
-        + tx.execute_in("DELETE FROM submission WHERE id", &[], ids)?;
+    erased.submissions = tx.execute_in("DELETE FROM intake WHERE", "id", &[], ids)?
+        + tx.execute_in("DELETE FROM submission WHERE", "id", &[], ids)?;
     Ok(erased)
 }

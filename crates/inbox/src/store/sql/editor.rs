@@ -12,13 +12,13 @@ use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
-use super::{Cell, Sql, bind_all, edit, opt_in, transaction, values};
+use super::{Cell, FromRow as _, Sql, bind_all, confirmation, edit, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
-use crate::store::{notifier, postgres, sqlite};
+use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
-use crate::submission::visitor::mailbox::mailbox_key;
+use crate::submission::visitor_mail::mailbox::mailbox_key;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,16 +50,8 @@ impl Editor {
     /// the user for the operator log.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<Editor, StoreError> {
         let place = place.into();
-        Ok(match &place {
-            DatabaseUrl::Sqlite(path) => {
-                let (connection, secret) = sqlite::open_to_edit(path, PATIENCE)?;
-                Editor { sql: Box::new(connection), secret, place, user: String::new() }
-            }
-            DatabaseUrl::Postgres(server) => {
-                let (connection, secret) = postgres::open_to_edit(server)?;
-                Editor { sql: Box::new(connection), secret, place, user: String::new() }
-            }
-        })
+        let (sql, secret) = open::open_to_edit(&place, PATIENCE)?;
+        Ok(Editor { sql, secret, place, user: String::new() })
     }
 
     /// Sets the name of the user who makes the changes.
@@ -112,9 +104,9 @@ impl Editor {
                 Ok(0)
             })?;
         }
-        let process = "UPDATE intake SET error = NULL WHERE error IS NOT NULL AND id";
+        let process = "UPDATE intake SET error = NULL WHERE error IS NOT NULL AND";
         for ids in selected.set_aside.chunks(rows::MAX_ROWS) {
-            commit(&|tx| tx.execute_in(process, &[], ids))?;
+            commit(&|tx| tx.execute_in(process, "id", &[], ids))?;
         }
         for (channel, untried) in &selected.deliveries {
             for untried in untried.chunks(rows::MAX_ROWS) {
@@ -139,9 +131,9 @@ impl Editor {
                 return Ok(true);
             }
             // A link must not release a submission that the operator holds. The next release asks again.
-            if opt_in::close(tx, id, "released")? {
+            if confirmation::close(tx, id, "released")? {
                 tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
-                let at = to_database_time(tx, now)?.as_millisecond();
+                let at = to_database_time(tx, now)?;
                 let hold = "UPDATE submission SET held_at = ?2, held_because = ?3 WHERE id = ?1";
                 tx.execute(hold, values![id, at, because])?;
                 entry.add(tx, 1)?;
@@ -152,10 +144,7 @@ impl Editor {
                  AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
                       OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
             );
-            let is_held = tx.execute(
-                &hold,
-                values![id, to_database_time(tx, now)?.as_millisecond(), because],
-            )? == 1;
+            let is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because])? == 1;
             if is_held {
                 tx.execute(
                     "UPDATE delivery SET state = 'held', due_at = NULL
@@ -210,8 +199,7 @@ impl Editor {
         let entry = self.log_entry(OperatorAction::Deliver);
         let (mut count, mut after) = (0, [0; 16]);
         loop {
-            let rows = self.sql.query(&page, values![after])?;
-            let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+            let ids = self.sql.column::<[u8; 16]>(&page, values![after])?;
             let Some(last) = ids.last() else { return Ok(count) };
             after = *last;
             count += self.commit_step(|tx| {
@@ -230,7 +218,7 @@ impl Editor {
     /// The number of submissions from an e-mail address, ignoring case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
         let count = "SELECT count(*) FROM accepted WHERE sender = ?1";
-        self.sql.one(count, values![self.secret.sender(email)])?.count(0)
+        self.sql.one_value(count, values![self.secret.sender(email)])
     }
 
     /// Removes all submissions from an e-mail address, ignoring case. With SQLite, also overwrites the
@@ -243,13 +231,12 @@ impl Editor {
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
         let entry = self.log_entry(OperatorAction::Erase);
         let mut erased = Erased::default();
-        let days = self.sql.query("SELECT DISTINCT day FROM pressure", &[])?;
-        let days = days.iter().map(|row| row.get(0)).collect::<Result<Vec<i64>, _>>()?;
+        let days = self.sql.column::<i64>("SELECT DISTINCT day FROM pressure", &[])?;
         let mut forgotten = BTreeSet::new();
-        let newest = self.sql.row("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
-        let last: [u8; 16] = newest.map(|row| row.get(0)).transpose()?.unwrap_or_default();
+        let newest = self.sql.value("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
+        let last: [u8; 16] = newest.unwrap_or_default();
         let page = format!(
-            "SELECT s.id, {}, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
+            "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
              ORDER BY s.id LIMIT {}",
             rows::size_expression(self.sql.dialect(), "s"),
             rows::MAX_ROWS,
@@ -259,14 +246,15 @@ impl Editor {
             // Search outside the transactions, which block all other writers with SQLite.
             let found = self.sql.query(&page, values![self.secret.sender(email), after, last])?;
             let Some(row) = found.last() else { break };
-            after = row.get(0)?;
-            let page = found.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
-            let sources = found.iter().map(|row| row.get(2)).collect::<Result<BTreeSet<_>, _>>()?;
+            after = row.get("id")?;
+            let page = found.iter().map(Removable::from_row).collect::<Result<Vec<_>, _>>()?;
+            let sources = found.iter().map(|row| row.get("source")).collect::<Result<BTreeSet<_>, _>>()?;
             let sources: Vec<_> = sources.difference(&forgotten).copied().collect();
             self.commit_step(|tx| {
                 // The table's key begins with the day, so delete by day.
-                let forget = "DELETE FROM pressure WHERE day = ?1 AND source";
-                days.iter().try_for_each(|day| tx.execute_in(forget, values![day], &sources).map(drop))
+                let forget = "DELETE FROM pressure WHERE day = ?1 AND";
+                days.iter()
+                    .try_for_each(|day| tx.execute_in(forget, "source", values![day], &sources).map(drop))
             })?;
             forgotten.extend(sources);
             for ids in rows::split_into_groups(&page) {
@@ -287,11 +275,10 @@ impl Editor {
         );
         let mut after = [0; 16];
         loop {
-            let rows = self.sql.query(&orphaned, values![after])?;
-            let ids = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<_>, _>>()?;
+            let ids = self.sql.column::<[u8; 16]>(&orphaned, values![after])?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
-            self.commit_step(|tx| tx.execute_in("DELETE FROM repeat WHERE id", &[], &ids))?;
+            self.commit_step(|tx| tx.execute_in("DELETE FROM repeat WHERE", "id", &[], &ids))?;
         }
     }
 
@@ -456,8 +443,7 @@ impl Selected {
         if retry.channel.is_none() {
             let set_aside =
                 format!("SELECT s.id FROM accepted s WHERE s.error IS NOT NULL AND {chosen} ORDER BY s.id");
-            let rows = sql.query(&set_aside, &bind_all(&values))?;
-            found.set_aside = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+            found.set_aside = sql.column(&set_aside, &bind_all(&values))?;
         }
         let mut deliveries = format!(
             "SELECT submission, channel, attempts FROM delivery
@@ -474,7 +460,8 @@ impl Selected {
             deliveries.push_str(&format!(" AND {TO_TEAM}"));
         }
         for row in sql.query(&deliveries, &bind_all(&values))? {
-            found.deliveries.entry(row.get(1)?).or_default().push((row.get(0)?, row.get(2)?));
+            let untried = (row.get("submission")?, row.get("attempts")?);
+            found.deliveries.entry(row.get("channel")?).or_default().push(untried);
         }
         found.deliveries.values_mut().for_each(|deliveries| deliveries.sort_unstable());
         found.channels = found.deliveries.keys().chain(&retry.channel).cloned().collect();
@@ -487,20 +474,19 @@ const RETRIED: &str = "'parked', 'waiting'";
 /// Makes a channel's deliveries due, except those that have been attempted since they were selected.
 fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
     let ids: Vec<_> = untried.iter().map(|(submission, _)| *submission).collect();
-    let select = format!(
-        "SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND submission"
-    );
+    let select = format!("SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND");
     let mut unchanged = Vec::with_capacity(ids.len());
-    for row in tx.query_in(&select, &ids, tx.dialect().row_lock_clause())? {
-        let found: Untried = (row.get(2)?, row.get(1)?);
-        if row.text(0)? == channel && untried.binary_search(&found).is_ok() {
+    for row in tx.query_in(&select, "submission", &ids, tx.dialect().row_lock_clause())? {
+        let found: Untried = (row.get("submission")?, row.get("attempts")?);
+        if row.text("channel")? == channel && untried.binary_search(&found).is_ok() {
             unchanged.push(found.0);
         }
     }
     tx.execute_in(
         "UPDATE delivery SET state = 'waiting', due_at = ?1, failures = 0, interrupted = 0
-         WHERE channel = ?2 AND submission",
-        values![now.as_millisecond(), channel],
+         WHERE channel = ?2 AND",
+        "submission",
+        values![now, channel],
         &unchanged,
     )
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::deliver::to_millis;
 use super::transaction::Transaction;
-use super::{Value, edit, values};
+use super::{FromRow as _, Value, edit, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
@@ -30,6 +30,8 @@ pub struct FormRate {
     pub over_at: Option<i64>,
 }
 
+from_row! { FormRate { minute, hour, over_at } }
+
 pub type FormRates = HashMap<String, FormRate>;
 /// When each network's submissions to a form stop counting, as Unix time in microseconds.
 pub type NetworkRates = HashMap<(String, Hash), i64>;
@@ -42,17 +44,15 @@ impl Transaction<'_> {
     ) -> Result<(FormRates, NetworkRates), StoreError> {
         let (mut form_rates, mut network_rates) = (FormRates::new(), NetworkRates::new());
         for form in forms {
-            let row =
-                self.sql.row("SELECT minute, hour, over_at FROM form_rate WHERE form = ?1", values![form])?;
-            if let Some(row) = row {
-                let rate = FormRate { minute: row.get(0)?, hour: row.get(1)?, over_at: row.get(2)? };
-                form_rates.insert((*form).to_owned(), rate);
+            let rate = "SELECT minute, hour, over_at FROM form_rate WHERE form = ?1";
+            if let Some(row) = self.sql.row(rate, values![form])? {
+                form_rates.insert((*form).to_owned(), FormRate::from_row(&row)?);
             }
         }
         let networks: Vec<Hash> = networks.into_iter().collect();
-        let select = "SELECT form, rested, network FROM network_rate WHERE network";
-        for row in self.sql.query_in(select, &networks, "")? {
-            network_rates.insert((row.get(0)?, row.get(2)?), row.get(1)?);
+        let select = "SELECT form, network, rested FROM network_rate WHERE";
+        for row in self.sql.query_in(select, "network", &networks, "")? {
+            network_rates.insert((row.get("form")?, row.get("network")?), row.get("rested")?);
         }
         Ok((form_rates, network_rates))
     }
@@ -70,7 +70,7 @@ impl Transaction<'_> {
             values.extend([Value::Text(form), Value::Blob(network), Value::Integer(*rested)]);
         }
         let changed: Vec<Hash> = changed.iter().copied().collect();
-        self.sql.execute_in("DELETE FROM network_rate WHERE network", &[], &changed)?;
+        self.sql.execute_in("DELETE FROM network_rate WHERE", "network", &[], &changed)?;
         self.sql.insert("network_rate (form, network, rested)", 3, &values)?;
         for (form, rate) in forms {
             self.sql.execute(
@@ -96,7 +96,7 @@ impl Transaction<'_> {
         if !self.try_intake_turn()? {
             return Ok(0);
         }
-        let ended = tx.query(
+        let ended = tx.column::<String>(
             // A time in the future was written before a clock was set back. Treat that flood as ended, too.
             "SELECT form FROM form_rate WHERE over_at < ?1 OR over_at > ?2",
             values![now.as_millisecond().saturating_sub(quiet), now.as_millisecond().saturating_add(quiet)],
@@ -107,9 +107,8 @@ impl Transaction<'_> {
         );
         let mut released = 0;
         for form in ended {
-            let form = form.text(0)?;
-            for row in tx.query(&held, values![form, most])? {
-                released += usize::from(edit::release(tx, row.get(0)?, now, channels)?);
+            for id in tx.column(&held, values![form, most])? {
+                released += usize::from(edit::release(tx, id, now, channels)?);
             }
             if !tx.exists("SELECT 1 FROM submission WHERE flood = 1 AND form = ?1 LIMIT 1", values![form])? {
                 tx.execute("UPDATE form_rate SET over_at = NULL WHERE form = ?1", values![form])?;

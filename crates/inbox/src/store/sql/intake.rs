@@ -11,13 +11,13 @@ use uuid::Uuid;
 use super::deliver::to_millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
-use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, edit, opt_in, pad_keys, rows, values};
+use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
-use crate::submission::verdict::ScreeningReason;
-use crate::submission::visitor::is_visitor_channel;
+use crate::submission::verdict::ScreeningVerdict;
+use crate::submission::visitor_mail::is_visitor_channel;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::source::Source;
 
@@ -97,9 +97,8 @@ pub(crate) fn append(
 }
 
 /// The columns that are copied unchanged from the intake to a submission.
-const TAKEN_OVER: &str = "id, form, received_at, fields, sealed, source, sender, agent, idempotency_key";
-/// The number of these columns. In a [`PendingRow`], `content`, `evidence` and `network` follow.
-const TAKEN: usize = 9;
+const TAKEN_OVER: [&str; 9] =
+    ["id", "form", "received_at", "fields", "sealed", "source", "sender", "agent", "idempotency_key"];
 
 /// A row of the intake.
 pub struct PendingRow {
@@ -118,32 +117,31 @@ pub struct PendingRow {
 
 impl PendingRow {
     fn from_row(row: Row) -> Result<PendingRow, StoreError> {
-        let source: Hash = row.get(5)?;
+        let source: Hash = row.get("source")?;
         Ok(PendingRow {
-            id: row.get(0)?,
-            received_at: row.get(2)?,
-            is_sealed: row.get::<Option<Vec<u8>>>(4)?.is_some(),
+            id: row.get("id")?,
+            received_at: row.get("received_at")?,
+            is_sealed: row.get::<Option<Vec<u8>>>("sealed")?.is_some(),
             source,
-            // Older versions that share this database leave this column empty.
-            network: row.get::<Option<Hash>>(TAKEN + 2)?.unwrap_or(source),
-            key: row.get(8)?,
-            content: row.get(TAKEN)?,
-            agent: row.get(7)?,
+            network: row.get::<Option<Hash>>("network")?.unwrap_or(source),
+            key: row.get("idempotency_key")?,
+            content: row.get("content")?,
+            agent: row.get("agent")?,
             row,
         })
     }
 
     pub fn form(&self) -> Result<&str, StoreError> {
-        self.row.text(1)
+        self.row.text("form")
     }
 
     pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
-        parse_fields(self.row.text(3)?.as_bytes()).map_err(StoreError::Damaged)
+        parse_fields(self.row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)
     }
 
     /// The evidence for screening, as JSON.
     pub fn evidence(&self) -> Result<&str, StoreError> {
-        self.row.text(TAKEN + 1)
+        self.row.text("evidence")
     }
 }
 
@@ -167,10 +165,9 @@ pub struct NewSubmission<'a> {
     /// Never [`HoldCause::Operator`].
     pub hold: HoldCause,
     pub rank: i64,
-    pub score: u32,
-    pub reasons: Vec<ScreeningReason>,
-    pub held_because: Option<String>,
-    pub is_suspicious: bool,
+    pub verdict: ScreeningVerdict,
+    /// Whether the submission is held only because its form asks for confirmations.
+    pub is_unasked: bool,
 }
 
 /// A stored submission that a new one may repeat.
@@ -215,9 +212,13 @@ impl Transaction<'_> {
     /// only one server processes the intake in a file.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
-            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)),
+            "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)) AS is_locked,
              set_config('idle_in_transaction_session_timeout', '5s', true)";
-        if self.sql.dialect() == Dialect::Sqlite { Ok(true) } else { self.sql.one(lock, &[])?.get(0) }
+        if self.sql.dialect() == Dialect::Sqlite {
+            Ok(true)
+        } else {
+            self.sql.one(lock, &[])?.get("is_locked")
+        }
     }
 
     /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
@@ -228,10 +229,10 @@ impl Transaction<'_> {
         ids: &RangeInclusive<Uuid>,
     ) -> Result<(Vec<PendingRow>, bool), StoreError> {
         let most = size_of_batch(self.sql, most, ids)?;
-        // [`PendingRow::from_row`] expects the columns in this order.
         let oldest = format!(
-            "SELECT {TAKEN_OVER}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
+            "SELECT {}, content, evidence, network FROM intake WHERE error IS NULL AND id >= ?2 AND id <= ?3
              ORDER BY id LIMIT ?1 {}",
+            TAKEN_OVER.join(", "),
             self.sql.dialect().skip_locked_clause()
         );
         let rows = self.sql.query(&oldest, values![most, ids.start(), ids.end()])?;
@@ -249,24 +250,31 @@ impl Transaction<'_> {
         latest: i64,
     ) -> Result<usize, StoreError> {
         let tx = self.sql;
-        let reasons: Vec<Option<String>> =
-            new.iter().map(|new| (!new.reasons.is_empty()).then(|| json!(new.reasons).to_string())).collect();
-        let mut values = Vec::with_capacity(new.len() * 18);
+        let json = |new: &NewSubmission<'_>| {
+            let reasons = &new.verdict.reasons;
+            (!reasons.is_empty()).then(|| json!(reasons).to_string())
+        };
+        let reasons: Vec<Option<String>> = new.iter().map(json).collect();
+        let mut values = Vec::with_capacity(new.len() * 19);
         let mut deliveries = Vec::new();
         for (new, reasons) in new.iter().zip(&reasons) {
             let is_held = new.hold != HoldCause::None;
-            values.extend(new.row.row.0[..TAKEN].iter().map(Bind::bind));
+            for column in TAKEN_OVER {
+                values.push(new.row.row.value(column)?);
+            }
             values.extend([
                 new.content.bind(),
                 if is_held { Value::Integer(new.row.received_at) } else { Value::Null },
                 match new.hold {
-                    HoldCause::Unconfirmed => Value::Text(opt_in::UNCONFIRMED),
-                    _ => new.held_because.bind(),
+                    HoldCause::Unconfirmed => Value::Text(confirmation::UNCONFIRMED),
+                    HoldCause::Screening if new.is_unasked => Value::Text(rows::SUSPICIOUS_UNASKED),
+                    _ => Value::Null,
                 },
-                new.score.bind(),
+                new.verdict.score.bind(),
+                new.verdict.threshold.bind(),
                 reasons.bind(),
                 Value::Integer(matches!(new.hold, HoldCause::Flood | HoldCause::Screening).into()),
-                Value::Integer(new.is_suspicious.into()),
+                Value::Integer(new.verdict.suspicious.into()),
                 Value::Integer((new.hold == HoldCause::Flood).into()),
                 new.row.network.bind(),
             ]);
@@ -282,26 +290,27 @@ impl Transaction<'_> {
                     channel.name.bind(),
                     Value::Text(state),
                     due_at,
-                    Value::Text(form),
                     Value::Integer(new.rank),
                 ]);
             }
         }
         tx.insert(
             &format!(
-                "submission ({TAKEN_OVER}, content, held_at, held_because, score, reasons, withheld, suspicious, flood, \
-                 network)"
+                "submission ({}, content, held_at, held_because, score, threshold, reasons, withheld, suspicious, flood, \
+                 network)",
+                TAKEN_OVER.join(", ")
             ),
-            18,
+            19,
             &values,
         )?;
-        tx.insert("delivery (submission, channel, state, due_at, form, rank)", 6, &deliveries)?;
+        tx.insert("delivery (submission, channel, state, due_at, rank)", 5, &deliveries)?;
         for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
-            if let Some(rule) = opt_in::confirm_rule(channels, new.row.form()?) {
-                opt_in::open(tx, new.row.id, new.row.received_at.min(latest), new.rank, rule)?;
+            if let Some(rule) = confirmation::confirmation_rule(channels, new.row.form()?) {
+                let at = rows::to_timestamp(new.row.received_at.min(latest))?;
+                confirmation::open(tx, new.row.id, at, new.rank, rule)?;
             }
         }
-        Ok(deliveries.len() / 6)
+        Ok(deliveries.len() / 5)
     }
 
     /// Records repeats, as pairs of the request's id and the original's id.
@@ -316,7 +325,7 @@ impl Transaction<'_> {
     /// current time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
-        tx.execute_in("DELETE FROM intake WHERE id", &[], ids)?;
+        tx.execute_in("DELETE FROM intake WHERE", "id", &[], ids)?;
         let most = i64::try_from(2 * ids.len() + 16).unwrap_or(i64::MAX);
         // Do not wait for rows that another replica is removing.
         let lock = tx.dialect().skip_locked_clause();
@@ -341,36 +350,38 @@ impl Transaction<'_> {
         now: i64,
     ) -> Result<HashMap<Hash, Original>, StoreError> {
         let stored: Vec<Hash> = contents.keys().copied().collect();
-        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, sealed IS NOT NULL, \
-             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open')";
+        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, \
+             sealed IS NOT NULL AS is_sealed, \
+             EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open') AS is_unconfirmed";
         let rows =
             newest_with_hashes(self.sql, columns, "content", &stored, self.sql.dialect().row_lock_clause())?;
         let reach = Reach::read(self.sql, &rows, channels, now)?;
         let mut originals = HashMap::new();
         for row in rows {
-            let (held_at, released_at): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(4)?);
+            let held_at: Option<i64> = row.get("held_at")?;
+            let released_at: Option<i64> = row.get("released_at")?;
             let hold = match held_at {
                 None => HoldCause::None,
-                Some(_) if row.get(10)? => HoldCause::Unconfirmed,
-                Some(_) if row.get(6)? => HoldCause::Flood,
-                Some(_) if row.get(3)? && released_at.is_none() => HoldCause::Screening,
+                Some(_) if row.get("is_unconfirmed")? => HoldCause::Unconfirmed,
+                Some(_) if row.get("flood")? => HoldCause::Flood,
+                Some(_) if row.get("withheld")? && released_at.is_none() => HoldCause::Screening,
                 Some(_) => HoldCause::Operator,
             };
-            let id: [u8; 16] = row.get(0)?;
+            let id: [u8; 16] = row.get("id")?;
             let original = Original {
                 id: Uuid::from_bytes(id),
-                received_at: row.get(1)?,
+                received_at: row.get("received_at")?,
                 hold,
-                is_suspicious: row.get(5)?,
-                source: row.get(7)?,
-                is_deliverable: !is_taken(channels, row.text(8)?)
+                is_suspicious: row.get("suspicious")?,
+                source: row.get("source")?,
+                is_deliverable: !is_taken(channels, row.text("form")?)
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
                     // Releasing a held submission inserts its missing deliveries.
-                    || !row.get::<bool>(9)?
+                    || !row.get::<bool>("is_sealed")?
                         && (hold != HoldCause::None
                             || !reach.stuck.contains(&id) && reach.pending.contains(&id)),
             };
-            let content = contents.get(&row.get::<Hash>(11)?).copied().unwrap_or_default();
+            let content = contents.get(&row.get::<Hash>("content")?).copied().unwrap_or_default();
             let newest = originals.entry(content).or_insert(original);
             if original.id > newest.id {
                 *newest = original;
@@ -383,7 +394,7 @@ impl Transaction<'_> {
     /// and must be sorted.
     pub fn key_uses(&self, keys: &[Hash]) -> Result<HashMap<Hash, i64>, StoreError> {
         let rows = newest_with_hashes(self.sql, "received_at", "idempotency_key", keys, "")?;
-        rows.iter().map(|row| Ok((row.get(1)?, row.get(0)?))).collect()
+        rows.iter().map(|row| Ok((row.get("idempotency_key")?, row.get("received_at")?))).collect()
     }
 
     pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
@@ -443,8 +454,7 @@ impl Transaction<'_> {
 
     /// The id of the oldest row that is not set aside.
     pub fn oldest_pending(&self) -> Result<Option<Uuid>, StoreError> {
-        let row = self.sql.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])?;
-        row.map(|row| row.get(0)).transpose()
+        self.sql.value("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])
     }
 
     /// The outcome of an accepted request; `None` until it is processed.
@@ -454,11 +464,8 @@ impl Transaction<'_> {
         if self.sql.exists("SELECT 1 FROM intake WHERE id = ?1", values![id])? {
             return Ok(None);
         }
-        let original = self.sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id])?;
-        Ok(Some(match original {
-            Some(row) => Accepted::Duplicate(row.get(0)?),
-            None => Accepted::New(id),
-        }))
+        let original = self.sql.value("SELECT submission FROM repeat WHERE id = ?1", values![id])?;
+        Ok(Some(original.map_or(Accepted::New(id), Accepted::Duplicate)))
     }
 }
 
@@ -472,11 +479,10 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
         return Ok(most);
     }
     let sizes = format!(
-        "SELECT i.id, {} FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
+        "SELECT i.id, {} AS bytes FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
         rows::size_expression(tx.dialect(), "i")
     );
-    let rows = tx.query(&sizes, values![most, ids.start(), ids.end()])?;
-    let sizes = rows.iter().map(|row| Removable::read(row, 0, 1)).collect::<Result<Vec<_>, _>>()?;
+    let sizes: Vec<Removable> = tx.query_as(&sizes, values![most, ids.start(), ids.end()])?;
     let fitting = rows::count_fitting(&sizes, BATCH_BYTES);
     Ok(if fitting == sizes.len() { most } else { fitting })
 }
@@ -500,32 +506,33 @@ const SOON: Duration = Duration::from_mins(5);
 const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
-    /// The first column of `submissions` is the id.
+    /// `submissions` have a column `id`.
     fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Without channels, no submission needs a delivery.
         if channels.is_empty() {
             return Ok(reach);
         }
-        let mut ids = submissions.iter().map(|row| row.get(0)).collect::<Result<Vec<[u8; 16]>, _>>()?;
+        let mut ids = submissions.iter().map(|row| row.get("id")).collect::<Result<Vec<[u8; 16]>, _>>()?;
         ids.sort_unstable();
-        let select = "SELECT state, channel, due_at, submission, failures, recipients IS NOT NULL FROM delivery WHERE submission";
-        for row in tx.query_in(select, &ids, "")? {
-            let (state, name) = (row.text(0)?, row.text(1)?);
+        let select = "SELECT submission, state, channel, due_at, failures, recipients IS NOT NULL AS is_partial \
+             FROM delivery WHERE";
+        for row in tx.query_in(select, "submission", &ids, "")? {
+            let (state, name) = (row.text("state")?, row.text("channel")?);
             if is_visitor_channel(name) {
                 continue;
             }
-            let is_far = row.get::<u32>(4)? > MAX_RELIABLE_FAILURES
+            let is_far = row.get::<u32>("failures")? > MAX_RELIABLE_FAILURES
                 || state == "waiting"
                     && row
-                        .get::<Option<i64>>(2)?
+                        .get::<Option<i64>>("due_at")?
                         .is_some_and(|due_at| due_at.saturating_sub(to_millis(SOON)) > now);
             // If a channel refuses only some recipients, the others have the submission.
-            if state == "delivered" || state == "parked" && row.get(5)? {
-                reach.delivered.insert(row.get(3)?);
+            if state == "delivered" || state == "parked" && row.get("is_partial")? {
+                reach.delivered.insert(row.get("submission")?);
             } else if channels.iter().any(|channel| channel.name == name) {
                 let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };
-                found.insert(row.get(3)?);
+                found.insert(row.get("submission")?);
             }
         }
         Ok(reach)
@@ -576,6 +583,6 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 /// since, because a visitor has received a 200 for the repeat.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
-    tx.execute_in("DELETE FROM intake WHERE id", &[], &ids)?;
-    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND id", &[], &ids).map(drop)
+    tx.execute_in("DELETE FROM intake WHERE", "id", &[], &ids)?;
+    tx.execute_in("DELETE FROM submission WHERE repeats = 0 AND", "id", &[], &ids).map(drop)
 }

@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::to_timestamp;
-use super::{Row, Sql, values};
+use super::{Sql, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::named_enum;
 
@@ -96,15 +95,7 @@ impl EntryWriter {
             "INSERT INTO operator_log (id, at, actor, action, submission, channel, count)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (id) DO UPDATE SET count = operator_log.count + excluded.count",
-            values![
-                self.id,
-                self.at.as_millisecond(),
-                self.user,
-                self.action.name(),
-                self.submission,
-                self.channel,
-                count
-            ],
+            values![self.id, self.at, self.user, self.action.name(), self.submission, self.channel, count],
         )
         .map(drop)
     }
@@ -113,23 +104,12 @@ impl EntryWriter {
 impl InboxReader {
     /// Up to `limit` entries of the operator log from before the entry `before`, newest first.
     pub fn operator_log(&self, before: Option<Uuid>, limit: usize) -> Result<Vec<LogEntry>, StoreError> {
-        let rows = self.sql.query(
-            "SELECT id, at, actor, action, submission, channel, count FROM operator_log
+        self.sql.query_as(
+            "SELECT id, at, actor AS \"user\", action, submission, channel, count FROM operator_log
              WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
             values![before.unwrap_or(Uuid::max()), limit],
-        )?;
-        rows.iter().map(read_entry).collect()
+        )
     }
 }
 
-fn read_entry(row: &Row) -> Result<LogEntry, StoreError> {
-    Ok(LogEntry {
-        id: row.get(0)?,
-        at: to_timestamp(row.get(1)?)?,
-        user: row.get(2)?,
-        action: row.get(3)?,
-        submission: row.get(4)?,
-        channel: row.get(5)?,
-        count: row.count(6)?,
-    })
-}
+from_row! { LogEntry { id, at, user, action, submission, channel, count } }

@@ -97,7 +97,7 @@ fn select_ids(condition: &str) -> String {
 }
 
 fn select_fields(condition: &str) -> String {
-    format!("SELECT s.id, s.fields, s.sealed IS NOT NULL FROM accepted s WHERE {condition}")
+    format!("SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed FROM accepted s WHERE {condition}")
 }
 
 /// Queries for the ids of all submissions that can meet a condition that has an index; none if the filter has
@@ -182,8 +182,7 @@ impl InboxReader {
     /// The id of the last submission in the window that begins before `before`; `None` if the window contains
     /// all of the rest.
     fn window_end(&self, before: Option<Uuid>) -> Result<Option<Uuid>, StoreError> {
-        let row = self.sql.row(&window_end(), values![before.unwrap_or(Uuid::max())])?;
-        row.map(|row| row.get(0)).transpose()
+        self.sql.value(&window_end(), values![before.unwrap_or(Uuid::max())])
     }
 
     /// The ids in the window that ends with `last` and that meet the filter and contain the words.
@@ -223,13 +222,13 @@ impl InboxReader {
         page: &mut SearchPage,
     ) -> Result<Vec<Uuid>, StoreError> {
         let Some(words) = words else {
-            return self.sql.query(&select_ids(condition), values)?.iter().map(|row| row.get(0)).collect();
+            return self.sql.column(&select_ids(condition), values);
         };
         let (mut found, mut buffer) = (Vec::new(), String::new());
         for row in self.sql.query(&select_fields(condition), values)? {
-            page.sealed += usize::from(row.get::<bool>(2)?);
-            if words.are_in_json(row.text(1)?, &mut buffer)? {
-                found.push(row.get(0)?);
+            page.sealed += usize::from(row.get::<bool>("is_sealed")?);
+            if words.are_in_json(row.text("fields")?, &mut buffer)? {
+                found.push(row.get("id")?);
             }
         }
         Ok(found)
@@ -240,7 +239,7 @@ impl InboxReader {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();
         let rows =
-            self.sql.query_in(&format!("SELECT {SUBMISSION} FROM accepted s WHERE s.id"), &keys, "")?;
+            self.sql.query_in(&format!("SELECT {SUBMISSION} FROM accepted s WHERE"), "s.id", &keys, "")?;
         rows.iter().rev().map(read_submission).collect()
     }
 
@@ -253,13 +252,11 @@ impl InboxReader {
         }
         let mut ids: Vec<Uuid> = Vec::new();
         for query in queries {
-            let rows = self.sql.query(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &[])?;
-            if rows.len() > MAX_CANDIDATES {
+            let found: Vec<Uuid> = self.sql.column(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &[])?;
+            if found.len() > MAX_CANDIDATES {
                 return Ok(None);
             }
-            for row in &rows {
-                ids.push(row.get(0)?);
-            }
+            ids.extend(found);
         }
         ids.retain(|id| filter.before.is_none_or(|before| *id < before));
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -278,7 +275,7 @@ impl InboxReader {
         };
         let of_day = |day: &Date| {
             let next = day.tomorrow().unwrap_or(*day);
-            Ok((*day, self.sql.one(count, values![start(*day), start(next)])?.count(0)?))
+            Ok((*day, self.sql.one_value(count, values![start(*day), start(next)])?))
         };
         days.iter().map(of_day).collect()
     }
@@ -290,8 +287,7 @@ impl InboxReader {
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
                      - (SELECT count(*) FROM confirmation WHERE state = 'open')";
-                let held = usize::try_from(self.sql.one(count, &[])?.get::<i64>(0)?).unwrap_or_default();
-                return Ok(held.min(most));
+                return Ok(self.sql.one_value::<usize>(count, &[])?.min(most));
             }
             Status::Unconfirmed => "SELECT 1 FROM confirmation WHERE state = 'open'",
             Status::Parked => concat!("SELECT 1 FROM delivery WHERE state = 'parked' AND ", to_team!()),
@@ -299,7 +295,7 @@ impl InboxReader {
             Status::Kept | Status::Delivered => "SELECT 1 FROM submission",
         };
         let count = format!("SELECT count(*) FROM ({rows} LIMIT ?1) AS counted");
-        self.sql.one(&count, values![most])?.count(0)
+        self.sql.one_value(&count, values![most])
     }
 
     /// A value that changes with most changes to the list: arrivals, holds, finished deliveries and the
@@ -308,25 +304,11 @@ impl InboxReader {
         let newest = |table| format!("SELECT id FROM {table} ORDER BY id DESC LIMIT 1");
         let mut stamp = String::new();
         for query in [newest("accepted"), newest("operator_log")] {
-            let row = self.sql.row(&query, &[])?;
-            stamp += &row.map(|row| row.get::<Uuid>(0)).transpose()?.unwrap_or_default().simple().to_string();
+            stamp += &self.sql.value::<Uuid>(&query, &[])?.unwrap_or_default().simple().to_string();
         }
         for status in [Status::Held, Status::Unconfirmed, Status::Parked, Status::Waiting] {
             stamp += &format!("-{}", self.count_up_to(status, MAX_CANDIDATES)?);
         }
         Ok(stamp)
-    }
-
-    /// Why channels do not deliver, by name.
-    pub fn obstacles(&self) -> Result<Vec<(String, crate::submission::delivery::Obstacle)>, StoreError> {
-        let rows =
-            self.sql.query("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name", &[])?;
-        let mut found = Vec::new();
-        for row in &rows {
-            if let Some(obstacle) = super::read::read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)? {
-                found.push((row.get(0)?, obstacle));
-            }
-        }
-        Ok(found)
     }
 }

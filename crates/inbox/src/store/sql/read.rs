@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::has_nothing_to_deliver;
+use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
-use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission, to_timestamp};
-use super::{Bind, Cell, Row, Sql, bind_all, collation, values};
+use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
+use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, from_row, values};
 use crate::store::error::StoreError;
+use crate::store::open;
 use crate::store::url::DatabaseUrl;
-use crate::store::{postgres, sqlite};
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
 
@@ -63,20 +63,15 @@ impl InboxReader {
 impl InboxReader {
     /// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
     pub fn open(place: impl Into<DatabaseUrl>) -> Result<InboxReader, StoreError> {
-        let sql: Box<dyn Sql> = match place.into() {
-            DatabaseUrl::Sqlite(path) => Box::new(sqlite::open_to_read(&path)?),
-            DatabaseUrl::Postgres(server) => Box::new(postgres::open_to_read(&server)?),
-        };
-        Ok(InboxReader { sql })
+        Ok(InboxReader { sql: open::open_to_read(&place.into())? })
     }
 
     /// Waits, for at most `patience`, until a running server has processed all submissions that were accepted
     /// before this call, so that repeats are no longer listed. Returns whether that succeeded.
     pub fn catch_up(&self, patience: Duration) -> Result<bool, StoreError> {
         let began = Instant::now();
-        let newest =
-            self.sql.row("SELECT id FROM intake WHERE error IS NULL ORDER BY id DESC LIMIT 1", &[])?;
-        let Some(newest) = newest.map(|row| row.get::<[u8; 16]>(0)).transpose()? else { return Ok(true) };
+        let newest = "SELECT id FROM intake WHERE error IS NULL ORDER BY id DESC LIMIT 1";
+        let Some(newest) = self.sql.value::<Uuid>(newest, &[])? else { return Ok(true) };
         let pending = "SELECT 1 FROM intake WHERE error IS NULL AND id <= ?1 LIMIT 1";
         while self.sql.exists(pending, values![newest])? {
             if began.elapsed() > patience {
@@ -108,7 +103,7 @@ impl InboxReader {
     pub fn count(&self, filter: &Filter) -> Result<usize, StoreError> {
         let (chosen, values) = filter_condition(filter);
         let sql = format!("SELECT count(*) FROM accepted s WHERE {chosen}");
-        self.sql.one(&sql, &bind_all(&values))?.count(0)
+        self.sql.one_value(&sql, &bind_all(&values))
     }
 
     /// A submission's deliveries with their attempts, sorted by channel name.
@@ -119,11 +114,9 @@ impl InboxReader {
         let attempts = "SELECT number, began_at, ended_at, delivered, answer FROM attempt
              WHERE submission = ?1 AND channel = ?2 ORDER BY number";
         self.sql.snapshot(|| {
-            let rows = self.sql.query(deliveries, values![id])?;
-            let mut deliveries = rows.iter().map(read_delivery).collect::<Result<Vec<_>, _>>()?;
+            let mut deliveries: Vec<Delivery> = self.sql.query_as(deliveries, values![id])?;
             for delivery in &mut deliveries {
-                let rows = self.sql.query(attempts, values![id, delivery.channel])?;
-                delivery.attempts = rows.iter().map(read_attempt).collect::<Result<_, _>>()?;
+                delivery.attempts = self.sql.query_as(attempts, values![id, delivery.channel])?;
             }
             Ok(deliveries)
         })
@@ -132,31 +125,40 @@ impl InboxReader {
     /// The channels that have deliveries or are paused or switched off, sorted by name.
     pub fn channels(&self) -> Result<Vec<ChannelState>, StoreError> {
         let mut states = BTreeMap::<String, ChannelState>::new();
-        let counts =
-            "SELECT channel, state, count(*) FROM delivery GROUP BY channel, state ORDER BY channel, state";
+        let counts = "SELECT channel, state, count(*) AS count FROM delivery GROUP BY channel, state ORDER BY channel, state";
         for row in self.sql.query(counts, &[])? {
-            let deliveries = (parse_delivery_state(row.text(1)?)?, row.count(2)?);
-            states.entry(row.get(0)?).or_default().deliveries.push(deliveries);
+            let deliveries = (row.get("state")?, row.get("count")?);
+            states.entry(row.get("channel")?).or_default().deliveries.push(deliveries);
         }
-        let partial = "SELECT channel, recipients, count(*) FROM delivery WHERE recipients IS NOT NULL GROUP BY channel, recipients";
+        let partial = "SELECT channel, recipients, count(*) AS count FROM delivery WHERE recipients IS NOT NULL GROUP BY channel, recipients";
         for row in self.sql.query(partial, &[])? {
-            let missing = &mut states.entry(row.get(0)?).or_default().missing;
-            for address in rows::parse_recipients(row.text(1)?)?.missing {
-                *missing.entry(address).or_default() += row.count(2)?;
+            let missing = &mut states.entry(row.get("channel")?).or_default().missing;
+            for address in rows::parse_recipients(row.text("recipients")?)?.missing {
+                *missing.entry(address).or_default() += row.get::<usize>("count")?;
             }
         }
-        for row in self.sql.query("SELECT name, off_at, paused_at, answer FROM channel", &[])? {
-            let obstacle = read_obstacle(row.get(1)?, row.get(2)?, row.get(3)?)?;
-            if obstacle.is_some() {
-                states.entry(row.get(0)?).or_default().obstacle = obstacle;
-            }
+        for (name, obstacle) in self.obstacles()? {
+            states.entry(name).or_default().obstacle = Some(obstacle);
         }
         Ok(states.into_iter().map(|(name, state)| ChannelState { name, ..state }).collect())
     }
 
+    /// Why channels do not deliver, by name.
+    pub fn obstacles(&self) -> Result<Vec<(String, Obstacle)>, StoreError> {
+        let rows =
+            self.sql.query("SELECT name, off_at, paused_at, answer FROM channel ORDER BY name", &[])?;
+        let mut found = Vec::new();
+        for row in &rows {
+            if let Some(obstacle) = read_obstacle(row)? {
+                found.push((row.get("name")?, obstacle));
+            }
+        }
+        Ok(found)
+    }
+
     /// The number of waiting deliveries that were due before `before`, by channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
-        self.count_by_channel("state = 'waiting' AND due_at < ?1", before.as_millisecond())
+        self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }
 
     /// The number of unfinished deliveries with at least this many failures, by channel.
@@ -166,9 +168,9 @@ impl InboxReader {
 
     /// Counts the submissions that are held because of a flood, by form.
     pub fn floods(&self) -> Result<Vec<Flood>, StoreError> {
-        let floods = "SELECT form, count(*) FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
-        let read = |row: &Row| Ok(Flood { form: row.get(0)?, held: row.count(1)? });
-        self.sql.query(floods, &[])?.iter().map(read).collect()
+        let floods =
+            "SELECT form, count(*) AS held FROM submission WHERE flood = 1 GROUP BY form ORDER BY form";
+        self.sql.query_as(floods, &[])
     }
 
     /// Counts deliveries that meet a condition with one parameter.
@@ -178,10 +180,10 @@ impl InboxReader {
         value: impl Bind,
     ) -> Result<Vec<(String, usize)>, StoreError> {
         let counts = format!(
-            "SELECT channel, count(*) FROM delivery WHERE {condition} GROUP BY channel ORDER BY channel"
+            "SELECT channel, count(*) AS count FROM delivery WHERE {condition} GROUP BY channel ORDER BY channel"
         );
         let rows = self.sql.query(&counts, values![value])?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.count(1)?))).collect()
+        rows.iter().map(|row| Ok((row.get("channel")?, row.get("count")?))).collect()
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
@@ -201,11 +203,10 @@ impl InboxReader {
     /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position.
     pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
         let Some((first, last)) = id_range(prefix) else { return Ok(IdMatch::None) };
-        let rows = self.sql.query(
+        let ids: Vec<Uuid> = self.sql.column(
             "SELECT id FROM accepted WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT ?3",
             values![first, last, MAX_CANDIDATES],
         )?;
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
         match ids[..] {
             [] => Ok(IdMatch::None),
             [id] => Ok(self.get(id)?.map_or(IdMatch::None, |submission| IdMatch::One(Box::new(submission)))),
@@ -243,7 +244,7 @@ impl Listing<'_> {
         let page =
             format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
         for row in self.reader.sql.query(&page, &bind_all(&values))? {
-            self.filter.before = Some(row.get(0)?);
+            self.filter.before = Some(row.get("id")?);
             self.page.push_back(read_submission(&row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
@@ -265,42 +266,38 @@ impl Iterator for Listing<'_> {
     }
 }
 
-fn read_delivery(row: &Row) -> Result<Delivery, StoreError> {
-    let due_at: Option<i64> = row.get(2)?;
-    Ok(Delivery {
-        channel: row.get(0)?,
-        state: parse_delivery_state(row.text(1)?)?,
-        due_at: due_at.map(to_timestamp).transpose()?,
-        obstacle: read_obstacle(row.get(3)?, row.get(4)?, row.get(5)?)?,
-        attempts: Vec::new(),
-    })
-}
-
-fn parse_delivery_state(name: &str) -> Result<DeliveryState, StoreError> {
-    DeliveryState::from_name(name).ok_or(StoreError::Damaged("unknown delivery state"))
+impl FromRow for Delivery {
+    fn from_row(row: &Row) -> Result<Delivery, StoreError> {
+        Ok(Delivery {
+            channel: row.get("channel")?,
+            state: row.get("state")?,
+            due_at: row.get("due_at")?,
+            obstacle: read_obstacle(row)?,
+            attempts: Vec::new(),
+        })
+    }
 }
 
 /// The reason why a channel does not deliver, if it is switched off or paused.
-pub(super) fn read_obstacle(
-    off_at: Option<i64>,
-    paused_at: Option<i64>,
-    answer: Option<String>,
-) -> Result<Option<Obstacle>, StoreError> {
-    let Some(since) = off_at.or(paused_at) else { return Ok(None) };
-    Ok(Some(Obstacle {
-        off: off_at.is_some(),
-        since: to_timestamp(since)?,
-        answer: answer.unwrap_or_default(),
-    }))
+fn read_obstacle(row: &Row) -> Result<Option<Obstacle>, StoreError> {
+    let off_at: Option<Timestamp> = row.get("off_at")?;
+    let Some(since) = off_at.or(row.get("paused_at")?) else { return Ok(None) };
+    let answer = row.get::<Option<String>>("answer")?.unwrap_or_default();
+    Ok(Some(Obstacle { off: off_at.is_some(), since, answer }))
 }
 
-fn read_attempt(row: &Row) -> Result<Attempt, StoreError> {
-    let ended_at: Option<i64> = row.get(2)?;
-    let delivered: Option<bool> = row.get(3)?;
-    let answer: Option<String> = row.get(4)?;
-    let end = match ended_at {
-        Some(at) => Some(AttemptEnd { at: to_timestamp(at)?, delivered, answer: answer.unwrap_or_default() }),
-        None => None,
-    };
-    Ok(Attempt { number: row.get(0)?, began_at: to_timestamp(row.get(1)?)?, end })
+impl FromRow for Attempt {
+    fn from_row(row: &Row) -> Result<Attempt, StoreError> {
+        let end = match row.get("ended_at")? {
+            Some(at) => Some(AttemptEnd {
+                at,
+                delivered: row.get("delivered")?,
+                answer: row.get::<Option<String>>("answer")?.unwrap_or_default(),
+            }),
+            None => None,
+        };
+        Ok(Attempt { number: row.get("number")?, began_at: row.get("began_at")?, end })
+    }
 }
+
+from_row! { Flood { form, held } }

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::{Cell, Dialect, Row};
+use super::{Cell, Dialect, Row, Sql, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::outcome::Recipients;
-use crate::submission::verdict::{ScreeningReason, Signal};
+use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
@@ -47,10 +47,10 @@ pub(super) const NEEDS_TEXT: &str =
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
-    ", s.score, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, ",
-    "(SELECT expires_at FROM confirmation WHERE submission = s.id), ",
-    "(SELECT confirmed_at FROM confirmation WHERE submission = s.id), ",
-    "(SELECT mailed_at FROM confirmation WHERE submission = s.id)"
+    " AS status, s.score, s.threshold, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, ",
+    "(SELECT expires_at FROM confirmation WHERE submission = s.id) AS link_expires_at, ",
+    "(SELECT confirmed_at FROM confirmation WHERE submission = s.id) AS confirmed_at, ",
+    "(SELECT mailed_at FROM confirmation WHERE submission = s.id) AS asked_at"
 );
 
 /// Selects submissions, newest first.
@@ -76,27 +76,27 @@ pub struct Filter {
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];
-    // Each part has one `?`.
-    let mut with = |part: &str, value: Cell| {
+    // Adds a part that compares a column with a parameter.
+    let mut with = |before: &str, value: Cell, after: &str| {
         values.push(value);
-        parts.push(part.replace('?', &format!("?{}", values.len())));
+        parts.push(format!("{before} ?{}{after}", values.len()));
     };
-    let of_channel = "EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = ?)";
-    for (part, text) in [("s.form = ?", &filter.form), (of_channel, &filter.channel)] {
+    let of_channel = "EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel =";
+    for (before, text, after) in [("s.form =", &filter.form, ""), (of_channel, &filter.channel, ")")] {
         if let Some(text) = text {
-            with(part, Cell::Text(text.clone()));
+            with(before, Cell::Text(text.clone()), after);
         }
     }
-    for (part, id) in [("s.id = ?", filter.id), ("s.id < ?", filter.before), ("s.id > ?", filter.after)] {
+    for (before, id) in [("s.id =", filter.id), ("s.id <", filter.before), ("s.id >", filter.after)] {
         if let Some(id) = id {
-            with(part, Cell::Blob(id.as_bytes().to_vec()));
+            with(before, Cell::Blob(id.as_bytes().to_vec()), "");
         }
     }
     // Ids begin with the time of arrival, so a condition on the id narrows the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
         if let Some(time) = time.map(Timestamp::as_millisecond) {
-            with(&format!("s.id {comparison} ?"), Cell::Blob(first_id_at(time).to_vec()));
-            with(&format!("s.received_at {comparison} ?"), Cell::Integer(time));
+            with(&format!("s.id {comparison}"), Cell::Blob(first_id_at(time).to_vec()), "");
+            with(&format!("s.received_at {comparison}"), Cell::Integer(time), "");
         }
     }
     if let Some(is_held) = filter.is_held {
@@ -108,80 +108,127 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             "{not}EXISTS (SELECT 1 FROM annotation WHERE submission = s.id AND done_at IS NOT NULL)"
         ));
     }
-    if let Some(status) = filter.status {
-        parts.push(
-            match status {
-                Status::Held => {
-                    "s.held_at IS NOT NULL AND s.error IS NULL
-                     AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
-                }
-                Status::Unconfirmed => {
-                    "s.held_at IS NOT NULL
-                     AND EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
-                }
-                Status::Parked => {
-                    "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE state = 'parked'))"
-                }
-                // A correlated subquery: with `IN`, each page would rebuild the set of all waiting
-                // submissions.
-                Status::Waiting => {
-                    "s.held_at IS NULL AND s.error IS NULL
-                     AND (s.channels > 0 OR EXISTS (SELECT 1 FROM delivery WHERE submission = s.id \
-                     AND due_at IS NOT NULL))
-                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state = 'parked')"
-                }
-                Status::Delivered => {
-                    "s.held_at IS NULL AND EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)
-                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND state <> 'delivered')"
-                }
-                Status::Kept => {
-                    "s.held_at IS NULL AND s.error IS NULL AND coalesce(s.channels, 0) = 0
-                     AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id)"
-                }
-            }
-            .replace("FROM delivery WHERE ", &format!("FROM delivery WHERE {TO_TEAM} AND ")),
-        );
-    }
+    parts.extend(filter.status.map(|status| status_condition(status).to_owned()));
     (parts.join(" AND "), values)
 }
 
+/// The condition on `accepted s` for a status; see [`STATUS`].
+fn status_condition(status: Status) -> &'static str {
+    macro_rules! deliveries {
+        ($condition:literal) => {
+            concat!("(SELECT 1 FROM delivery WHERE submission = s.id AND ", to_team!(), $condition, ")")
+        };
+    }
+    match status {
+        Status::Held => {
+            "s.held_at IS NOT NULL AND s.error IS NULL
+             AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+        }
+        Status::Unconfirmed => {
+            "s.held_at IS NOT NULL
+             AND EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open')"
+        }
+        Status::Parked => concat!(
+            "(s.error IS NOT NULL OR s.held_at IS NULL AND s.id IN (SELECT submission FROM delivery WHERE ",
+            to_team!(),
+            " AND state = 'parked'))"
+        ),
+        // A correlated subquery: with `IN`, each page would rebuild the set of all waiting submissions.
+        Status::Waiting => concat!(
+            "s.held_at IS NULL AND s.error IS NULL AND (s.channels > 0 OR EXISTS ",
+            deliveries!(" AND due_at IS NOT NULL"),
+            ") AND NOT EXISTS ",
+            deliveries!(" AND state = 'parked'")
+        ),
+        Status::Delivered => concat!(
+            "s.held_at IS NULL AND EXISTS ",
+            deliveries!(""),
+            " AND NOT EXISTS ",
+            deliveries!(" AND state <> 'delivered'")
+        ),
+        Status::Kept => concat!(
+            "s.held_at IS NULL AND s.error IS NULL AND coalesce(s.channels, 0) = 0 AND NOT EXISTS ",
+            deliveries!("")
+        ),
+    }
+}
+
 pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
-    let fields = row.text(3).map_err(|_| StoreError::Damaged("fields are not text"))?;
-    let source: [u8; 16] = row.get(4)?;
-    let status: String = row.get(9)?;
-    let held_at: Option<i64> = row.get(7)?;
-    let because: Option<String> = row.get(8)?;
-    let held = held_at.map(to_timestamp).transpose()?;
+    let fields = row.text("fields").map_err(|_| StoreError::Damaged("fields are not text"))?;
+    let screening = read_screening(row)?;
+    let held_at: Option<Timestamp> = row.get("held_at")?;
+    let held = held_at
+        .map(|since| Ok::<_, StoreError>(Hold { since, because: held_because(row, screening.as_ref())? }));
+    let source: Uuid = row.get("source")?;
     Ok(Submission {
-        id: row.get(0)?,
-        form: row.get(1)?,
-        received_at: to_timestamp(row.get(2)?)?,
-        status: Status::from_name(&status).ok_or(StoreError::Damaged("unknown status"))?,
-        screening: read_screening(row)?,
-        released_at: row.get::<Option<i64>>(13)?.map(to_timestamp).transpose()?,
-        agent: row.get(14)?,
-        error: row.get(15)?,
-        held: held.map(|since| Hold { since, because: because.unwrap_or_default() }),
+        id: row.get("id")?,
+        form: row.get("form")?,
+        received_at: row.get("received_at")?,
+        status: Status::from_name(row.text("status")?).ok_or(StoreError::Damaged("unknown status"))?,
+        released_at: row.get("released_at")?,
+        agent: row.get("agent")?,
+        error: row.get("error")?,
+        held: held.transpose()?,
+        screening,
         fields: parse_fields(fields.as_bytes()).map_err(StoreError::Damaged)?,
-        sealed: row.get(6)?,
-        source: Uuid::from_bytes(source).simple().to_string(),
-        repeats: u64::try_from(row.get::<i64>(5)?).unwrap_or_default(),
+        sealed: row.get("sealed")?,
+        source: source.simple().to_string(),
+        repeats: row.get("repeats")?,
         confirmation: read_confirmation(row)?,
     })
 }
 
 fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
-    let Some(expires_at) = row.get::<Option<i64>>(17)? else { return Ok(None) };
-    let confirmed_at = row.get::<Option<i64>>(18)?.map(to_timestamp).transpose()?;
-    let asked_at = row.get::<Option<i64>>(19)?.map(to_timestamp).transpose()?;
-    Ok(Some(Confirmation { expires_at: to_timestamp(expires_at)?, asked_at, confirmed_at }))
+    let Some(expires_at) = row.get("link_expires_at")? else { return Ok(None) };
+    Ok(Some(Confirmation {
+        expires_at,
+        asked_at: row.get("asked_at")?,
+        confirmed_at: row.get("confirmed_at")?,
+    }))
 }
 
 fn read_screening(row: &Row) -> Result<Option<Screening>, StoreError> {
-    let Some(score) = row.get::<Option<u32>>(10)? else { return Ok(None) };
-    let text: Option<String> = row.get(11)?;
+    let Some(score) = row.get("score")? else { return Ok(None) };
+    let text: Option<String> = row.get("reasons")?;
     let reasons = text.as_deref().map(parse_reasons).transpose()?.unwrap_or_default();
-    Ok(Some(Screening { score, reasons, withheld: row.get(12)?, suspicious: row.get(16)? }))
+    Ok(Some(Screening { score, reasons, withheld: row.get("withheld")?, suspicious: row.get("suspicious")? }))
+}
+
+/// Why screening holds an entry that it would only mark if its form needed no confirmation.
+pub(super) const SUSPICIOUS_UNASKED: &str = "a suspicious entry is not asked to confirm its address";
+
+/// Why a submission is held. The column `held_because` is empty if screening holds it: the reasons are in
+/// columns of their own, which encryption strips of details.
+fn held_because(row: &Row, screening: Option<&Screening>) -> Result<String, StoreError> {
+    let because: Option<String> = row.get("held_because")?;
+    if because.as_deref().is_some_and(|because| because != SUSPICIOUS_UNASKED) {
+        return Ok(because.unwrap_or_default());
+    }
+    let screening = screening.cloned().map(|Screening { score, reasons, .. }| {
+        Ok::<_, StoreError>(ScreeningVerdict {
+            score,
+            reasons,
+            threshold: row.get("threshold")?,
+            ..Default::default()
+        })
+    });
+    let reasons = screening.transpose()?.unwrap_or_default().because();
+    Ok([reasons, because.unwrap_or_default()]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("; "))
+}
+
+/// The number that [`store_number`] stored under a name.
+pub(super) fn stored_number(sql: &dyn Sql, name: &str) -> Result<Option<i64>, StoreError> {
+    let value = sql.value("SELECT value FROM meta WHERE name = ?1", values![name])?;
+    Ok(value.map(i64::from_be_bytes))
+}
+
+pub(super) fn store_number(sql: &dyn Sql, name: &str, number: i64) -> Result<(), StoreError> {
+    let store = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+    sql.execute(store, values![name, number.to_be_bytes()]).map(drop)
 }
 
 /// Parses the column `recipients` of a delivery.
@@ -238,12 +285,7 @@ pub(super) struct Removable {
     pub bytes: i64,
 }
 
-impl Removable {
-    /// `id` and `bytes` are column numbers.
-    pub fn read(row: &Row, id: usize, bytes: usize) -> Result<Removable, StoreError> {
-        Ok(Removable { id: row.get(id)?, bytes: row.get(bytes)? })
-    }
-}
+from_row! { Removable { id, bytes } }
 
 /// An expression for the size of a submission's fields. Neither database reads the fields to compute it.
 pub(super) fn size_expression(dialect: Dialect, table: &str) -> String {

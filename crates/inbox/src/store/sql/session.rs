@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
-use super::rows::to_timestamp;
-use super::{Row, Sql, values};
+use super::{FromRow as _, Sql, from_row, values};
 use crate::store::error::StoreError;
 
 /// A BLAKE3 hash of a random token of 256 bits.
@@ -50,7 +49,7 @@ impl Editor {
         self.commit_and_notify(|tx| {
             remove_expired(tx, now)?;
             make_room(tx, "login_token", "expires_at", MAX_LOGINS)?;
-            let expires_at = (now + LOGIN_LIFETIME).as_millisecond();
+            let expires_at = now + LOGIN_LIFETIME;
             tx.execute("INSERT INTO login_token VALUES (?1, ?2, ?3)", values![login, user, expires_at])?;
             entry.add(tx, 1)
         })
@@ -68,14 +67,13 @@ impl Editor {
             let take = "DELETE FROM login_token WHERE hash = ?1 RETURNING actor, expires_at";
             let Some(row) = tx.row(take, values![login])? else { return Ok(None) };
             let [earliest, latest] = valid_expiries(now);
-            if !(earliest..=latest).contains(&row.get::<i64>(1)?) {
+            if !(earliest..=latest).contains(&row.get::<i64>("expires_at")?) {
                 return Ok(None);
             }
-            let user: String = row.get(0)?;
+            let user: String = row.get("actor")?;
             remove_expired(tx, now)?;
             make_room(tx, "session", "used_at", MAX_SESSIONS)?;
-            let at = now.as_millisecond();
-            tx.execute("INSERT INTO session VALUES (?1, ?2, ?3, ?3)", values![session, user, at])?;
+            tx.execute("INSERT INTO session VALUES (?1, ?2, ?3, ?3)", values![session, user, now])?;
             self.log_entry(OperatorAction::LogIn).by(&user).add(tx, 1)?;
             Ok(Some(user))
         })
@@ -83,9 +81,8 @@ impl Editor {
 
     /// Records that a session was used.
     pub fn touch_session(&mut self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
-        let at = now.as_millisecond();
         self.commit_and_notify(|tx| {
-            tx.execute("UPDATE session SET used_at = ?2 WHERE hash = ?1", values![session, at]).map(drop)
+            tx.execute("UPDATE session SET used_at = ?2 WHERE hash = ?1", values![session, now]).map(drop)
         })
     }
 
@@ -145,10 +142,10 @@ impl InboxReader {
 
     /// The session with this hash, unless it has expired.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
-        let find = "SELECT hash, actor, created_at, used_at FROM session
+        let find = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
              WHERE hash = ?1 AND used_at BETWEEN ?2 AND ?3";
         let [earliest, latest] = valid_uses(now);
-        self.sql.row(find, values![hash, earliest, latest])?.as_ref().map(read_session).transpose()
+        self.sql.row(find, values![hash, earliest, latest])?.as_ref().map(Session::from_row).transpose()
     }
 
     /// Whether a session was last used in the future. It must be ended, because time would make it valid.
@@ -159,18 +156,11 @@ impl InboxReader {
 
     /// All sessions that have not expired, the most recently used first.
     pub fn sessions(&self, now: Timestamp) -> Result<Vec<Session>, StoreError> {
-        let list = "SELECT hash, actor, created_at, used_at FROM session
+        let list = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
              WHERE used_at BETWEEN ?1 AND ?2 ORDER BY used_at DESC, created_at DESC, hash";
         let [earliest, latest] = valid_uses(now);
-        self.sql.query(list, values![earliest, latest])?.iter().map(read_session).collect()
+        self.sql.query_as(list, values![earliest, latest])
     }
 }
 
-fn read_session(row: &Row) -> Result<Session, StoreError> {
-    Ok(Session {
-        hash: row.get(0)?,
-        user: row.get(1)?,
-        created_at: to_timestamp(row.get(2)?)?,
-        used_at: to_timestamp(row.get(3)?)?,
-    })
-}
+from_row! { Session { hash, user, created_at, used_at } }

@@ -24,17 +24,17 @@ pub(crate) fn backlog_queries(dialect: Dialect) -> [String; 6] {
     };
     let unfinished = |failures| {
         format!(
-            "SELECT channel, count(*), {oldest} FROM delivery
+            "SELECT channel, count(*) AS count, {oldest} AS oldest FROM delivery
              WHERE due_at IS NOT NULL AND failures {failures} 0 GROUP BY channel"
         )
     };
     [
         unfinished("="),
         unfinished(">"),
-        "SELECT channel, count(*) FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
+        "SELECT channel, count(*) AS count FROM delivery WHERE state = 'parked' GROUP BY channel".to_owned(),
         "SELECT count(*) FROM submission WHERE held_at IS NOT NULL".to_owned(),
         "SELECT count(*) FROM confirmation WHERE state = 'open'".to_owned(),
-        "SELECT count(*), min(coalesce(limited_since, mail_at)) FROM confirmation WHERE mail_at IS NOT NULL AND reminds = 0"
+        "SELECT count(*) AS count, min(coalesce(limited_since, mail_at)) AS since FROM confirmation WHERE mail_at IS NOT NULL AND reminds = 0"
             .to_owned(),
     ]
 }
@@ -77,39 +77,39 @@ impl InboxReader {
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
         for sql in [first, again] {
             for row in self.sql.query(&sql, &[])? {
-                let channel = channels.entry(row.get(0)?).or_default();
-                channel.waiting += row.count(1)?;
-                channel.oldest = channel.oldest.into_iter().chain([time_of_id(&row, 2)?]).min();
+                let channel = channels.entry(row.get("channel")?).or_default();
+                channel.waiting += row.get::<usize>("count")?;
+                channel.oldest = channel.oldest.into_iter().chain([time_of_id(&row, "oldest")?]).min();
             }
         }
         for row in self.sql.query(&parked, &[])? {
-            channels.entry(row.get(0)?).or_default().parked = row.count(1)?;
+            channels.entry(row.get("channel")?).or_default().parked = row.get("count")?;
         }
-        let obstacles =
-            "SELECT name, off_at IS NOT NULL FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
+        let obstacles = "SELECT name, off_at IS NOT NULL AS is_off FROM channel WHERE off_at IS NOT NULL OR paused_at IS NOT NULL";
         for row in self.sql.query(obstacles, &[])? {
-            let channel = channels.entry(row.get(0)?).or_default();
-            channel.is_off = row.get(1)?;
+            let channel = channels.entry(row.get("name")?).or_default();
+            channel.is_off = row.get("is_off")?;
             channel.is_paused = !channel.is_off;
         }
-        let unconfirmed = self.sql.one(&unconfirmed, &[])?.count(0)?;
-        let held = self.sql.one(&held, &[])?.count(0)?.saturating_sub(unconfirmed);
+        let unconfirmed = self.sql.one_value(&unconfirmed, &[])?;
+        let held = self.sql.one_value::<usize>(&held, &[])?.saturating_sub(unconfirmed);
         let unasked = self.sql.one(&unasked, &[])?;
-        let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL), min(received_at) FILTER (WHERE error IS NULL), count(error) FROM intake", &[])?;
+        let intake = self.sql.one("SELECT count(*) FILTER (WHERE error IS NULL) AS pending,
+                 min(received_at) FILTER (WHERE error IS NULL) AS since, count(error) AS set_aside FROM intake", &[])?;
         Ok(Queue {
-            pending: intake.count(0)?,
-            pending_since: intake.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?,
-            set_aside: intake.count(2)?,
+            pending: intake.get("pending")?,
+            pending_since: intake.get("since")?,
+            set_aside: intake.get("set_aside")?,
             held,
-            unasked: unasked.count(0)?,
-            unasked_since: unasked.get::<Option<i64>>(1)?.map(to_timestamp).transpose()?,
+            unasked: unasked.get("count")?,
+            unasked_since: unasked.get("since")?,
             channels: channels.into_iter().map(|(name, channel)| ChannelQueue { name, ..channel }).collect(),
         })
     }
 }
 
 /// Reads the time from an id, stored as bytes or text: its first 48 bits are milliseconds (RFC 9562 §5.7).
-fn time_of_id(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+fn time_of_id(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
     let id = row.get(column).or_else(|error| Uuid::parse_str(row.text(column)?).map_err(|_| error))?;
     to_timestamp((id.as_u64_pair().0 >> 16).cast_signed())
 }
@@ -148,18 +148,19 @@ impl InboxReader {
     /// Counts all submissions by day in this time zone, form and status, sorted in that order.
     pub fn daily_counts(&self, zone: &TimeZone) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
-            "SELECT (received_at + {}) / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*)
+            "SELECT (received_at + {}) / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*) AS count
              FROM accepted s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
             offset_in_milliseconds(zone)
         );
         let mut daily_counts = Vec::new();
         for row in self.sql.query(&counts, &[])? {
-            let (day, status): (i64, String) = (row.get(0)?, row.get(2)?);
+            let day: i64 = row.get("day")?;
             daily_counts.push(DailyCount {
                 day: to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date(),
-                form: row.get(1)?,
-                status: Status::from_name(&status).ok_or(StoreError::Damaged("unknown status"))?,
-                count: row.count(3)?,
+                form: row.get("form")?,
+                status: Status::from_name(row.text("status")?)
+                    .ok_or(StoreError::Damaged("unknown status"))?,
+                count: row.get("count")?,
             });
         }
         Ok(daily_counts)

@@ -52,8 +52,7 @@ fn server_time(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
         return Ok(None);
     }
-    let now = sql.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[])?.get(0)?;
-    rows::to_timestamp(now).map(Some)
+    sql.one_value("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[]).map(Some)
 }
 
 /// How far the database's clock is ahead of ours.
@@ -85,6 +84,15 @@ impl Transaction<'_> {
     /// When this transaction is committed, notifies other replicas that deliveries were queued.
     pub fn announce(&self) -> Result<(), StoreError> {
         announce(self.sql)
+    }
+
+    /// The time that [`Transaction::store_time`] stored under a name.
+    pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
+        rows::stored_number(self.sql, name)?.map(rows::to_timestamp).transpose()
+    }
+
+    pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
+        rows::store_number(self.sql, name, at.as_millisecond())
     }
 
     /// Converts a time by our clock to the database's clock.

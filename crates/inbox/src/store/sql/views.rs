@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use super::read::InboxReader;
 use super::rows::{DAY_IN_MILLISECONDS, day_number, to_timestamp};
 use super::transaction::Transaction;
-use super::{Bind, Row, Value, values};
+use super::{Bind, FromRow as _, Row, Value, from_row, values};
 use crate::store::error::StoreError;
 
 /// The maximum number of rows per day, one per page, representation and client. Beyond that, all new pages
@@ -112,7 +112,7 @@ impl Transaction<'_> {
         let day = day_number(day);
         let mut rows = match rows {
             Some(rows) => rows,
-            None => self.sql.one(table.count_rows, values![day])?.get(0)?,
+            None => self.sql.one_value(table.count_rows, values![day])?,
         };
         // Replicas lock rows in the same order, the shared rows last, so that they cannot block each other.
         additions.sort_unstable();
@@ -213,26 +213,26 @@ impl InboxReader {
             let agents = self.count_views("agent", "2 DESC, 1", usize::MAX, from, filter)?;
             let days: Vec<(Date, Views)> = days
                 .iter()
-                .map(|row| Ok((read_day(row)?, read_views(row)?)))
+                .map(|row| Ok((read_day(row)?, Views::from_row(row)?)))
                 .collect::<Result<_, StoreError>>()?;
             let mut report = ViewReport {
                 total: days.iter().fold(Views::default(), |sum, (_, views)| sum + *views),
                 days,
-                page_count: pages.first().map_or(Ok(0), |row| row.count(4))?,
+                page_count: pages.first().map_or(Ok(0), |row| row.get("keys"))?,
                 pages: read_named(&pages)?,
                 agents: read_named(&agents)?,
                 ..ViewReport::default()
             };
             if filter.page.is_none() {
                 let hosts = self.sql.query(
-                    "SELECT host, CAST(sum(views) AS bigint), count(*) OVER (),
-                        CAST(sum(sum(views)) OVER () AS bigint)
+                    "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
+                        CAST(sum(sum(views)) OVER () AS bigint) AS referred
                      FROM referrer WHERE day >= ?1 GROUP BY host ORDER BY 2 DESC, 1 LIMIT ?2",
                     values![from, filter.most],
                 )?;
                 for row in hosts {
-                    (report.referrer_count, report.referred) = (row.count(2)?, row.count(3)?);
-                    report.referrers.push((row.get(0)?, row.count(1)?));
+                    (report.referrer_count, report.referred) = (row.get("hosts")?, row.get("referred")?);
+                    report.referrers.push((row.get("host")?, row.get("views")?));
                 }
             }
             Ok(report)
@@ -256,10 +256,10 @@ impl InboxReader {
         let ai: Vec<String> = filter.ai_agents.iter().map(|name| parameter(Value::Text(name))).collect();
         let page = filter.page.map(|page| format!("AND path = {}", parameter(Value::Text(page))));
         let sql = format!(
-            "SELECT {key}, CAST(sum(views) AS bigint),
-                CAST(coalesce(sum(views) FILTER (WHERE representation = 'markdown'), 0) AS bigint),
-                CAST(coalesce(sum(views) FILTER (WHERE agent IN ({ai})), 0) AS bigint),
-                count(*) OVER ()
+            "SELECT {key} AS key, CAST(sum(views) AS bigint) AS \"all\",
+                CAST(coalesce(sum(views) FILTER (WHERE representation = 'markdown'), 0) AS bigint) AS markdown,
+                CAST(coalesce(sum(views) FILTER (WHERE agent IN ({ai})), 0) AS bigint) AS ai,
+                count(*) OVER () AS keys
              FROM page_view WHERE day >= ?1 {page} GROUP BY 1 ORDER BY {order} LIMIT ?2",
             ai = ai.join(", "),
             page = page.unwrap_or_default(),
@@ -269,14 +269,12 @@ impl InboxReader {
 }
 
 fn read_day(row: &Row) -> Result<Date, StoreError> {
-    let day: i64 = row.get(0)?;
+    let day: i64 = row.get("key")?;
     Ok(to_timestamp(day.saturating_mul(DAY_IN_MILLISECONDS))?.to_zoned(TimeZone::UTC).date())
 }
 
-fn read_views(row: &Row) -> Result<Views, StoreError> {
-    Ok(Views { all: row.count(1)?, markdown: row.count(2)?, ai: row.count(3)? })
+fn read_named(rows: &[Row]) -> Result<Vec<(String, Views)>, StoreError> {
+    rows.iter().map(|row| Ok((row.get("key")?, Views::from_row(row)?))).collect()
 }
 
-fn read_named(rows: &[Row]) -> Result<Vec<(String, Views)>, StoreError> {
-    rows.iter().map(|row| Ok((row.get(0)?, read_views(row)?))).collect()
-}
+from_row! { Views { all, markdown, ai } }

@@ -45,7 +45,7 @@ fn commit_batch(fresh: &Fresh, messages: &[String]) -> BatchOutcomes {
         let change = changes
             .change(|tx| {
                 tx.sql.execute("UPDATE form_rate SET minute = minute + 1", &[])?;
-                tx.sql.one("SELECT minute FROM form_rate", &[])?.get(0)
+                tx.sql.one_value::<i64>("SELECT minute FROM form_rate", &[])
             })
             .unwrap();
         let queues = if Arc::ptr_eq(&queue, &changes) { vec![&queue] } else { vec![&queue, &changes] };
@@ -86,7 +86,7 @@ fn only_the_faulty_rows_of_a_batch_fail() {
         assert!(outcomes.iter().flat_map(Result::as_ref).is_sorted(), "ids ascend");
         assert_eq!(change.unwrap(), 6, "the change is applied once");
         assert!(health.is_ok(), "{poisoned:?}: {health:?}");
-        let stored = fresh.sql().one("SELECT count(*) FROM intake", &[]).unwrap().get::<i64>(0).unwrap();
+        let stored = fresh.sql().one_value::<i64>("SELECT count(*) FROM intake", &[]).unwrap();
         assert_eq!(stored, i64::try_from(37 - poisoned.len()).unwrap());
     }
 }
@@ -135,7 +135,7 @@ fn a_change_with_a_faulty_value_fails_alone() {
         outcomes
     });
     assert_eq!(outcomes, [true, false, true, false, true]);
-    let minute = fresh.sql().one("SELECT minute FROM form_rate", &[]).unwrap().get::<i64>(0).unwrap();
+    let minute = fresh.sql().one_value::<i64>("SELECT minute FROM form_rate", &[]).unwrap();
     assert_eq!(minute, 8);
     store.close();
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::test_recorder as recorder;
 use crate::submission::delivery::Delivery;
 use crate::submission::outcome::Cause;
-use crate::submission::visitor::{ConfirmRule, HourlyLimits, VisitorMail, VisitorRule};
+use crate::submission::visitor_mail::{ConfirmationRule, HourlyLimits, VisitorMail, VisitorRule};
 
 const ASKS: &str = VisitorMail::Confirmation.name();
 const REMINDS: &str = VisitorMail::Reminder.name();
@@ -13,7 +13,7 @@ const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
 
 #[test]
 fn an_entry_waits_for_its_confirmation_and_is_then_delivered_once() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let id = fixture.keep_new(&waitlist("ada@example.com"));
     assert_eq!(
         (fixture.status(id), fixture.state("box", id)),
@@ -39,7 +39,7 @@ fn an_entry_waits_for_its_confirmation_and_is_then_delivered_once() {
 
 #[test]
 fn forged_expired_and_unknown_links_do_nothing() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let id = fixture.keep_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = fixture.send(ASKS, id, noon());
@@ -54,7 +54,7 @@ fn forged_expired_and_unknown_links_do_nothing() {
     );
     assert_eq!(fixture.status(id), Status::Unconfirmed, "nothing is discarded");
     // Another inbox has another secret.
-    let other = opt_in(100, None);
+    let other = confirming(100, None);
     assert_eq!(other.confirm(&token, noon()), (LinkState::Unknown, false));
     fixture.editor().discard(&[id]).unwrap();
     assert_eq!(fixture.confirm(&token, noon()), (LinkState::Unknown, false));
@@ -63,7 +63,7 @@ fn forged_expired_and_unknown_links_do_nothing() {
 
 #[test]
 fn a_visitor_who_sends_the_form_again_gets_a_new_link_once_a_day() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let entry = waitlist("ada@example.com");
     let id = fixture.keep_new(&entry);
     assert_eq!(fixture.ask(noon()), 1);
@@ -84,7 +84,7 @@ fn a_visitor_who_sends_the_form_again_gets_a_new_link_once_a_day() {
 
 #[test]
 fn a_visitor_is_reminded_once() {
-    let fixture = opt_in(100, Some(2 * DAY));
+    let fixture = confirming(100, Some(2 * DAY));
     let [id, quick] = ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
     assert_eq!(fixture.ask(noon()), 2);
     let token = fixture.send(ASKS, id, noon());
@@ -99,7 +99,7 @@ fn a_visitor_is_reminded_once() {
 
 #[test]
 fn a_mail_that_is_no_longer_needed_is_not_sent() {
-    let fixture = opt_in(100, Some(2 * DAY));
+    let fixture = confirming(100, Some(2 * DAY));
     let id = fixture.keep_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = fixture.send(ASKS, id, noon());
@@ -111,7 +111,7 @@ fn a_mail_that_is_no_longer_needed_is_not_sent() {
 
 #[test]
 fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let verdict = ScreeningVerdict { suspicious: true, score: 60, ..ScreeningVerdict::default() };
     let suspicious = Arrival { evidence: Evidence::Verdict(verdict), ..waitlist("eve@example.com") };
     let held = [waitlist("ada@example.com").held_for(&HONEYPOT), suspicious];
@@ -135,7 +135,7 @@ fn held_and_suspicious_entries_get_no_mail_until_they_are_released() {
 
 #[test]
 fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
-    let fixture = opt_in(100, Some(2 * DAY));
+    let fixture = confirming(100, Some(2 * DAY));
     let [released, held] =
         ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
     fixture.ask(noon());
@@ -160,7 +160,7 @@ fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
 
 #[test]
 fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     fixture.keep_new(&waitlist("ada@example.com"));
     let held = fixture.keep_new(&contact("odd").held_for(&HONEYPOT));
     let count =
@@ -181,7 +181,7 @@ fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
 
 #[test]
 fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
-    let fixture = opt_in(2, None);
+    let fixture = confirming(2, None);
     let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
     fixture.ask(noon());
     let asked = || ids.iter().filter(|id| fixture.state(ASKS, **id).is_some()).count();
@@ -203,7 +203,7 @@ fn mails_beyond_the_limit_wait_and_failed_ones_are_tried_again() {
 #[test]
 fn retention_removes_an_entry_only_after_its_link_has_expired() {
     for is_general in [true, false] {
-        let fixture = opt_in(100, None);
+        let fixture = confirming(100, None);
         let id = fixture.keep_new(&waitlist("ada@example.com"));
         let expire = |now: Timestamp| {
             let removed = fixture.store.change(move |tx| {
@@ -221,7 +221,7 @@ fn retention_removes_an_entry_only_after_its_link_has_expired() {
 
 #[test]
 fn a_link_is_valid_for_the_whole_time_from_the_attempt_that_sends_it() {
-    let fixture = opt_in(100, Some(5 * DAY));
+    let fixture = confirming(100, Some(5 * DAY));
     let id = fixture.keep_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let failed = fixture.claim(ASKS, noon()).remove(0);
@@ -236,7 +236,7 @@ fn a_link_is_valid_for_the_whole_time_from_the_attempt_that_sends_it() {
 
 #[test]
 fn without_opt_in_a_repeat_delivers_an_unconfirmed_entry() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let [repeated, other] =
         ["ada@example.com", "eve@example.com"].map(|email| fixture.keep_new(&waitlist(email)));
     fixture.ask(noon());
@@ -250,7 +250,7 @@ fn without_opt_in_a_repeat_delivers_an_unconfirmed_entry() {
 
 #[test]
 fn mails_for_networks_that_send_many_entries_come_last() {
-    let fixture = opt_in(2, None);
+    let fixture = confirming(2, None);
     let ids: Vec<Uuid> = (0..3).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@example.com")))).collect();
     fixture.sql("UPDATE confirmation SET low_priority = 1");
     fixture.sql(
@@ -266,7 +266,7 @@ fn mails_for_networks_that_send_many_entries_come_last() {
 #[test]
 fn mails_beyond_the_limit_of_a_domain_wait_and_delay_no_others() {
     let limits = HourlyLimits { all: 100, network: None, domain: Some(2) };
-    let fixture = opt_in_limited(limits, None);
+    let fixture = confirming_within(limits, None);
     let many: Vec<Uuid> =
         (0..6).map(|n| fixture.keep_new(&waitlist(&format!("v{n}@a{n}.example.com")))).collect();
     let other = fixture.keep_new(&waitlist("ada@example.org"));
@@ -297,7 +297,7 @@ fn mails_beyond_the_limit_of_a_domain_wait_and_delay_no_others() {
 #[test]
 fn mails_beyond_the_limit_of_a_network_wait() {
     let limits = HourlyLimits { all: 100, network: Some(2), domain: None };
-    let fixture = opt_in_limited(limits, None);
+    let fixture = confirming_within(limits, None);
     let from = |network: u8, n: u32| {
         let source = Source::V4([192, 0, network, u8::try_from(n).unwrap()]);
         fixture.keep_new(&Arrival { source, ..waitlist(&format!("v{n}@{network}.example")) })
@@ -317,7 +317,7 @@ fn mails_beyond_the_limit_of_a_network_wait() {
 #[test]
 fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
     let limits = HourlyLimits { all: 100, network: None, domain: Some(1) };
-    let fixture = opt_in_limited(limits, Some(2 * DAY));
+    let fixture = confirming_within(limits, Some(2 * DAY));
     let ids = ["ada", "eve"].map(|name| fixture.keep_new(&waitlist(&format!("{name}@example.com"))));
     assert_eq!(fixture.ask(noon()), 1);
     let [waiting] =
@@ -326,7 +326,7 @@ fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
         panic!("one waits")
     };
     let block = |until: Timestamp| {
-        fixture.sql(&format!("UPDATE visitor_rate SET rested = {}", until.as_millisecond()));
+        fixture.sql(&format!("UPDATE visitor_rate SET rested = {}", until.as_microsecond()));
     };
     for hours in 1..7 * 24 {
         let now = noon() + Duration::from_hours(hours);
@@ -351,7 +351,7 @@ fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
 
 #[test]
 fn variants_of_an_address_get_two_mails_at_most() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     for local in ["ada", "a.da", "ad.a", "a.d.a", "ADA+1"] {
         fixture.keep_new(&waitlist(&format!("{local}@gmail.com")));
         fixture.keep_new(&waitlist(&format!("{local}@googlemail.com")));
@@ -363,7 +363,7 @@ fn variants_of_an_address_get_two_mails_at_most() {
 
 #[test]
 fn an_address_that_gets_no_mail_is_held_for_the_operator() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let id = fixture.keep_new(&waitlist("no-reply@example.com"));
     assert_eq!((fixture.ask(noon()), fixture.status(id)), (0, Status::Held));
     let held = fixture.reader().get(id).unwrap().unwrap().held.unwrap();
@@ -374,7 +374,7 @@ fn an_address_that_gets_no_mail_is_held_for_the_operator() {
 
 #[test]
 fn two_clicks_at_once_deliver_once() {
-    let fixture = opt_in(100, None);
+    let fixture = confirming(100, None);
     let id = fixture.keep_new(&waitlist("ada@example.com"));
     fixture.ask(noon());
     let token = LinkToken::parse(&fixture.send(ASKS, id, noon())).unwrap();
@@ -393,7 +393,7 @@ fn two_clicks_at_once_deliver_once() {
 #[test]
 fn every_statement_about_mails_to_visitors_uses_an_index() {
     let limits = HourlyLimits { all: 100, network: Some(9), domain: Some(2) };
-    let fixture = Fixture::recorded_with(Fresh::file, opt_in_routes(limits, Some(2 * DAY)));
+    let fixture = Fixture::recorded_with(Fresh::file, confirmation_routes(limits, Some(2 * DAY)));
     let entries = ["ada", "eve", "no-reply", "bob"].map(|local| waitlist(&format!("{local}@example.com")));
     let ids = entries.each_ref().map(|entry| fixture.keep_new(entry));
     fixture.ask(noon());
@@ -420,23 +420,31 @@ fn every_statement_about_mails_to_visitors_uses_an_index() {
     assert!(checked > 30, "{checked}");
 }
 
-fn opt_in(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
-    opt_in_limited(HourlyLimits { all: per_hour, network: None, domain: None }, remind_after)
+fn confirming(per_hour: u32, remind_after: Option<Duration>) -> Fixture {
+    confirming_within(HourlyLimits { all: per_hour, network: None, domain: None }, remind_after)
 }
 
-fn opt_in_limited(limits: HourlyLimits, remind_after: Option<Duration>) -> Fixture {
-    Fixture::with_options(|options| options.channels = opt_in_routes(limits, remind_after))
+fn confirming_within(limits: HourlyLimits, remind_after: Option<Duration>) -> Fixture {
+    Fixture::with_options(|options| {
+        options.channels = confirmation_routes(limits, remind_after);
+        options.intake.clock = before_any_mail_is_due;
+    })
 }
 
-fn opt_in_routes(limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
-    let rule = |mail, confirm| {
-        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirm };
+fn confirmation_routes(limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
+    let rule = |mail, confirmation| {
+        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirmation };
         Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
     };
-    let confirm = ConfirmRule { within: WEEK, remind_after };
+    let confirm = ConfirmationRule { within: WEEK, remind_after };
     let reminder = remind_after.map(|_| rule(VisitorMail::Reminder, None));
     let routes = [Route::new("box"), rule(VisitorMail::Confirmation, Some(confirm))];
     routes.into_iter().chain(reminder).collect()
+}
+
+/// The clock of the processor, so that only [`Fixture::ask`] queues mails.
+fn before_any_mail_is_due() -> Timestamp {
+    Timestamp::UNIX_EPOCH
 }
 
 fn noon() -> Timestamp {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::store::sql::copy::{Sum, TABLES, Table, open_and_lock};
+use crate::store::open::open_and_lock;
+use crate::store::sql::copy::{Sum, TABLES, Table};
 use crate::store::sql::values;
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
@@ -51,9 +52,8 @@ fn every_column_is_copied() {
     let fresh = Fresh::file();
     TestInbox::open(&Options::new(fresh.url.clone())).unwrap().close();
     let sql = fresh.sql();
-    let query = |statement: &str| -> BTreeSet<String> {
-        sql.query(statement, &[]).unwrap().iter().map(|row| row.get(0).unwrap()).collect()
-    };
+    let query =
+        |statement: &str| -> BTreeSet<String> { sql.column(statement, &[]).unwrap().into_iter().collect() };
     let copied: BTreeSet<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
     assert_eq!(query("SELECT name FROM sqlite_schema WHERE type = 'table'"), copied);
     for Table { name, key, rest } in &TABLES {
@@ -75,7 +75,8 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
             store.keep(contact(&format!("number {n}"))).await.unwrap();
         }
         store.keep(contact("number 1")).await.unwrap();
-        let claims = store.claim(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
+        let claims =
+            store.claim_by_rank(vec![want], Vec::new(), at(0), Duration::from_mins(3)).await.unwrap();
         for claimed in claims.into_iter().flat_map(|claims| claims.claimed) {
             let failed = Outcome::failed(Cause::Channel, "451 \u{1f600}");
             store.record(claimed.lease, failed, NextStep::RetryAt(at(9)), at(1)).await.unwrap();
@@ -89,7 +90,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     });
     store.close();
     {
-        let (sql, _lock) = open_and_lock(place, false).unwrap();
+        let (sql, _lock) = open_and_lock(place, false).unwrap().unwrap();
         let set_aside = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content, error)
             SELECT id, form, received_at, fields, source, '{}', 0, source, 'damaged' FROM submission WHERE id = ?1";
         sql.execute(set_aside, values![id.as_bytes()]).unwrap();
@@ -113,7 +114,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
 }
 
 fn sums(place: &DatabaseUrl) -> Vec<Sum> {
-    let (sql, _lock) = open_and_lock(place, false).unwrap();
+    let (sql, _lock) = open_and_lock(place, false).unwrap().unwrap();
     let sum = |table: &Table| {
         let mut sum = Sum::default();
         table

@@ -1,7 +1,7 @@
 //! The life of a delivery in the store.
 
 use super::*;
-use crate::submission::delivery::{Capacity, Claimed, Delivery, NextDue};
+use crate::submission::delivery::{Capacity, Claimed, NextDue};
 use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, Recipients};
 
@@ -531,13 +531,13 @@ fn recipient() -> Recipient {
 impl Fixture {
     fn claims(&self, channel: &str, now: Timestamp, capacity: Capacity) -> Claims {
         let want = ClaimRequest { target: target(channel, "a"), capacity, turn: 0 };
-        self.runtime.block_on(self.store.claim(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
+        self.runtime.block_on(self.store.claim_by_rank(vec![want], Vec::new(), now, LEASE)).unwrap().remove(0)
     }
 
     fn claim_beside(&self, channel: &str, now: Timestamp, under_way: &[Lease]) -> Vec<Claimed> {
         let want =
             ClaimRequest { target: target(channel, "a"), capacity: Capacity { any: 9, retries: 9 }, turn: 0 };
-        let claims = self.store.claim(vec![want], under_way.to_vec(), now, LEASE);
+        let claims = self.store.claim_by_rank(vec![want], under_way.to_vec(), now, LEASE);
         self.runtime.block_on(claims).unwrap().remove(0).claimed
     }
 
@@ -558,14 +558,6 @@ impl Fixture {
 
     fn is_confirmed(&self, id: Uuid) -> bool {
         self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
-    }
-
-    pub(super) fn status(&self, id: Uuid) -> Status {
-        self.reader().get(id).unwrap().unwrap().status
-    }
-
-    pub(super) fn deliveries(&self, id: Uuid) -> Vec<Delivery> {
-        self.reader().deliveries(id).unwrap()
     }
 
     fn states(&self, id: Uuid) -> Vec<(&'static str, DeliveryState)> {

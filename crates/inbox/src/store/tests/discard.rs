@@ -80,7 +80,7 @@ fn held_submissions_are_selected_by_signal_time_and_source() {
         assert_eq!((held.submissions, held.received), (expected.len(), times), "{filter:?}");
         let (statement, values) = page_statement(fixture.fresh.sql().dialect(), &filter, START);
         let found = fixture.fresh.sql().query(&statement, &sql::bind_all(&values)).unwrap();
-        let mut found: Vec<Uuid> = found.iter().map(|row| Uuid::from_bytes(row.get(1).unwrap())).collect();
+        let mut found: Vec<Uuid> = found.iter().map(|row| row.get("id").unwrap()).collect();
         found.sort_unstable();
         let mut expected = expected;
         expected.sort_unstable();

@@ -169,7 +169,7 @@ fn repeats_from_a_second_network_bring_few_deliveries_forward() {
         let want =
             ClaimRequest { target: target.clone(), capacity: Capacity { any: 1, retries: 0 }, turn: earlier };
         let later = start() + Duration::from_secs(1);
-        let claims = fixture.store.claim(vec![want], Vec::new(), later, Duration::from_mins(3));
+        let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), later, Duration::from_mins(3));
         let claimed = fixture.runtime.block_on(claims).unwrap().remove(0).claimed;
         if claimed[0].lease.submission == honest {
             break;
@@ -190,7 +190,7 @@ fn a_marked_submission_is_delivered_with_its_mark() {
 }
 
 #[test]
-fn networks_and_forms_take_turns_and_marked_submissions_come_later() {
+fn a_networks_first_submission_precedes_others_and_marked_ones_come_later() {
     let fixture = Fixture::with_channels(&["box"], &[]);
     let early = Arrival { received_at: start() - Duration::from_secs(1), ..message(9, 0) };
     let early = fixture.keep_new(&suspicious(early));
@@ -206,15 +206,18 @@ fn networks_and_forms_take_turns_and_marked_submissions_come_later() {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let want = ClaimRequest { target, capacity: Capacity { any: 1, retries: 1 }, turn };
         let now = start() + Duration::from_secs(1);
-        let claims = fixture.store.claim(vec![want], Vec::new(), now, Duration::from_mins(3));
+        let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), now, Duration::from_mins(3));
         let claims = fixture.runtime.block_on(claims).unwrap().remove(0);
         let Some(claimed) = claims.claimed.first() else { break };
         order.push(claimed.lease.submission);
     }
     assert_eq!(order.len(), 44);
     let place = |id: Uuid| order.iter().position(|other| *other == id).unwrap();
-    // One attempt in eight is for the delivery that has been due the longest.
-    assert!(place(address) < 6, "the forms take turns: {}", place(address));
+    assert!(
+        place(address) < 6,
+        "a network's only entry precedes another's many messages: {}",
+        place(address)
+    );
     assert!(place(one) < 6, "a network's only submission precedes another's many: {}", place(one));
     assert!(place(many[0]) < 6, "{}", place(many[0]));
     assert!(place(late) < 8, "a marked submission precedes the many: {}", place(late));

@@ -6,7 +6,7 @@ use crate::store::sql::values;
 /// Fills the intake as if a process had ended before processing these submissions.
 fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
     let secret: [u8; 32] =
-        fixture.fresh.sql().one("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap().get(0).unwrap();
+        fixture.fresh.sql().one_value("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap();
     let jobs: Vec<Accepting> =
         arrivals.iter().map(|arrival| row(arrival.clone(), &fixture.options)).collect();
     let (secret, mut ids) = (fingerprint::Secret(secret), ids::Ids::default());
@@ -121,8 +121,7 @@ fn a_clean_stop_leaves_nothing_in_the_intake() {
     }
     let Fixture { store, fresh, .. } = fixture;
     store.close();
-    let count = |table| {
-        fresh.sql().one(&format!("SELECT count(*) FROM {table}"), values![]).unwrap().get::<i64>(0).unwrap()
-    };
+    let count =
+        |table| fresh.sql().one_value::<i64>(&format!("SELECT count(*) FROM {table}"), values![]).unwrap();
     assert_eq!((count("intake"), count("submission")), (0, 300));
 }

@@ -113,16 +113,16 @@ impl Inbox {
         let sql = self.fresh.sql();
         let mut all = Vec::new();
         for query in [
-            "SELECT id, form, received_at, fields, source, sender, repeats, held_at, held_because, score, reasons, withheld, released_at,
+            "SELECT id, form, received_at, fields, source, sender, repeats, held_at, held_because, score, threshold, reasons, withheld, released_at,
                  content, idempotency_key, suspicious, flood
              FROM submission ORDER BY id",
-            "SELECT submission, channel, state, due_at, form, rank FROM delivery ORDER BY submission, channel",
+            "SELECT submission, channel, state, due_at, rank FROM delivery ORDER BY submission, channel",
             "SELECT form, minute, hour, over_at FROM form_rate ORDER BY form",
             "SELECT network, form, rested FROM network_rate ORDER BY network, form",
             "SELECT id, submission FROM repeat ORDER BY id",
             "SELECT id FROM intake",
         ] {
-            all.extend(sql.query(query, &[]).unwrap().into_iter().map(|row| row.0));
+            all.extend(sql.query(query, &[]).unwrap().into_iter().map(|row| row.cells));
         }
         all
     }
@@ -138,20 +138,20 @@ impl Inbox {
 fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
     let Evidence::Facts(facts) = &arrival.evidence else { panic!("{arrival:?}") };
     let sql = inbox.fresh.sql();
-    let original = sql.row("SELECT submission FROM repeat WHERE id = ?1", values![id.as_bytes()]).unwrap();
-    let id = original.map_or(id, |row| Uuid::from_bytes(row.get(0).unwrap()));
+    let original = sql.value("SELECT submission FROM repeat WHERE id = ?1", values![id]).unwrap();
+    let id: Uuid = original.unwrap_or(id);
     let row = sql
         .one("SELECT held_at, suspicious, source FROM submission WHERE id = ?1", values![id.as_bytes()])
         .unwrap();
-    if let Some(held_at) = row.get::<Option<i64>>(0).unwrap() {
+    if let Some(held_at) = row.get::<Option<i64>>("held_at").unwrap() {
         assert!(facts.extras.honeypot, "a submission without the honeypot is held");
-        assert_eq!(row.get::<fingerprint::Hash>(2).unwrap(), inbox.secret.source(arrival.source));
+        assert_eq!(row.get::<fingerprint::Hash>("source").unwrap(), inbox.secret.source(arrival.source));
         assert!(held_at >= arrival.received_at.as_millisecond(), "it counts as held since its arrival");
     }
     if facts.extras.honeypot {
         return;
     }
-    assert!(facts.origin == Origin::Foreign || !row.get::<bool>(1).unwrap(), "it is not marked");
+    assert!(facts.origin == Origin::Foreign || !row.get::<bool>("suspicious").unwrap(), "it is not marked");
     let waits = "SELECT 1 FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND due_at IS NOT NULL";
     if let Some(channel) = channel.filter(|_| arrival.entry.form().name == "contact") {
         assert!(sql.exists(waits, values![id.as_bytes(), channel]).unwrap(), "it is delivered");

@@ -140,7 +140,7 @@ fn deliveries_attempted_during_a_retry_are_not_retried_again() {
         target: ChannelTarget { name: "crm".to_owned(), destination: String::new() },
         capacity: Capacity { any: 3, retries: 0 },
     };
-    let claims = fixture.store.claim(vec![want], Vec::new(), now(0), LEASE);
+    let claims = fixture.store.claim_by_rank(vec![want], Vec::new(), now(0), LEASE);
     let claimed = fixture.runtime.block_on(claims).unwrap().remove(0).claimed;
     for (claimed, outcome, verdict) in [
         (&claimed[0], Outcome::delivered("250"), NextStep::Delivered),

@@ -1,30 +1,36 @@
-//! Double opt-in: begins and ends the wait for the confirmation of an entry's address.
+//! The confirmation of an entry's address (double opt-in): begins and ends the wait for it.
 //!
 //! While the confirmation of an entry is open, the entry is held, so nothing delivers it.
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::deliver::{is_high_volume, to_millis};
 use super::{Sql, values};
 use crate::store::error::StoreError;
-use crate::submission::delivery::Route;
-use crate::submission::visitor::{ConfirmRule, VisitorMail};
+use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
+use crate::submission::schedule;
+use crate::submission::visitor_mail::{ConfirmationRule, VisitorMail};
 
 /// Why an entry is held whose address is not confirmed.
 pub(super) const UNCONFIRMED: &str = "its address has not been confirmed";
 
 /// The rule for entries whose address must be confirmed; `None` if the form needs no confirmation.
-pub fn confirm_rule(channels: &[Route], form: &str) -> Option<ConfirmRule> {
-    channels.iter().find_map(|route| route.rule_for(VisitorMail::Confirmation, form)?.confirm)
+pub fn confirmation_rule(channels: &[Route], form: &str) -> Option<ConfirmationRule> {
+    channels.iter().find_map(|route| route.rule_for(VisitorMail::Confirmation, form)?.confirmation)
 }
 
-/// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`, in
-/// milliseconds. `rank` is that of the entry's deliveries: mails for networks that have sent many entries
-/// come after all others.
-pub(super) fn open(tx: &dyn Sql, id: Uuid, at: i64, rank: i64, rule: ConfirmRule) -> Result<(), StoreError> {
+/// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`. `rank` is
+/// that of the entry's deliveries: mails for high-volume networks come after all others.
+pub(super) fn open(
+    tx: &dyn Sql,
+    id: Uuid,
+    at: Timestamp,
+    rank: i64,
+    rule: ConfirmationRule,
+) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO confirmation (submission, state, expires_at, mail_at, low_priority) VALUES (?1, 'open', ?2, ?3, ?4)",
-        values![id, at + to_millis(rule.within), at, i64::from(is_high_volume(rank))],
+        values![id, schedule::add_delay(at, rule.within), at, rank >= HIGH_VOLUME_RANK],
     )
     .map(drop)
 }

@@ -3,6 +3,8 @@
 //!
 //! The state of each limit is in a row of `visitor_rate`, whose key is a keyed hash.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -13,10 +15,13 @@ use super::{Dialect, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::submission::delivery::Route;
-use crate::submission::visitor::mailbox::{mailbox_key, recipient_domain};
-use crate::submission::visitor::{MailLimit, VisitorMail, VisitorRule};
+use crate::submission::visitor_mail::mailbox::{mailbox_key, recipient_domain};
+use crate::submission::visitor_mail::{MailLimit, VisitorMail, VisitorRule};
+use frontdesk_limits::Gcra;
 
 const HOUR: i64 = 60 * 60 * 1000;
+/// How long each mail counts towards a limit per hour.
+const WINDOW: Duration = Duration::from_hours(1);
 /// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after`, and a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 /// An episode in which [`MailLimit::All`] is used up ends when it has not been for this long.
@@ -69,7 +74,7 @@ pub enum MailFate {
 /// The new state of a limit that another mail counts for: a row of `visitor_rate`.
 struct MailCharge {
     key: Hash,
-    /// When none of the mails count any more, as Unix time in milliseconds.
+    /// When none of the mails count any more, as Unix time in microseconds.
     rested: i64,
 }
 
@@ -105,9 +110,9 @@ impl Transaction<'_> {
             )?;
         }
         self.sql.execute(
-            "INSERT INTO delivery (submission, channel, state, due_at, form, rank) VALUES (?1, ?2, 'waiting', ?3, ?4, 0)
+            "INSERT INTO delivery (submission, channel, state, due_at, rank) VALUES (?1, ?2, 'waiting', ?3, 0)
              ON CONFLICT (submission, channel) DO UPDATE SET state = 'waiting', due_at = ?3, failures = 0, interrupted = 0",
-            values![submission, mail.name(), at, form],
+            values![submission, mail.name(), at],
         )?;
         Ok(MailFate::Queued)
     }
@@ -134,12 +139,19 @@ impl Transaction<'_> {
         for (limit, per_hour, subject) in limits {
             let (Some(per_hour), Some(subject)) = (per_hour, subject) else { continue };
             let key = self.secret.mail_rate(limit, subject);
-            let row = self.sql.row("SELECT rested FROM visitor_rate WHERE key = ?1", values![key])?;
-            let rested = row.map(|row| row.get(0)).transpose()?.unwrap_or(request.at);
-            let burst = if limit == MailLimit::All && request.low_priority { HOUR / 2 } else { HOUR };
-            match after_another(rested, per_hour, burst, request.at) {
+            let rested = self.sql.value("SELECT rested FROM visitor_rate WHERE key = ?1", values![key])?;
+            let now = request.at.saturating_mul(1000);
+            let mut rate = Gcra::per(WINDOW, per_hour);
+            if limit == MailLimit::All && request.low_priority {
+                rate = rate.with_reserve(WINDOW / 2);
+            }
+            match rate.charge(rested.unwrap_or(now), now) {
                 Ok(rested) => charged.push(MailCharge { key, rested }),
-                Err(room_at) => return Ok(Err(MailFate::OverLimit { limit, room_at })),
+                Err(room_at) => {
+                    // Rounded up, so that there is room then.
+                    let room_at = room_at.saturating_add(999).div_euclid(1000);
+                    return Ok(Err(MailFate::OverLimit { limit, room_at }));
+                }
             }
         }
         Ok(Ok(charged))
@@ -198,7 +210,7 @@ impl Transaction<'_> {
             );
             has_more |= tx.execute(&forget, values![bound])? == MAX_ROWS;
         }
-        for (condition, bound) in [("rested < ?1", now), ("rested > ?1", now + 2 * HOUR)] {
+        for (condition, bound) in [("rested < ?1", now * 1000), ("rested > ?1", (now + 2 * HOUR) * 1000)] {
             let forget = format!(
                 "DELETE FROM visitor_rate WHERE key IN
                  (SELECT key FROM visitor_rate WHERE {condition} ORDER BY rested LIMIT {MAX_ROWS} {lock})"
@@ -227,19 +239,9 @@ impl Transaction<'_> {
     }
 }
 
-/// Counts another mail at `at` towards a limit whose earlier mails stop counting at `rested`: the generic
-/// cell rate algorithm, as for high-volume networks. `burst` is the time that unused mails accumulate for, at
-/// most an hour. Returns the new `rested` or, if the limit is used up, when it has room. Times are in
-/// milliseconds.
-fn after_another(rested: i64, per_hour: u32, burst: i64, at: i64) -> Result<i64, i64> {
-    let after = rested.max(at) + (HOUR / i64::from(per_hour.max(1))).max(1);
-    if after <= at + burst { Ok(after) } else { Err(after - burst) }
-}
-
 impl InboxReader {
     /// When [`MailLimit::All`] was last used up, to the minute.
     pub fn mails_limited_at(&self) -> Result<Option<Timestamp>, StoreError> {
-        let row = self.sql.row("SELECT value FROM meta WHERE name = ?1", values![LIMITED_AT])?;
-        row.map(|row| rows::to_timestamp(i64::from_be_bytes(row.get(0)?))).transpose()
+        rows::stored_number(&*self.sql, LIMITED_AT)?.map(rows::to_timestamp).transpose()
     }
 }

@@ -2,13 +2,21 @@
 //! the store, the dispatcher and the schedule with a simulated clock.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use super::*;
-use crate::store::tests::dispatch::{Dispatcher, HealthChange};
-use crate::submission::delivery::{ChannelTarget, Claimed, DailyQuota};
-use crate::submission::outcome::{Cause, Outcome};
-use crate::submission::schedule::{self, NextStep};
-use frontdesk_limits::{MAX_QUOTA, Quota};
+use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::screening::Evidence;
+use frontdesk_inbox::submission::Status;
+use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, DailyQuota, Route};
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::schedule::{self, NextStep};
+use frontdesk_inbox::testing::fixture::{Fixture, contact, waitlist};
+use frontdesk_limits::{MAX_QUOTA, Quota, Source};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::dispatch::{Dispatcher, HealthChange};
+use crate::order;
 
 mod attacks;
 mod rate_limits;
@@ -16,6 +24,7 @@ mod retries;
 
 const LEASE: Duration = Duration::from_mins(3);
 const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_hours(24);
 
 /// A channel that makes up to four attempts at a time.
 struct Channel {
@@ -82,6 +91,7 @@ impl Channel {
             self.dispatcher.under_way.clone(),
             now,
             LEASE,
+            order::choose,
         );
         let claims = runtime.block_on(claims).unwrap().remove(0);
         let begun = self.dispatcher.begin(0, claims, now, elapsed);
@@ -251,7 +261,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
     channel.fixture.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     assert!((100..115).contains(&channel.delivered.len()), "{}", channel.delivered.len());
-    let verdict = crate::submission::verdict::ScreeningVerdict {
+    let verdict = frontdesk_inbox::submission::verdict::ScreeningVerdict {
         score: 60,
         suspicious: true,
         threshold: 100,

@@ -1,7 +1,7 @@
 //! Attacks on the order of retries.
 
 use super::*;
-use crate::submission::delivery::{Capacity, ClaimRequest};
+use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -82,7 +82,7 @@ fn a_visitors_retry_precedes_any_number_of_hostile_ones() {
     let claim = |any, retries, at: Duration| {
         let target = ChannelTarget { name: "box".to_owned(), destination: String::new() };
         let want = ClaimRequest { target, capacity: Capacity { any, retries }, turn: 0 };
-        let claims = fixture.store.claim(vec![want], Vec::new(), channel.start + at, LEASE);
+        let claims = fixture.store.claim(vec![want], Vec::new(), channel.start + at, LEASE, order::choose);
         fixture.runtime.block_on(claims).unwrap().remove(0).claimed
     };
     let failed = Outcome::failed(Cause::Unclear, "503");

@@ -1,24 +1,25 @@
 //! Simulates processing, delivery workers, retries and the database many times, with a virtual clock. Each
 //! simulation can be reproduced from its seed.
 //!
-//! The SQL statements of [`super`] (run on an in-memory database), the [`Dispatcher`] and the retry schedule
-//! are real. Time, receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number
-//! of simulations.
+//! The store (in memory), the order of deliveries, the [`Dispatcher`] and the retry schedule are real. Time,
+//! receivers, crashes and clock changes are simulated. `FRONTDESK_TEST_SEEDS` is the number of simulations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::time::Instant;
+use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, DailyQuota, Route};
+use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::schedule;
+use frontdesk_inbox::submission::verdict::ScreeningVerdict;
+use frontdesk_inbox::testing::inbox::Options;
+use frontdesk_inbox::testing::memory::MemoryInbox;
+use jiff::Timestamp;
+use rusqlite::params;
+use uuid::Uuid;
 
-use super::*;
-use crate::intake::batch::Screener;
-use crate::screening::{Evidence, Repeats};
-use crate::store::fingerprint::Secret;
-use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
-use crate::store::tests::dispatch::{Dispatcher, HealthChange};
-use crate::submission::verdict::ScreeningVerdict;
-use crate::testing::inbox::{Options, process};
+use crate::dispatch::{Dispatcher, HealthChange};
+use crate::order;
 
 const LEASE: Duration = Duration::from_mins(3);
 /// How long a peer that does not reply is waited for. Shorter than a lease, so leases need not be extended.
@@ -34,14 +35,14 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
             std::thread::spawn(move || {
                 let mut total = Totals::default();
                 // One database for all runs of a thread, so that its statements are compiled once.
-                let mut database = Some(open_database());
+                let mut database = Some(MemoryInbox::default());
                 for seed in (thread..seeds).step_by(usize::try_from(threads).unwrap()) {
                     let empty = database.take().unwrap();
                     let life = AssertUnwindSafe(move || World::new(seed, empty).run());
-                    let (totals, used) = std::panic::catch_unwind(life)
+                    let (totals, mut used) = std::panic::catch_unwind(life)
                         .unwrap_or_else(|_| panic!("the run with seed {seed} failed"));
                     total.add(&totals);
-                    used.execute_batch(EMPTY_TABLES).unwrap();
+                    used.clear();
                     database = Some(used);
                 }
                 total
@@ -69,26 +70,6 @@ fn every_submission_is_delivered_or_parked_and_no_lease_is_held_twice() {
     ] {
         assert!(count > 0, "no simulation covered this: {what}");
     }
-}
-
-/// Rows that refer to other rows are deleted first.
-const EMPTY_TABLES: &str = "
-    DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
-    DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
-    DELETE FROM meta;";
-
-/// A transaction on this database, without a difference between the clocks.
-fn transaction<'a>(sql: &'a dyn Sql, secret: &'a Secret) -> Transaction<'a> {
-    Transaction { sql, secret, ahead: jiff::SignedDuration::ZERO }
-}
-
-fn open_database() -> Connection {
-    let database = Connection::open_in_memory().unwrap();
-    database.pragma_update(None, "foreign_keys", "on").unwrap();
-    database.set_prepared_statement_cache_capacity(STATEMENTS);
-    enable_stable_plans(&database).unwrap();
-    database.execute_batch(TABLES).unwrap();
-    database
 }
 
 #[derive(Debug, Default)]
@@ -212,10 +193,8 @@ struct Worker {
 
 struct World {
     dice: Dice,
-    database: Connection,
+    inbox: MemoryInbox,
     options: Options,
-    screener: Screener,
-    secret: Secret,
     /// Milliseconds since the simulation began; clock changes do not affect it.
     now: u64,
     /// The difference between the wall clock and `now`.
@@ -240,7 +219,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, database: Connection) -> World {
+    fn new(seed: u64, inbox: MemoryInbox) -> World {
         let mut dice = Dice(seed);
         let peers: Vec<Peer> = (0..=dice.roll(3))
             .map(|_| match dice.roll(10) {
@@ -258,7 +237,7 @@ impl World {
             .collect();
         let two = dice.one_in(4);
         let mut world = World {
-            database,
+            inbox,
             options: Options {
                 channels: (0..peers.len())
                     .map(|n| Route {
@@ -269,8 +248,6 @@ impl World {
                     .collect(),
                 ..Options::new(std::path::Path::new("unused"))
             },
-            screener: Screener::new(Repeats::new(Instant::now()).into()),
-            secret: Secret([7; 32]),
             now: 0,
             offset: 1_700_000_000_000,
             events: BTreeMap::new(),
@@ -356,8 +333,8 @@ impl World {
         Timestamp::from_millisecond(shown).unwrap()
     }
 
-    /// Runs the simulation. Also returns the database in its final state.
-    fn run(mut self) -> (Totals, Connection) {
+    /// Runs the simulation. Also returns the inbox in its final state.
+    fn run(mut self) -> (Totals, MemoryInbox) {
         while let Some(((moment, _), event)) = self.events.pop_first() {
             self.now = moment;
             assert!(self.now < 60 * DAY, "the run does not end");
@@ -381,7 +358,7 @@ impl World {
             }
         }
         self.check_the_end();
-        (self.totals, self.database)
+        (self.totals, self.inbox)
     }
 
     /// A submission arrives. It sometimes repeats an earlier one or is held by screening.
@@ -389,21 +366,7 @@ impl World {
         let id = Uuid::from_u64_pair(self.now << 16 | 0x7000, self.dice.roll(u64::MAX) | 1 << 63);
         let content = [u8::try_from(self.dice.roll(30)).unwrap(); 16];
         let verdict = ScreeningVerdict { hold: self.dice.one_in(10), ..ScreeningVerdict::default() };
-        let evidence = serde_json::to_string(&Evidence::Verdict(verdict)).unwrap();
-        self.database
-            .execute(
-                "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content)
-                 VALUES (?1, 'contact', ?2, '{}', ?3, ?4, ?5, ?6)",
-                params![
-                    id.as_bytes(),
-                    self.clock().as_millisecond(),
-                    [0_u8; 16],
-                    evidence,
-                    i64::try_from(self.targets.len()).unwrap(),
-                    content
-                ],
-            )
-            .unwrap();
+        self.inbox.append(id, self.clock(), content, verdict, self.targets.len());
         self.arrived.push(id);
         for worker in 0..self.workers.len() {
             let pause = self.dice.roll(100);
@@ -421,18 +384,16 @@ impl World {
             return;
         }
         let most = 1 + usize::try_from(self.dice.roll(4)).unwrap();
-        let sql: &dyn Sql = &self.database;
-        sql.execute("BEGIN", &[]).unwrap();
-        let all = Uuid::nil()..=Uuid::max();
-        let processed = process(sql, &self.options, &self.screener, most, all).unwrap();
-        let rows = processed.unwrap().rows;
-        if rows > 0 && self.dice.one_in(10) {
-            sql.execute("ROLLBACK", &[]).unwrap();
+        let (dice, mut is_cut_off) = (&mut self.dice, false);
+        let rows = self.inbox.process(&self.options, most, |rows| {
+            is_cut_off = rows > 0 && dice.one_in(10);
+            !is_cut_off
+        });
+        if is_cut_off {
             self.totals.cut_off += 1;
             self.kill(worker);
             return;
         }
-        sql.execute("COMMIT", &[]).unwrap();
         if rows == most {
             self.at(self.now + 1, Event::Process(worker));
         }
@@ -450,7 +411,7 @@ impl World {
         self.workers[worker].life += 1;
         self.workers[worker].started = self.now;
         if !self.two {
-            transaction(&self.database, &self.secret).recover(self.clock()).unwrap();
+            self.inbox.transaction().recover(self.clock()).unwrap();
         }
         self.at(self.now, Event::Process(worker));
         self.wake_at(worker, self.now);
@@ -516,8 +477,10 @@ impl World {
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let Some(dispatcher) = &mut self.workers[worker].dispatcher else { return };
         let (wants, under_way) = (dispatcher.claim_requests(elapsed), dispatcher.under_way.clone());
-        let claims = transaction(&self.database, &self.secret)
-            .claim(&wants, &self.options.channels, &under_way, clock, LEASE)
+        let claims = self
+            .inbox
+            .transaction()
+            .claim(&wants, &self.options.channels, &under_way, clock, LEASE, order::choose)
             .unwrap();
         let mut sleep: Option<Duration> = None;
         let mut begun = Vec::new();
@@ -606,7 +569,7 @@ impl World {
             *self.taken.entry((id, post)).or_default() += 1;
         }
         let verdict = schedule::next_step(&outcome, id, claimed.failures, claimed.uncertain, clock);
-        transaction(&self.database, &self.secret).record(&claimed.lease, &outcome, verdict, clock).unwrap();
+        self.inbox.transaction().record(&claimed.lease, &outcome, verdict, clock).unwrap();
         let elapsed = Duration::from_millis(self.now - self.workers[worker].started);
         let dispatcher = self.workers[worker].dispatcher.as_mut().unwrap();
         let target = dispatcher.target(post).clone();
@@ -614,10 +577,10 @@ impl World {
             HealthChange::None => {}
             HealthChange::Paused => {
                 self.totals.pauses += 1;
-                transaction(&self.database, &self.secret).pause(&target.name, "away", clock).unwrap();
+                self.inbox.transaction().pause(&target.name, "away", clock).unwrap();
             }
             HealthChange::Resumed { after_outage } => {
-                let tx = transaction(&self.database, &self.secret);
+                let tx = self.inbox.transaction();
                 tx.resume(&target.name).unwrap();
                 let mut from = after_outage.then_some(clock);
                 while let Some(later) = from {
@@ -625,11 +588,11 @@ impl World {
                 }
             }
             HealthChange::Accepting => {
-                let tx = transaction(&self.database, &self.secret);
+                let tx = self.inbox.transaction();
                 tx.bring_deferred_forward(&target.name, clock).unwrap();
             }
             HealthChange::Off => {
-                transaction(&self.database, &self.secret).switch_off(&target, "410", clock).unwrap();
+                self.inbox.transaction().switch_off(&target, "410", clock).unwrap();
             }
         }
         self.wake_at(worker, self.now);
@@ -637,13 +600,13 @@ impl World {
 
     fn check_the_end(&mut self) {
         let count = |sql: &str| -> usize {
-            let count: i64 = self.database.query_row(sql, [], |row| row.get(0)).unwrap();
+            let count: i64 = self.inbox.database.query_row(sql, [], |row| row.get(0)).unwrap();
             usize::try_from(count).unwrap()
         };
         assert_eq!(count("SELECT count(*) FROM intake"), 0, "a submission was never processed");
         self.totals.repeats = count("SELECT coalesce(sum(repeats), 0) FROM submission");
         let submissions: BTreeSet<Uuid> = {
-            let mut select = self.database.prepare("SELECT id FROM submission").unwrap();
+            let mut select = self.inbox.database.prepare("SELECT id FROM submission").unwrap();
             let rows = select.query_map([], |row| row.get(0).map(Uuid::from_bytes)).unwrap();
             rows.map(Result::unwrap).collect()
         };
@@ -657,6 +620,7 @@ impl World {
         for id in self.arrived.iter().filter(|id| submissions.contains(id)) {
             for (post, target) in self.targets.iter().enumerate() {
                 let (state, failures, interrupted, attempts): (String, u32, u32, u32) = self
+                    .inbox
                     .database
                     .query_row(
                         "SELECT state, failures, interrupted, attempts FROM delivery WHERE submission = ?1 AND channel = ?2",
@@ -709,6 +673,7 @@ impl World {
             }
         }
         let unended: usize = self
+            .inbox
             .database
             .query_row(
                 "SELECT count(*) FROM attempt a JOIN delivery d USING (submission, channel)

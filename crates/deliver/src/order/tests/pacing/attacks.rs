@@ -1,11 +1,10 @@
 //! Attacks that use up a receiver's daily quota, exploit its outages, or send content that makes it fail.
 
 use super::*;
-use crate::submission::delivery::{Capacity, ClaimRequest};
-use crate::submission::verdict::{ScreeningVerdict, Signal};
+use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest};
+use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 
 const MINUTE: Duration = Duration::from_mins(1);
-const DAY: Duration = Duration::from_hours(24);
 /// The longest acceptable wait for a visitor, in seconds.
 const TEN_MINUTES: u64 = 600;
 
@@ -104,7 +103,8 @@ fn channels_of_one_account_share_its_pace_by_recipients() {
     let claim = |name: &str, at: Duration| {
         let target = ChannelTarget { name: name.to_owned(), destination: String::new() };
         let want = ClaimRequest { target, capacity: Capacity { any: 400, retries: 0 }, turn: 0 };
-        let claims = network.fixture.store.claim(vec![want], Vec::new(), network.start + at, LEASE);
+        let claims =
+            network.fixture.store.claim(vec![want], Vec::new(), network.start + at, LEASE, order::choose);
         network.fixture.runtime.block_on(claims).unwrap().remove(0).claimed.len()
     };
     // Each channel sends the two submissions of the network's daily allowance, plus those that its pace

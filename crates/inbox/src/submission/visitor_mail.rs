@@ -80,12 +80,12 @@ pub struct VisitorRule {
     pub own_addresses: Arc<[String]>,
     pub limits: HourlyLimits,
     /// Set for [`VisitorMail::Confirmation`].
-    pub confirm: Option<ConfirmRule>,
+    pub confirmation: Option<ConfirmationRule>,
 }
 
 /// How visitors confirm their addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfirmRule {
+pub struct ConfirmationRule {
     /// How long a link can be used.
     pub within: Duration,
     /// The time between the mail and the reminder; `None` for no reminder.
@@ -176,7 +176,7 @@ mod tests {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
             limits: HourlyLimits { all: 1, network: None, domain: None },
-            confirm: None,
+            confirmation: None,
         };
         for email in addresses {
             assert_eq!(rule.permits(email), permitted, "{email}");

@@ -1,20 +1,20 @@
-//! Double opt-in: the mails that ask visitors to confirm their addresses, and the confirmation.
+//! The mails that ask visitors to confirm their addresses, and the links in them.
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use super::confirmation::{UNCONFIRMED, close, confirmation_rule};
 use super::deliver::to_millis;
-use super::opt_in::{UNCONFIRMED, close, confirm_rule};
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
-use super::visitor::{CLASSES, MailFate, MailRequest};
+use super::visitor_mail::{CLASSES, MailFate, MailRequest};
 use super::{Sql, edit, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::store::link::LinkToken;
 use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
-use crate::submission::visitor::{ConfirmRule, LimitCounts, MailLimit, VisitorMail};
+use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
 
 const HOUR: i64 = 60 * 60 * 1000;
 /// Why an entry is held whose address gets no mail.
@@ -49,11 +49,11 @@ impl Transaction<'_> {
             return Ok(LinkState::Unknown);
         }
         let state = "SELECT state FROM confirmation WHERE submission = ?1";
-        let Some(row) = self.sql.row(state, values![token.submission])? else {
+        let Some(state) = self.sql.value::<String>(state, values![token.submission])? else {
             return Ok(LinkState::Unknown);
         };
         let is_expired = self.to_database_time(now).as_second() >= i64::from(token.expires_at);
-        Ok(match row.text(0)? {
+        Ok(match state.as_str() {
             "confirmed" => LinkState::Confirmed,
             _ if is_expired => LinkState::Expired,
             _ => LinkState::Open,
@@ -82,7 +82,7 @@ impl Transaction<'_> {
         let is_open = close(tx, id, "confirmed")?;
         tx.execute(
             "UPDATE confirmation SET state = 'confirmed', confirmed_at = ?2 WHERE submission = ?1",
-            values![id, now.as_millisecond()],
+            values![id, now],
         )?;
         // If the operator has released the entry, it has been delivered.
         if is_open {
@@ -122,7 +122,8 @@ impl Transaction<'_> {
     ) -> Result<ConfirmationMails, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let due = format!(
-            "SELECT c.submission, s.form, s.fields, s.received_at, coalesce(s.network, s.source), c.limited_since
+            "SELECT c.submission AS id, s.form, s.fields, s.received_at, coalesce(s.network, s.source) AS network,
+                 c.limited_since
              FROM confirmation c JOIN submission s ON s.id = c.submission
              WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
              ORDER BY c.mail_at LIMIT ?4 {}",
@@ -133,12 +134,12 @@ impl Transaction<'_> {
             let rows = tx.query(&due, values![reminds, low_priority, now, left])?;
             for row in &rows {
                 let entry = DueEntry {
-                    id: row.get(0)?,
-                    form: row.text(1)?,
-                    fields: row.text(2)?,
-                    received_at: row.get(3)?,
-                    network: row.get(4)?,
-                    limited_since: row.get(5)?,
+                    id: row.get("id")?,
+                    form: row.text("form")?,
+                    fields: row.text("fields")?,
+                    received_at: row.get("received_at")?,
+                    network: row.get("network")?,
+                    limited_since: row.get("limited_since")?,
                     reminds: reminds == 1,
                     low_priority: low_priority == 1,
                 };
@@ -179,7 +180,7 @@ impl Transaction<'_> {
             next_mail_at(None)?;
             return Ok(MailFate::NotPermitted);
         }
-        let Some(rule) = confirm_rule(channels, form) else {
+        let Some(rule) = confirmation_rule(channels, form) else {
             next_mail_at(None)?;
             return Ok(MailFate::NotPermitted);
         };
@@ -230,7 +231,7 @@ impl Transaction<'_> {
         limit: MailLimit,
         room_at: i64,
         now: i64,
-        rule: ConfirmRule,
+        rule: ConfirmationRule,
     ) -> Result<(), StoreError> {
         let since = entry.limited_since.filter(|since| *since <= now).unwrap_or(now);
         let key = limit.key();
@@ -277,8 +278,8 @@ impl Transaction<'_> {
             )?;
         }
         let expires_at = "SELECT expires_at FROM confirmation WHERE submission = ?1 AND state = 'open' AND expires_at > ?2";
-        let row = self.sql.row(expires_at, values![id, now])?;
-        row.map(|row| Ok(LinkToken::issue(self.secret, id, row.get(0)?))).transpose()
+        let expires_at = self.sql.value(expires_at, values![id, now])?;
+        Ok(expires_at.map(|expires_at| LinkToken::issue(self.secret, id, expires_at)))
     }
 }
 

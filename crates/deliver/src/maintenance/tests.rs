@@ -1,0 +1,252 @@
+//! Tests maintenance with a real inbox.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::mail::MailAddresses;
+use crate::{ChannelOptions, TransportOptions, maildir};
+use frontdesk_forms::{CONTACT, parse};
+use frontdesk_inbox::intake::Arrival;
+use frontdesk_inbox::screening::Evidence;
+use frontdesk_inbox::store::{Filter, ReferrerCount, ViewCount, ViewCounts, ViewFilter};
+use frontdesk_inbox::submission::delivery::{ChannelTarget, Route};
+use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
+use frontdesk_inbox::testing::inbox::{Options, TestInbox};
+use frontdesk_limits::Source;
+use frontdesk_limits::source::RefusedRequests;
+
+#[test]
+fn the_digest_is_sent_once_a_day_through_a_working_channel() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    // A file occupies this Maildir's path, so every delivery to it fails.
+    std::fs::write(folder.path().join("broken"), "").unwrap();
+    let channels: Vec<_> =
+        ["off", "broken", "well"].map(|name| (name.to_owned(), open(&folder.path().join(name)))).into();
+    let digest_at = Some(Time::constant(7, 0, 0, 0));
+    let maintenance = MaintenanceOptions { digest_at, ..MaintenanceOptions::default() };
+    let maintenance = Maintenance { channels, ..maintain(maintenance, &options, &store) };
+    let tell = |now: &str| {
+        let now = now.parse().unwrap();
+        runtime.block_on(maintenance.send_digest(now)).unwrap();
+        ["off", "well"].map(|name| mails(&folder.path().join(name)).len())
+    };
+    hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+    let gone = ChannelTarget { name: "off".to_owned(), destination: String::new() };
+    runtime.block_on(store.switch_off(gone, "410".to_owned(), Timestamp::UNIX_EPOCH)).unwrap();
+    assert_eq!(tell("2026-11-20T06:00:00Z"), [0, 0], "a new inbox starts with the next digest");
+    assert_eq!(tell("2026-11-20T07:00:00Z"), [0, 1]);
+    assert_eq!(tell("2026-11-20T23:59:00Z"), [0, 1], "once a day");
+    assert_eq!(tell("2026-11-22T12:00:00Z"), [0, 2], "a missed digest is not sent later");
+    let mail = &mails(&folder.path().join("well"))[0];
+    assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
+    assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+}
+
+#[test]
+fn the_team_is_notified_once_that_mails_to_visitors_reached_their_limit() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    // A file occupies this Maildir's path, so every delivery to it fails.
+    std::fs::write(folder.path().join("broken"), "").unwrap();
+    let send = |channel: &str, now: &str| {
+        let channels = vec![(channel.to_owned(), open(&folder.path().join(channel)))];
+        let maintenance =
+            Maintenance { channels, ..maintain(MaintenanceOptions::default(), &options, &store) };
+        let is_done = maintenance.send_mail_limit_notification(now.parse().unwrap());
+        (runtime.block_on(is_done).unwrap(), mails(&folder.path().join("well")).len())
+    };
+    assert_eq!(send("well", "2026-11-20T12:00:00Z"), (true, 0), "nothing has happened");
+    let since = "2026-11-20T12:00:00Z".parse().unwrap();
+    runtime.block_on(store.change(move |tx| tx.store_time("visitor mails limited since", since))).unwrap();
+    assert_eq!(send("broken", "2026-11-20T12:00:01Z"), (false, 0), "it is retried");
+    assert_eq!(send("well", "2026-11-20T12:01:01Z"), (true, 1));
+    assert_eq!(send("well", "2026-11-20T12:15:00Z"), (true, 1), "once");
+    let mail = &mails(&folder.path().join("well"))[0];
+    assert!(mail.contains("Since 2026-11-20T12:00:00Z, visitors get no more mail"), "{mail}");
+}
+
+#[test]
+fn nothing_expires_at_the_start_or_after_the_clock_was_set() {
+    let (instant, now) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let mut clock = ClockCheck::default();
+    let mut at = |passed, told| {
+        clock.runs_evenly(instant + Duration::from_mins(passed), now + Duration::from_mins(told))
+    };
+    assert!(!at(0, 0), "the start");
+    assert!(at(15, 15));
+    assert!(!at(30, 1000), "set forward");
+    assert!(at(45, 1015), "both clocks have advanced evenly since");
+    assert!(!at(60, 60), "set back");
+}
+
+#[test]
+fn held_submissions_expire_only_if_configured() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+    // One more than a single transaction removes.
+    for n in 0..=BATCH {
+        hold(&runtime, &store, &n.to_string(), "2026-10-21T11:59:59Z");
+    }
+    hold(&runtime, &store, "not yet", "2026-10-21T12:00:00Z");
+    let remove = |retention, retention_held| {
+        let maintenance = MaintenanceOptions { retention, retention_held, ..MaintenanceOptions::default() };
+        let maintenance = maintain(maintenance, &options, &store);
+        let removed = runtime.block_on(async {
+            maintenance.remove_expired(now).await.unwrap() + maintenance.remove_long_held(now).await.unwrap()
+        });
+        (removed, InboxReader::open(&options.url).unwrap().queue().unwrap().held)
+    };
+    let days = |days: u64| Some(Duration::from_hours(24 * days));
+    assert_eq!(remove(None, None), (0, BATCH + 2));
+    assert_eq!(remove(days(1), None), (0, BATCH + 2), "`retention` does not apply to held submissions");
+    assert_eq!(remove(None, days(30)), (BATCH + 1, 1));
+    assert_eq!(remove(None, days(30)), (0, 1));
+}
+
+#[test]
+fn a_held_submission_is_sealed_unless_a_channel_could_deliver_it() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut options = Options::new(folder.path().join("inbox.db"));
+    options.channels = vec![Route::new("box")];
+    let store = TestInbox::open(&options).unwrap();
+    hold(&runtime, &store, "sesame", "2026-11-20T05:00:00Z");
+    let recipient =
+        Recipient::parse("age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p").unwrap();
+    let maintenance = MaintenanceOptions { recipient: Some(recipient), ..MaintenanceOptions::default() };
+    let maintenance = maintain(maintenance, &options, &store);
+    let seal = |channels: Vec<Route>| {
+        store.reconfigure(&Options { channels, ..options.clone() });
+        runtime.block_on(maintenance.seal_settled()).unwrap()
+    };
+    assert_eq!(seal(options.channels.clone()), 0);
+    // After a release, the channel with the new name would deliver the submission.
+    assert_eq!(seal(vec![Route::new("renamed")]), 0);
+    let other_form = Route { forms: vec!["waitlist".to_owned()], ..Route::new("other") };
+    assert_eq!(seal(vec![other_form]), 1);
+    assert_eq!(seal(Vec::new()), 0);
+    let held = InboxReader::open(&options.url).unwrap().list(&Filter::default()).unwrap().next();
+    assert!(held.is_some_and(|held| held.unwrap().sealed.is_some()));
+}
+
+#[test]
+fn refusals_are_stored_for_thirty_days() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    let today: Date = "2026-11-30".parse().unwrap();
+    for (at, sources) in [("2026-10-31", 500), ("2026-11-01", 2), ("2026-11-30", 3)] {
+        let source = |n: u32| Some(Source::V4(n.to_be_bytes()));
+        let refused = |n| RefusedRequests { source: source(n), form: "contact", count: 1 };
+        runtime
+            .block_on(store.record_refusals((0..sources).map(refused).collect(), at.parse().unwrap()))
+            .unwrap();
+    }
+    let ever = "1970-01-01".parse().unwrap();
+    let refused = || InboxReader::open(&options.url).unwrap().abuse(ever, &TimeZone::UTC, 0).unwrap().refused;
+    assert_eq!(refused(), 505);
+    runtime.block_on(remove_old_refusal_counts(&store, today)).unwrap();
+    assert_eq!(refused(), 5);
+}
+
+#[test]
+fn page_views_are_stored_for_ninety_days() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    let today: Date = "2026-11-30".parse().unwrap();
+    for (at, pages) in [("2026-09-01", 500), ("2026-09-02", 2), ("2026-11-30", 3)] {
+        let page = |n: usize| ViewCount {
+            path: format!("/{n}/").into(),
+            representation: "html",
+            agent: "browser",
+            count: 1,
+        };
+        let host = |n: usize| ReferrerCount { host: format!("{n}.example").into(), count: 1 };
+        let (pages, referrers) = ((0..pages).map(page).collect(), (0..pages).map(host).collect());
+        let mut counts = ViewCounts { pages, referrers };
+        runtime.block_on(store.record_views(&mut counts, at.parse().unwrap())).unwrap();
+    }
+    let counted = || {
+        let from = "1970-01-01".parse().unwrap();
+        let filter = ViewFilter { from, page: None, ai_agents: &["GPTBot"], most: 9 };
+        let report = InboxReader::open(&options.url).unwrap().page_views(&filter).unwrap();
+        (report.total.all, report.referred)
+    };
+    assert_eq!(counted(), (505, 505));
+    runtime.block_on(remove_old_view_counts(&store, today)).unwrap();
+    assert_eq!(counted(), (5, 5));
+}
+
+#[test]
+fn the_time_to_the_next_run_ends_at_the_next_digest() {
+    let at = |time: Option<Time>, now: &str| time_to_next_run(time, now.parse().unwrap());
+    let seven = Some(Time::constant(7, 0, 0, 0));
+    assert_eq!(at(None, "2026-11-20T06:00:00Z"), INTERVAL);
+    assert_eq!(at(seven, "2026-11-20T06:00:00Z"), INTERVAL);
+    assert_eq!(at(seven, "2026-11-20T06:59:00Z"), Duration::from_mins(1));
+    assert_eq!(at(seven, "2026-11-20T07:00:00Z"), INTERVAL);
+}
+
+fn maintain(maintenance: MaintenanceOptions, inbox: &Options, store: &TestInbox) -> Maintenance {
+    Maintenance {
+        options: maintenance,
+        place: inbox.url.clone(),
+        store: Store::clone(store),
+        channels: Vec::new(),
+        sealed: Rc::default(),
+        // Other tests in this process panic on purpose.
+        reported_panics: Cell::new(u64::MAX),
+    }
+}
+
+/// Stores a message as if screening had held it.
+fn hold(runtime: &tokio::runtime::Runtime, store: &TestInbox, message: &str, received_at: &str) {
+    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+    let arrival = Arrival {
+        entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
+        idempotency_key: None,
+        source: Source::V4([192, 0, 2, 1]),
+        received_at: received_at.parse().unwrap(),
+        evidence: Evidence::Verdict(ScreeningVerdict::default()),
+        agent: None,
+    };
+    runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
+}
+
+fn channel_options(name: &str, path: &Path) -> ChannelOptions {
+    let options = maildir::MaildirOptions {
+        path: path.to_owned(),
+        addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap(),
+    };
+    ChannelOptions {
+        has_daily_quota: false,
+        name: name.to_owned(),
+        forms: Vec::new(),
+        concurrency: 1,
+        kind: TransportOptions::Maildir(options),
+    }
+}
+
+fn open(path: &Path) -> Rc<Channel> {
+    Rc::new(Channel::open(&channel_options("", path).kind))
+}
+
+fn mails(maildir: &Path) -> Vec<String> {
+    let Ok(files) = std::fs::read_dir(maildir.join("new")) else { return Vec::new() };
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort_unstable();
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}

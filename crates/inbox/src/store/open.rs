@@ -1,0 +1,89 @@
+//! Opens an inbox in either database: to read, to edit, to copy, or to create it.
+
+use std::time::Duration;
+
+use super::error::StoreError;
+use super::fingerprint::Secret;
+use super::lock::Lock;
+use super::sql::Sql;
+use super::sqlite::files::create_folder;
+use super::url::DatabaseUrl;
+use super::{postgres, sqlite};
+
+/// How long a statement of a copy waits for locks on a SQLite file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none.
+pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError> {
+    Ok(match url {
+        DatabaseUrl::Sqlite(path) => Box::new(sqlite::open_to_read(path)?),
+        DatabaseUrl::Postgres(server) => Box::new(postgres::open_to_read(server)?),
+    })
+}
+
+/// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none. `patience` is how
+/// long a statement waits for locks on a SQLite file.
+pub(super) fn open_to_edit(
+    url: &DatabaseUrl,
+    patience: Duration,
+) -> Result<(Box<dyn Sql>, Secret), StoreError> {
+    Ok(match url {
+        DatabaseUrl::Sqlite(path) => {
+            let (connection, secret) = sqlite::open_to_edit(path, patience)?;
+            (Box::new(connection), secret)
+        }
+        DatabaseUrl::Postgres(server) => {
+            let (connection, secret) = postgres::open_to_edit(server)?;
+            (Box::new(connection), secret)
+        }
+    })
+}
+
+/// A database that no other process uses, and with SQLite, its lock.
+pub(super) type Locked = (Box<dyn Sql>, Option<Lock>);
+
+/// Opens and locks a database, and creates it first if `make` is set. `None` if another process is using it.
+pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Locked>, StoreError> {
+    match url {
+        DatabaseUrl::Sqlite(path) => {
+            if make {
+                create_folder(path)?;
+            } else if !path.exists() {
+                return Err(StoreError::Missing(url.clone()));
+            }
+            let Some(lock) = Lock::try_acquire(url)? else { return Ok(None) };
+            if make {
+                sqlite::SqliteWriter::open(path)?;
+            }
+            Ok(Some((open_to_edit(url, PATIENCE)?.0, Some(lock))))
+        }
+        DatabaseUrl::Postgres(server) => {
+            let connection =
+                if make { postgres::open_or_create(server)? } else { postgres::open_to_edit(server)?.0 };
+            let is_locked = postgres::lock_exclusively(&connection)?;
+            Ok(is_locked.then(|| (Box::new(connection) as Box<dyn Sql>, None)))
+        }
+    }
+}
+
+/// Creates an empty inbox if there is none, and checks the layout of an existing one.
+pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
+    match url {
+        DatabaseUrl::Sqlite(path) => {
+            create_folder(path)?;
+            sqlite::SqliteWriter::open(path).map(drop)
+        }
+        DatabaseUrl::Postgres(server) => postgres::open_or_create(server).map(drop),
+    }
+}
+
+/// Fails if this program can never use the database that is there, for example because of its encoding. A
+/// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
+/// [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
+pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {
+    let checked = match url {
+        DatabaseUrl::Sqlite(path) => sqlite::check_environment(path).map(|()| None),
+        DatabaseUrl::Postgres(server) => postgres::check_environment(server),
+    };
+    checked.or_else(|error| if error.is_temporary() { Ok(None) } else { Err(error) })
+}

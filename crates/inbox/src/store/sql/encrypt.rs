@@ -1,0 +1,88 @@
+//! Replaces the fields of submissions that no channel has to deliver any more with encrypted ones.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::rows::{self, NEEDS_TEXT};
+use super::transaction::Transaction;
+use super::{Cell, Sql, bind_all, values};
+use crate::store::error::StoreError;
+use crate::submission::delivery::Route;
+use crate::submission::verdict::ScreeningReason;
+
+impl Transaction<'_> {
+    /// Replaces a submission's fields with the encrypted ones, unless a channel still has to deliver the
+    /// submission. Returns whether the fields were replaced.
+    pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
+        let tx = self.sql;
+        // With PostgreSQL, prevent a release between the two statements.
+        tx.query(
+            &format!("SELECT 1 FROM submission WHERE id = ?1 {}", tx.dialect().row_lock_clause()),
+            values![id],
+        )?;
+        let mut values = vec![Cell::Blob(id.as_bytes().to_vec())];
+        let condition = has_nothing_to_deliver(channels, &mut values);
+        let settled = format!("SELECT 1 FROM submission s WHERE s.id = ?1 AND {condition}");
+        if !tx.exists(&settled, &bind_all(&values))? {
+            return Ok(false);
+        }
+        let is_sealed = tx.execute(
+            "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
+            values![id, sealed],
+        )? == 1;
+        if is_sealed {
+            strip_reasons(tx, id)?;
+            // A receiver's refusal may quote the submission.
+            tx.execute(
+                "UPDATE attempt SET answer = NULL WHERE submission = ?1 AND (delivered IS NULL OR delivered = 0)",
+                values![id],
+            )?;
+        }
+        Ok(is_sealed)
+    }
+}
+
+/// Removes the details of a submission's screening reasons, because they could identify a person. Removes
+/// reasons that cannot be parsed, because they may contain details.
+fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
+    let reasons = tx.one_value("SELECT reasons FROM submission WHERE id = ?1", values![id])?;
+    let Some(reasons) = Option::map(reasons, |text: String| rows::parse_reasons(&text)) else {
+        return Ok(());
+    };
+    let reasons: Vec<ScreeningReason> =
+        reasons.unwrap_or_default().into_iter().map(ScreeningReason::without_detail).collect();
+    tx.execute("UPDATE submission SET reasons = ?2 WHERE id = ?1", values![id, json!(reasons).to_string()])
+        .map(drop)
+}
+
+/// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
+/// condition's parameters to `values`. A held submission must stay readable for every configured channel that
+/// would deliver it after a release: the channels with a delivery for it, and those that accept its form.
+/// Mails to visitors need the text too, unless they have failed for good.
+pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
+    let mut bind = |text: &str| {
+        values.push(Cell::Text(text.to_owned()));
+        format!("?{}", values.len())
+    };
+    let mut is_configured = vec!["FALSE".to_owned()];
+    let mut is_missing = String::new();
+    for channel in channels {
+        let name = bind(&channel.name);
+        is_configured.push(format!("channel = {name}"));
+        if channel.visitor.is_some() {
+            continue;
+        }
+        let forms: Vec<String> = channel.forms.iter().map(|form| bind(form)).collect();
+        let takes_form =
+            if forms.is_empty() { "TRUE".to_owned() } else { format!("s.form IN ({})", forms.join(", ")) };
+        is_missing.push_str(&format!(
+            " AND NOT (s.held_at IS NOT NULL AND {takes_form}
+              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND channel = {name}))"
+        ));
+    }
+    format!(
+        "NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND {NEEDS_TEXT}
+         AND (s.held_at IS NULL OR state = 'sending' OR {})){is_missing}",
+        is_configured.join(" OR ")
+    )
+}

@@ -1,0 +1,98 @@
+//! An inbox in memory, whose transactions a test begins and ends itself.
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::Connection;
+use std::time::Instant;
+use uuid::Uuid;
+
+use super::inbox::{self, Options};
+use crate::intake::batch::Screener;
+use crate::screening::{Evidence, Repeats};
+use crate::store::Transaction;
+use crate::store::fingerprint::Secret;
+use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
+use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
+use crate::submission::verdict::ScreeningVerdict;
+
+/// The tables of an inbox. Rows that refer to other rows are deleted first.
+const EMPTY_TABLES: &str = "
+    DELETE FROM attempt; DELETE FROM delivery; DELETE FROM repeat; DELETE FROM submission; DELETE FROM intake;
+    DELETE FROM channel; DELETE FROM pressure; DELETE FROM form_rate; DELETE FROM network_rate; DELETE FROM page_view; DELETE FROM referrer;
+    DELETE FROM meta;";
+
+pub struct MemoryInbox {
+    pub database: Connection,
+    secret: Secret,
+    screener: Screener,
+}
+
+impl Default for MemoryInbox {
+    fn default() -> MemoryInbox {
+        let database = Connection::open_in_memory().unwrap();
+        database.pragma_update(None, "foreign_keys", "on").unwrap();
+        database.set_prepared_statement_cache_capacity(STATEMENTS);
+        enable_stable_plans(&database).unwrap();
+        database.execute_batch(TABLES).unwrap();
+        let screener = Screener::new(Repeats::new(Instant::now()).into());
+        MemoryInbox { database, secret: Secret([7; 32]), screener }
+    }
+}
+
+impl MemoryInbox {
+    /// Removes all rows. The compiled statements stay.
+    pub fn clear(&mut self) {
+        self.database.execute_batch(EMPTY_TABLES).unwrap();
+        self.screener = Screener::new(Repeats::new(Instant::now()).into());
+    }
+
+    /// A transaction that is committed statement by statement, unless the test has begun one.
+    pub fn transaction(&self) -> Transaction<'_> {
+        Transaction { sql: &self.database, secret: &self.secret, ahead: SignedDuration::ZERO }
+    }
+
+    /// Appends a message with this verdict to the intake, without a commit of its own.
+    pub fn append(
+        &self,
+        id: Uuid,
+        at: Timestamp,
+        content: [u8; 16],
+        verdict: ScreeningVerdict,
+        channels: usize,
+    ) {
+        let evidence = serde_json::to_string(&Evidence::Verdict(verdict)).unwrap();
+        let append = "INSERT INTO intake (id, form, received_at, fields, source, evidence, channels, content)
+             VALUES (?1, 'contact', ?2, '{}', ?3, ?4, ?5, ?6)";
+        let channels = i64::try_from(channels).unwrap();
+        let values =
+            rusqlite::params![id.as_bytes(), at.as_millisecond(), [0_u8; 16], evidence, channels, content];
+        self.database.execute(append, values).unwrap();
+    }
+
+    /// Stores a delivery of an empty submission.
+    pub fn queue(&self, found: &DueDelivery) {
+        let DueDelivery { submission, channel, rank, due_at, failures, .. } = found;
+        let insert = "INSERT INTO submission (id, form, received_at, source, fields) VALUES (?1, 'contact', 0, ?2, '{}')";
+        self.database.execute(insert, rusqlite::params![submission.as_bytes(), [0_u8; 16]]).unwrap();
+        let insert = "INSERT INTO delivery (submission, channel, state, due_at, rank, failures)
+             VALUES (?1, ?2, 'waiting', ?3, ?4, ?5)";
+        let values =
+            rusqlite::params![submission.as_bytes(), channel, due_at.as_millisecond(), rank, failures];
+        self.database.execute(insert, values).unwrap();
+    }
+
+    /// The deliveries that the store fetches for a request.
+    pub fn candidates(&self, request: &ClaimRequest, high_volume: usize, now: Timestamp) -> Candidates {
+        self.transaction().candidates(request, high_volume, &[], now).unwrap()
+    }
+
+    /// Processes up to `most` rows of the intake, and returns their number. Rolls back unless `commits`
+    /// returns true for it.
+    pub fn process(&self, options: &Options, most: usize, commits: impl FnOnce(usize) -> bool) -> usize {
+        self.database.execute_batch("BEGIN").unwrap();
+        let all = Uuid::nil()..=Uuid::max();
+        let processed = inbox::process(&self.database, options, &self.screener, most, all).unwrap();
+        let rows = processed.unwrap().rows;
+        self.database.execute_batch(if commits(rows) { "COMMIT" } else { "ROLLBACK" }).unwrap();
+        rows
+    }
+}
