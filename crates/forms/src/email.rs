@@ -71,9 +71,9 @@ fn is_quoted_string(text: &str) -> bool {
     true
 }
 
-/// `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig
-/// ]`. A single label is also a domain.
-fn is_domain(text: &str) -> bool {
+/// Whether the text is a `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig
+/// ]`. A single label is also a domain, and so is an IPv4 address.
+pub fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| {
         (1..=MAX_LABEL).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')

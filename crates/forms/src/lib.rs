@@ -284,7 +284,7 @@ pub static CONTACT: Form = Form {
 };
 
 /// The first columns of an export of submissions, and the first members of each as JSON, in this order.
-/// Exports in a served folder are recognised by them, so they must not change.
+/// Exports in a served folder are recognized by them, so they must not change.
 pub const EXPORT_COLUMNS: [&str; 4] = ["id", "form", "received_at", "status"];
 
 pub static FORMS: [&Form; 2] = [&WAITLIST, &CONTACT];

@@ -7,6 +7,7 @@ mod urls;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,10 +24,11 @@ use jiff::civil::Date;
 use self::policy::content_security_policy;
 use self::source::find_template_syntax;
 use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
-use super::file::{Blob, Cache, File};
+use super::file::{Blob, Cache, File, document_version};
 use super::file_list::{FileChanged, MAX_FILE_BYTES};
-use super::live_reload::add_reload_script;
+use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;
+use super::memo::MemoMap;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
@@ -37,7 +39,6 @@ use super::rules::{
 };
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
-use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Panic, Part};
 
@@ -94,20 +95,15 @@ const MIN_SHELL_LETTERS: usize = 30;
 #[derive(Debug, Default)]
 pub(super) struct BuildCache {
     files: FileCache,
-    pages: HashMap<String, CachedPage>,
+    /// The conversion of each page on its own, including the blocks that other pages share. With the panic of
+    /// the conversion, the result is [`unconverted`].
+    alone: MemoMap<ConversionInputs, (Arc<Converted>, Option<Panic>)>,
+    /// The conversion of each page without the parts that it shares with others.
+    without_shared: MemoMap<(ConversionInputs, Shared), Arc<Converted>>,
 }
 
-#[derive(Debug, Clone)]
-struct CachedPage {
-    /// The inputs of the conversion: the hash of the HTML, the URL, and the selectors.
-    inputs: (Hash, String, String, String),
-    /// The conversion of the page on its own, including the blocks that other pages share.
-    alone: Arc<Converted>,
-    /// The parts that the page shares with others, and the conversion without them.
-    without_shared: Option<(Shared, Arc<Converted>)>,
-    /// The panic of the conversion. `alone` is then [`unconverted`].
-    defect: Option<Panic>,
-}
+/// The hash of the HTML, the URL, and the selectors.
+type ConversionInputs = (Hash, String, String, String);
 
 /// The parts of a page that belong to the site, because other pages have them too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -154,6 +150,13 @@ struct HtmlPage<'a> {
     media_type: &'static str,
     path: String,
     url: String,
+}
+
+impl HtmlPage<'_> {
+    /// The name of the HTML file in the build.
+    fn name(&self) -> &str {
+        &self.file.name
+    }
 }
 
 impl BuildCache {
@@ -256,47 +259,47 @@ impl BuildCache {
                 Arc::new(convert(&page.html, &Options { url, boilerplate, site_name, ..base.clone() }))
             })
         };
-        let known = &self.pages;
-        let mut cached = in_parallel(pages, |page| {
-            let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
-            let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
-            current.cloned().unwrap_or_else(|| {
-                let converted = run(page, Shared::default());
-                let defect = converted.as_ref().err().cloned();
-                let alone = converted.unwrap_or_else(|_| Arc::new(unconverted(page)));
-                CachedPage { inputs, alone, without_shared: None, defect }
-            })
-        });
-        let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
-        let site_name = common_site_name(cached.iter().map(|page| page.alone.declared_title.as_deref()));
-        let both: Vec<_> = pages.iter().zip(&cached).collect();
-        let cleaned = in_parallel(&both, |(page, cached)| {
-            let hashes = cached.alone.link_blocks.iter().flatten().copied();
-            let own = Shared {
-                links: hashes.filter(|hash| boilerplate.contains(hash)).collect(),
-                site_name: site_name.clone().filter(|name| depends_on(&cached.alone, name)),
-            };
-            match &cached.without_shared {
-                _ if own == Shared::default() => None,
-                Some((known, result)) if *known == own => Some((own, result.clone())),
+        let inputs = |page: &HtmlPage<'_>| {
+            (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone())
+        };
+        let alone = self.alone.get_all(
+            pages,
+            |page| page.name(),
+            |page, _| inputs(page),
+            |page, _, _| match run(page, Shared::default()) {
+                Ok(converted) => Ok::<_, Infallible>((converted, None)),
+                Err(panic) => Ok((Arc::new(unconverted(page)), Some(panic))),
+            },
+        );
+        let alone: Vec<_> = alone.into_iter().map(|Ok(converted)| converted).collect();
+        let boilerplate = find_boilerplate(alone.iter().map(|(page, _)| &**page));
+        let site_name = common_site_name(alone.iter().map(|(page, _)| page.declared_title.as_deref()));
+        let both: Vec<_> = pages.iter().zip(&alone).collect();
+        let results = self.without_shared.get_all(
+            &both,
+            |(page, _)| page.name(),
+            |(page, (alone, _)), _| {
+                let hashes = alone.link_blocks.iter().flatten().copied();
+                let links = hashes.filter(|hash| boilerplate.contains(hash)).collect();
+                let site_name = site_name.clone().filter(|name| depends_on(alone, name));
+                (inputs(page), Shared { links, site_name })
+            },
+            |(page, (alone, _)), (_, shared), _| {
+                let cleaned = (*shared != Shared::default()).then(|| run(page, shared.clone()).ok());
                 // If the second conversion panics, the first one is used.
-                _ => run(page, own.clone()).ok().map(|result| (own, result)),
-            }
-        });
-        let mut results = Vec::with_capacity(pages.len());
-        for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
-            cached.without_shared = cleaned;
-            let result = cached.without_shared.as_ref().map_or(&cached.alone, |(_, result)| result);
-            faults.extend(match &cached.defect {
-                Some(panic) => {
-                    let consequence = "the page's Markdown only links to its HTML";
-                    Some(Fault::defect(&page.file.name, panic, consequence))
-                }
+                Ok::<_, Infallible>(cleaned.flatten().unwrap_or_else(|| alone.clone()))
+            },
+        );
+        let results: Vec<Arc<Converted>> = results.into_iter().map(|Ok(converted)| converted).collect();
+        for ((page, (_, defect)), result) in both.iter().zip(&results) {
+            let consequence = "the page's Markdown only links to its HTML";
+            faults.extend(match defect {
+                Some(panic) => Some(Fault::defect(&page.file.name, panic, consequence)),
                 None => conversion_fault(page, result),
             });
-            results.push(result.clone());
         }
-        self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
+        self.alone.keep_only(pages.iter().map(HtmlPage::name));
+        self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
             let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
             faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
@@ -604,7 +607,7 @@ fn compose_page(
     });
     let markdown = written.unwrap_or_else(|| {
         let version = document_version(&converted.markdown);
-        let guide = guide_url(&options.base_url);
+        let guide = format!("{}/llms.txt", options.base_url);
         let front_matter = metadata.front_matter(&[("llms_txt", &guide), ("doc_version", &version)]);
         let text = front_matter + &converted.markdown;
         let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
@@ -675,11 +678,9 @@ fn not_found_folder(name: &str) -> Option<&str> {
 /// The page's HTML with a link to its Markdown at the end of the head.
 fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let html = &source.file.blob.bytes;
-    let at =
-        ["</head>", "</HEAD>"].iter().find_map(|tag| html.windows(7).position(|part| part == tag.as_bytes()));
-    let Some(at) = at else { return source.file.blob.clone() };
+    let Some(at) = end_of_head(html) else { return source.file.blob.clone() };
     let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
-    Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
+    Blob::new(insert_at(html, at, element.as_bytes()))
 }
 
 impl Prebuilt {

@@ -56,27 +56,32 @@ impl fmt::Display for Exclusion {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a file is not published.
+#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
 pub enum ExclusionReason {
     /// The file belongs to the operator. The text says how: "`tls.key` names it".
     Private(String),
-    /// The name begins with a dot.
+    #[display("its name begins with a dot")]
     Hidden,
-    /// Fewer users may read the file than the pages; with the mode of the file, or of a folder above it.
+    /// The mode of the file, or of a folder above it.
+    #[display("fewer users may read it (mode {:04o}) than the pages", _0 & 0o7777)]
     Mode(u32),
-    /// A copy that an editor, a patch or a package manager left behind.
+    #[display("its name is that of a backup, a temporary file or a file of the system")]
     Leftover,
+    #[display("its name is that of a configuration, which may have passwords")]
     Configuration,
-    /// A container of keys.
+    #[display("its name is that of a file with private keys")]
     KeyFile,
+    #[display("its name is that of a database")]
     Database,
-    /// A program that other servers run.
+    #[display("it is a program, which this server does not run")]
     ServerCode,
     /// The rules or programs of a host at the root of a build.
+    #[display("it is for the server of a host, not for visitors")]
     Hosting,
-    /// The packages that a project has installed.
+    #[display("it holds the packages of the project in this folder")]
     Packages,
-    /// A folder with messages in the format Maildir.
+    #[display("it is a Maildir")]
     Maildir,
     /// The content shows what the file is.
     Content(ContentMark),
@@ -89,31 +94,6 @@ impl ExclusionReason {
             Self::Private(_) | Self::Hosting => true,
             Self::Content(mark) => mark.is_final(),
             _ => false,
-        }
-    }
-}
-
-impl fmt::Display for ExclusionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Private(how) => f.write_str(how),
-            Self::Hidden => f.write_str("its name begins with a dot"),
-            Self::Mode(mode) => {
-                write!(f, "fewer users may read it (mode {:04o}) than the pages", mode & 0o7777)
-            }
-            Self::Leftover => {
-                f.write_str("its name is that of a backup, a temporary file or a file of the system")
-            }
-            Self::Configuration => {
-                f.write_str("its name is that of a configuration, which may have passwords")
-            }
-            Self::KeyFile => f.write_str("its name is that of a file with private keys"),
-            Self::Database => f.write_str("its name is that of a database"),
-            Self::ServerCode => f.write_str("it is a program, which this server does not run"),
-            Self::Hosting => f.write_str("it is for the server of a host, not for visitors"),
-            Self::Packages => f.write_str("it holds the packages of the project in this folder"),
-            Self::Maildir => f.write_str("it is a Maildir"),
-            Self::Content(mark) => mark.fmt(f),
         }
     }
 }
@@ -139,26 +119,10 @@ impl Siblings {
 const CONFIGURATION: &str = "frontdesk.toml";
 
 /// The endings of files that editors, patches, package managers and interrupted programs leave behind.
+#[rustfmt::skip]
 const LEFTOVERS: [&str; 19] = [
-    "~",
-    ".bak",
-    ".backup",
-    ".crdownload",
-    ".dpkg-dist",
-    ".dpkg-new",
-    ".dpkg-old",
-    ".old",
-    ".orig",
-    ".part",
-    ".partial",
-    ".rej",
-    ".rpmnew",
-    ".rpmsave",
-    ".save",
-    ".swo",
-    ".swp",
-    ".temp",
-    ".tmp",
+    "~", ".bak", ".backup", ".crdownload", ".dpkg-dist", ".dpkg-new", ".dpkg-old", ".old", ".orig", ".part",
+    ".partial", ".rej", ".rpmnew", ".rpmsave", ".save", ".swo", ".swp", ".temp", ".tmp",
 ];
 
 /// Containers of private keys: PKCS #12, Java, PuTTY and KeePass.

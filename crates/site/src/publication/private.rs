@@ -1,4 +1,4 @@
-//! Recognises the operator's files, also under other names: behind symbolic links, hard links and mounts, and
+//! Recognizes the operator's files, also under other names: behind symbolic links, hard links and mounts, and
 //! on file systems that do not distinguish cases.
 
 use std::fs::Metadata;
