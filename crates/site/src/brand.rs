@@ -81,8 +81,8 @@ type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 /// The facts about the brand's font, by the hash of its file.
 pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
-/// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps the names that
-/// templates use to the assets' URLs.
+/// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps the names
+/// that templates use to the assets' URLs.
 pub(super) fn apply_brand(
     options: &BrandOptions,
     assets: &mut [Asset],

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::document::Document;
-use super::file_list::FileChanged;
 use super::highlight::Highlighter;
 use super::maps::HashMap;
 use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
@@ -17,6 +16,7 @@ use super::site_files::SourceFile;
 use super::structure::Structure;
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_publish::FileChanged;
 
 /// Text that may be a slice of a larger shared buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

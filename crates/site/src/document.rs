@@ -8,7 +8,6 @@ use frontdesk_media::ImageSize;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::file_list::FileChanged;
 use super::front_matter::{self, FrontMatter};
 use super::language::Language;
 use super::link::LinkOrigin;
@@ -21,6 +20,7 @@ use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::SourceFile;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_publish::FileChanged;
 
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -142,8 +142,8 @@ impl Document {
     }
 }
 
-/// The parsed front matter of all sources, by file. The inputs are the hash of the source, the date of its last
-/// change, and the language tags.
+/// The parsed front matter of all sources, by file. The inputs are the hash of the source, the date of its
+/// last change, and the language tags.
 pub(super) type ParsedSources = MemoMap<(Hash, Date, Arc<[String]>), ByPointer<ParsedMatter>>;
 
 /// The result of parsing a source's front matter.
@@ -376,8 +376,8 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     PageIdentity { path, kind, language, source_key }
 }
 
-/// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies the
-/// spelling of tags.
+/// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies
+/// the spelling of tags.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,

@@ -23,6 +23,7 @@ use bytes::{Buf as _, Bytes};
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 
+/// The cache in a folder. Missing, damaged and foreign files count as missing; they are made again.
 #[derive(Debug)]
 pub struct Encodings {
     pub folder: PathBuf,
@@ -159,8 +160,8 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
     })
 }
 
-/// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all of
-/// these.
+/// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
+/// of these.
 pub(super) fn seal(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
     let mut file = [&beginning.concat(), content].concat();
     let hash = blake3::hash(&file);

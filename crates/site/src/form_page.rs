@@ -40,8 +40,8 @@ fn marker(slot: char, field: &str) -> String {
     format!("{OPEN}{slot}{field}{CLOSE}")
 }
 
-/// The markers of a field, for templates. `invalid` stands for ` aria-invalid="true"` or nothing, and `hidden` for
-/// ` hidden` or nothing.
+/// The markers of a field, for templates. `invalid` stands for ` aria-invalid="true"` or nothing, and
+/// `hidden` for ` hidden` or nothing.
 pub(super) fn field_markers(field: &str) -> Value {
     let of = |slot| marker(slot, field);
     context! { value => of(VALUE), invalid => of(INVALID), hidden => of(HIDDEN), error => of(ERROR) }

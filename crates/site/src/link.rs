@@ -22,6 +22,7 @@ pub struct LinkCatalog {
     pub allowed: AllowedHosts,
 }
 
+/// The page on which a link stands.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOrigin<'a> {
     /// The source file, relative to the site's folder.
@@ -29,6 +30,7 @@ pub struct LinkOrigin<'a> {
     pub path: &'a str,
 }
 
+/// A link as both representations of a page show it. Its target may be missing.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ResolvedLink {
     /// The link for HTML. Links to assets use the fingerprinted name.

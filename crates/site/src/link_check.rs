@@ -25,8 +25,8 @@ pub(super) struct LinkUse<'a> {
     pub target: &'a LinkTarget,
 }
 
-/// The result of the last check. A reload does not check the links of an unchanged page again if they were intact
-/// and all paths and anchors are the same.
+/// The result of the last check. A reload does not check the links of an unchanged page again if they were
+/// intact and all paths and anchors are the same.
 #[derive(Debug, Default)]
 pub(super) struct LinkChecker {
     names: Option<ByPointer<PathRegistry>>,
@@ -37,8 +37,9 @@ pub(super) struct LinkChecker {
 }
 
 impl LinkChecker {
-    /// Checks the links of all pages, of their front matter, of the footer and of redirects. `pages` are the pages
-    /// in the order of the structure; empty if they could not be laid out, so that their anchors are unknown.
+    /// Checks the links of all pages, of their front matter, of the footer and of redirects. `pages` are the
+    /// pages in the order of the structure; empty if they could not be laid out, so that their anchors are
+    /// unknown.
     pub fn check(
         &mut self,
         structure: &Structure,

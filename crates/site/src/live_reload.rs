@@ -3,6 +3,7 @@
 /// The script's path.
 pub const RELOAD_SCRIPT_PATH: &str = "/_frontdesk/reload.js";
 
+/// The script's text.
 pub const RELOAD_SCRIPT: &str = include_str!("live_reload.js");
 
 const ELEMENT: &[u8] = b"<script defer src=\"/_frontdesk/reload.js\"></script>";

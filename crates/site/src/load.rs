@@ -12,7 +12,6 @@ use super::compose::compose_site;
 use super::content::Bodies;
 use super::document::{ParsedSources, read_documents, served_path};
 use super::file::{Blob, Cache, File};
-use super::file_list::FileChanged;
 use super::form_page::FormPages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
@@ -20,12 +19,11 @@ use super::maps::HashMap;
 use super::media_type::media_type;
 use super::memo::{ByPointer, Memo};
 use super::options::{PageForm, PagesOptions};
-use super::page_files::PageFiles;
+use super::page_files::{LaidOutPage, PageFiles};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::plain_page::{insert_plain_pages, plain_form_page};
 use super::prebuilt::{self, BuildCache, Prebuilt};
-use super::publication::{Publication, PublicationResult};
 use super::redirects;
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::Site;
@@ -37,7 +35,9 @@ use super::words;
 use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 
+/// The result of a load. Without a site, the server keeps the one that it has.
 #[derive(Debug)]
 pub struct LoadResult {
     /// `None` if any fault is an error.
@@ -189,24 +189,10 @@ impl LoadCache {
             allocator::release_memory();
         }
 
-        let inputs = (theme.template_hashes(), structure.asset_urls.clone());
-        let templates = self.templates.get(inputs, |(_, urls)| Arc::new(theme.compile(urls.clone())));
-        faults.extend(templates.faults.iter().cloned());
-        let inputs = (ByPointer(structure.clone()), !indexes.is_empty());
-        let data = self.data.get(inputs, |(of, has_search)| Arc::new(SiteData::new(&of.0, *has_search)));
-        let shared = self.shared.get((data, ByPointer(templates.clone())), |(data, templates)| {
-            Arc::new(SiteContext::new(data.clone(), templates.0.clone()))
-        });
-        // If the theme does not compile, rendering would only repeat its faults.
-        let pages = templates.faults.is_empty();
-        let pages =
-            pages.then(|| self.pages.update(&structure, &shared, &mut self.bodies, &mut faults)).flatten();
-        faults.extend(self.links.check(&structure, &self.bodies, pages.as_deref().unwrap_or_default()));
-        let answers =
-            pages.as_ref().map(|pages| form_pages(&structure, &shared, pages, &self.bodies, &mut faults));
+        let (pages, answers) = self.lay_out(&structure, &theme, !indexes.is_empty(), &mut faults);
         let site = pages.filter(|_| sort_faults(&mut faults)).map(|pages| {
             let mut site = compose_site(&structure, &pages, &self.bodies, files.verbatim);
-            site.form_pages = answers.unwrap_or_default();
+            site.form_pages = answers;
             if let Some(mut build) = build {
                 // Written 404 pages replace those of the build, which replace generated ones.
                 let written = site.languages.iter().zip(structure.without_url());
@@ -223,6 +209,32 @@ impl LoadCache {
             site
         });
         Ok(LoadResult { site, faults, options: options.clone(), publication })
+    }
+
+    /// Lays out all pages, checks their links, and renders the pages that answer forms. Without pages if the
+    /// theme or any page fails.
+    fn lay_out(
+        &mut self,
+        structure: &Arc<Structure>,
+        theme: &Theme,
+        has_search: bool,
+        faults: &mut Vec<Fault>,
+    ) -> (Option<Vec<Arc<LaidOutPage>>>, FormPages) {
+        let inputs = (theme.template_hashes(), structure.asset_urls.clone());
+        let templates = self.templates.get(inputs, |(_, urls)| Arc::new(theme.compile(urls.clone())));
+        faults.extend(templates.faults.iter().cloned());
+        let inputs = (ByPointer(structure.clone()), has_search);
+        let data = self.data.get(inputs, |(of, has_search)| Arc::new(SiteData::new(&of.0, *has_search)));
+        let shared = self.shared.get((data, ByPointer(templates.clone())), |(data, templates)| {
+            Arc::new(SiteContext::new(data.clone(), templates.0.clone()))
+        });
+        // If the theme does not compile, rendering would only repeat its faults.
+        let compiles = templates.faults.is_empty();
+        let pages =
+            compiles.then(|| self.pages.update(structure, &shared, &mut self.bodies, faults)).flatten();
+        faults.extend(self.links.check(structure, &self.bodies, pages.as_deref().unwrap_or_default()));
+        let answers = pages.as_ref().map(|pages| form_pages(structure, &shared, pages, &self.bodies, faults));
+        (pages, answers.unwrap_or_default())
     }
 
     /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site

@@ -3,6 +3,7 @@
 //! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on the client that sent
 //! them, and do not allocate. Malformed list members are skipped and do not affect their neighbors.
 
+/// A representation of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `text/html`

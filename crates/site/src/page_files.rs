@@ -1,5 +1,5 @@
-//! Lays out all pages of a site: makes their HTML and Markdown files. A reload reuses the files of a page whose
-//! inputs are equal.
+//! Lays out all pages of a site: makes their HTML and Markdown files. A reload reuses the files of a page
+//! whose inputs are equal.
 
 use std::sync::Arc;
 
@@ -79,7 +79,8 @@ impl PageFiles {
         self.0.get_mut(path).map(|(inputs, _)| &inputs.content)
     }
 
-    /// Whether this is the first load of a site with so many pages that it returns freed memory to the system.
+    /// Whether this is the first load of a site with so many pages that it returns freed memory to the
+    /// system.
     pub fn needs_trimming(&self, structure: &Structure) -> bool {
         self.0.is_empty() && structure.all().len() >= LARGE_SITE
     }
@@ -124,9 +125,9 @@ impl PageFiles {
             for ((_, document), page) in batch.iter().zip(new) {
                 let Ok(page) = page.map_err(|fault| faults.push(fault)) else { continue };
                 faults.extend(page.defect.clone());
-                // Take the text from the page, where it is a slice of the page's files, so that the other copy
-                // is freed. Take the facts from this load, because line numbers may have changed even if the
-                // text has not.
+                // Take the text from the page, where it is a slice of the page's files, so that the other
+                // copy is freed. Take the facts from this load, because line numbers may have changed even if
+                // the text has not.
                 let content = page.content.with_facts_of(bodies.of(document));
                 if let Some((inputs, _)) = self.0.get_mut(&document.path) {
                     inputs.content = content.clone();

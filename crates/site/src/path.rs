@@ -50,8 +50,8 @@ fn is_plain(path: &[u8]) -> bool {
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
 
-/// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding would
-/// turn them into separators.
+/// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding
+/// would turn them into separators.
 pub(super) fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     for (at, _) in path.match_indices('%') {
         match path.as_bytes().get(at + 1..at + 3) {

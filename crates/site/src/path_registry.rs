@@ -3,8 +3,8 @@
 use super::link::{LinkTarget, percent_decoded};
 use super::maps::{HashMap, HashSet};
 use super::path;
-use super::publication::Exclusion;
 use crate::fault::Fault;
+use frontdesk_publish::Exclusion;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {

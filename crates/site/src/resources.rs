@@ -86,8 +86,8 @@ pub fn reserved_paths() -> Vec<&'static str> {
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
-/// The resources of the last load, which the next load reuses if their inputs are the same: the files with their
-/// paths, except `llms-full.txt`, which changes with every listed page.
+/// The resources of the last load, which the next load reuses if their inputs are the same: the files with
+/// their paths, except `llms-full.txt`, which changes with every listed page.
 #[derive(Debug, Default)]
 pub struct ResourceCache(Memo<Inputs, Arc<Resources>>);
 

@@ -229,8 +229,8 @@ impl SearchCache {
         }
     }
 
-    /// The sum of the lengths of these chunks of the index, and the sum of their compressed sizes, which are added
-    /// to `sizes`.
+    /// The sum of the lengths of these chunks of the index, and the sum of their compressed sizes, which are
+    /// added to `sizes`.
     fn measure(
         &self,
         level: usize,
@@ -294,8 +294,8 @@ fn is_common(frequency: u32, pages: usize) -> bool {
 /// compresses only the chunks with changed pages. Large chunks, because each is compressed alone.
 const CHUNK_PAGES: usize = 128;
 
-/// Estimates the compressed size of a large index first from every fourth chunk, which takes 6 % off the first
-/// load of 2,000 pages.
+/// Estimates the compressed size of a large index first from every fourth chunk, which takes 6 % off the
+/// first load of 2,000 pages.
 const SAMPLE_DISTANCE: usize = 4;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.

@@ -20,6 +20,7 @@ use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 
+/// A page in both representations.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
@@ -41,6 +42,7 @@ pub enum Role {
     Asset,
 }
 
+/// The content at a path.
 #[derive(Debug, Clone)]
 pub enum SiteEntry {
     /// A page, with content negotiation.

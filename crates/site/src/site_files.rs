@@ -13,14 +13,16 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::Blob;
-use super::file_list::{FileChanged, FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
 use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
-use super::publication::{Audience, ContentMark, Publication, examine};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
+
+/// The subfolders of the site's folder that are loaded.
+pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// A Markdown file below `pages/` or `posts/`.
 #[derive(Debug)]

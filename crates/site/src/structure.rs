@@ -25,12 +25,12 @@ use super::options::{PageForm, PagesOptions};
 use super::path;
 use super::path_registry::PathRegistry;
 use super::prebuilt::Prebuilt;
-use super::publication::Exclusion;
 use super::redirects::{self, CompiledRedirects};
 use super::site_files::{Asset, SiteFiles, name_assets};
 use super::theme::Theme;
 use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
+use frontdesk_publish::Exclusion;
 
 /// A build, of which [`StructureInputs`] does not contain the files: no two loads with a build are equal.
 #[derive(Debug)]

@@ -41,11 +41,13 @@ const MAX_INSTRUCTIONS: u64 = 10_000_000;
 /// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
 const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
 
+/// The files of the theme: the built-in ones, and those of the operator in their place.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,
 }
 
+/// The templates of a theme. Those with faults are missing.
 #[derive(Debug)]
 pub struct CompiledTheme {
     pub environment: Environment<'static>,

@@ -65,8 +65,8 @@ const HTML_POSTS: &str = "\n\nBrowsers without JavaScript send the form of a pag
     `application/x-www-form-urlencoded`, with an `Accept` that prefers HTML. They get a redirect (303) to a \
     thank-you page, or the page with its errors as HTML. Other clients should send JSON.";
 
-/// The responses by status: their descriptions, and their headers besides those about rate limits. The status 403
-/// is only for HTML forms.
+/// The responses by status: their descriptions, and their headers besides those about rate limits. The status
+/// 403 is only for HTML forms.
 #[rustfmt::skip]
 const RESPONSES: [(&str, &str, &[&str]); 8] = [
     ("200", "Accepted: the submission is on stable storage.", &[]),

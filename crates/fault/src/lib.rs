@@ -9,6 +9,7 @@ use strsim::osa_distance;
 
 use frontdesk_process::panics::Panic;
 
+/// Whether a fault prevents serving the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -18,6 +19,7 @@ pub enum Severity {
     Error,
 }
 
+/// A fault in the configuration or the content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub severity: Severity,

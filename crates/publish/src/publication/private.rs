@@ -11,7 +11,9 @@ use std::sync::OnceLock;
 use blake3::Hash;
 
 use super::content::is_certificate;
-use crate::maps::HashMap;
+
+/// Visitors do not choose the keys, so the hash function need not resist an attacker.
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A file or folder of the operator. It need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,24 +15,24 @@ use memchr::memmem;
 use frontdesk_forms::EXPORT_COLUMNS;
 
 /// A kind of private file that its content shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContentMark {
     /// In PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or minisign.
-    #[display("it contains a private key")]
+    #[error("it contains a private key")]
     PrivateKey,
-    #[display("it is a SQLite database")]
+    #[error("it is a SQLite database")]
     Database,
     /// The log or journal of a SQLite database, or the index of its log.
-    #[display("it is the log of a SQLite database")]
+    #[error("it is the log of a SQLite database")]
     Log,
-    #[display("it is a dump of a database")]
+    #[error("it is a dump of a database")]
     Dump,
-    #[display("it is an inbox or a backup of one")]
+    #[error("it is an inbox or a backup of one")]
     Inbox,
     /// Submissions, as `frontdesk inbox export` writes them.
-    #[display("it is an export of submissions")]
+    #[error("it is an export of submissions")]
     Export,
-    #[display("it is a configuration of frontdesk")]
+    #[error("it is a configuration of frontdesk")]
     Configuration,
 }
 
@@ -65,7 +65,7 @@ const PROGRAMS: [&str; 10] =
     [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
 
 /// Determines from the content of the file `name` whether it is private.
-pub(crate) fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
+pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     const DATABASE: &[u8] = b"SQLite format 3\0";
     const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
     if bytes.starts_with(DATABASE) {

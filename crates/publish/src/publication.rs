@@ -12,13 +12,13 @@ mod private;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::content::{ContentMark, examine, is_inbox};
-pub(super) use self::hosting::{HostingFile, has_programs};
+pub(crate) use self::content::is_inbox;
+pub use self::content::{ContentMark, examine};
+pub(crate) use self::hosting::{HostingFile, has_programs};
 use self::pattern::PathPattern;
-pub(super) use self::private::PrivateFiles;
+pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
-use super::path;
-use crate::fault::{Fault, Placed};
+use frontdesk_fault::{Fault, Placed};
 use frontdesk_forms::text::visible;
 
 /// Options that decide about publication.
@@ -57,33 +57,35 @@ impl fmt::Display for Exclusion {
 }
 
 /// Why a file is not published.
-#[derive(Debug, Clone, PartialEq, Eq, derive_more::Display)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExclusionReason {
     /// The file belongs to the operator. The text says how: "`tls.key` names it".
+    #[error("{0}")]
     Private(String),
-    #[display("its name begins with a dot")]
+    #[error("its name begins with a dot")]
     Hidden,
     /// The mode of the file, or of a folder above it.
-    #[display("fewer users may read it (mode {:04o}) than the pages", _0 & 0o7777)]
+    #[error("fewer users may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
-    #[display("its name is that of a backup, a temporary file or a file of the system")]
+    #[error("its name is that of a backup, a temporary file or a file of the system")]
     Leftover,
-    #[display("its name is that of a configuration, which may have passwords")]
+    #[error("its name is that of a configuration, which may have passwords")]
     Configuration,
-    #[display("its name is that of a file with private keys")]
+    #[error("its name is that of a file with private keys")]
     KeyFile,
-    #[display("its name is that of a database")]
+    #[error("its name is that of a database")]
     Database,
-    #[display("it is a program, which this server does not run")]
+    #[error("it is a program, which this server does not run")]
     ServerCode,
     /// The rules or programs of a host at the root of a build.
-    #[display("it is for the server of a host, not for visitors")]
+    #[error("it is for the server of a host, not for visitors")]
     Hosting,
-    #[display("it holds the packages of the project in this folder")]
+    #[error("it holds the packages of the project in this folder")]
     Packages,
-    #[display("it is a Maildir")]
+    #[error("it is a Maildir")]
     Maildir,
     /// The content shows what the file is.
+    #[error("{0}")]
     Content(ContentMark),
 }
 
@@ -100,7 +102,7 @@ impl ExclusionReason {
 
 /// The files of a folder that give a meaning to those beside them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Siblings {
+pub(crate) struct Siblings {
     has_configuration: bool,
     has_manifest: bool,
 }
@@ -133,7 +135,7 @@ const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
 /// The reason for which the name of a file or folder excludes it. `name` has no path.
-pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
+pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);
     }
@@ -162,7 +164,7 @@ pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
 }
 
 /// The reason for which the files in a folder exclude it.
-pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
+pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     let is_account = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -185,7 +187,7 @@ pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
 /// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
 /// the umask 077, modes show nothing. Few pages with other modes change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Audience {
+pub enum Audience {
     Others,
     Group,
     Owner,
@@ -228,13 +230,13 @@ impl Audience {
 
 /// Removes from `readers`, the read bits of a mode, the users who cannot enter a folder with the mode
 /// `folder`: reading a file needs the execute permission of each folder above it.
-pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
+pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
     readers & ((folder & 0o111) << 2)
 }
 
 /// Decides about the files of one load, and collects what is excluded.
 #[derive(Debug)]
-pub(super) struct Publication<'a> {
+pub struct Publication<'a> {
     options: &'a PublicationOptions,
     patterns: Vec<PathPattern>,
     /// For each pattern, whether it matches a file, and the last file that it cannot publish.
@@ -264,13 +266,13 @@ impl<'a> Publication<'a> {
     }
 
     /// The operator's files, for the served folders `roots`, which are canonical paths.
-    pub fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
+    pub(crate) fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
         PrivateFiles::new(&self.options.private, roots)
     }
 
     /// Whether `site.publish` lists the file, or could list a file in the folder. `name` is relative to the
     /// site's folder or the build; the name of a folder ends with a slash.
-    pub fn lists(&mut self, name: &str) -> bool {
+    pub(crate) fn lists(&mut self, name: &str) -> bool {
         let mut is_listed = false;
         for (pattern, (is_used, _)) in self.patterns.iter().zip(&mut self.matches) {
             // Files in `static/` are served at the root, and may be listed with or without the folder's name.
@@ -292,7 +294,7 @@ impl<'a> Publication<'a> {
     }
 
     /// Records that `site.publish` cannot publish a file or folder.
-    pub fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
+    pub(crate) fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
             if pattern.is_exactly(name) {
                 *refused = Some(format!("`{name}` cannot be published: {reason}"));
@@ -333,11 +335,13 @@ impl<'a> Publication<'a> {
 
 impl Exclusion {
     /// Whether this is the file at a decoded path, or with a name relative to the site's folder.
-    pub(super) fn covers(&self, path: &str, name: Option<&str>) -> bool {
+    pub fn covers(&self, path: &str, name: Option<&str>) -> bool {
         if self.name.ends_with('/') {
             return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));
         }
-        path == self.path || path == path::twin_path(&self.path) || name == Some(&self.name)
+        // The Markdown of `/a/` is at `/a.md`, and that of `/` at `/index.md`.
+        let stem = path.strip_suffix(".md").map(|stem| if stem == "/index" { "" } else { stem });
+        path == self.path || stem == Some(self.path.trim_end_matches('/')) || name == Some(&self.name)
     }
 }
 
