@@ -1,5 +1,6 @@
 //! The data that all pages of a site share, as templates use it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use minijinja::context;
@@ -194,7 +195,8 @@ pub(super) fn form_values(
             works_without_script,
         }
     };
-    forms.iter().map(|form| (form.name, form_value(form))).collect()
+    let forms: BTreeMap<&str, Value> = forms.iter().map(|form| (form.name, form_value(form))).collect();
+    Value::from(forms)
 }
 
 /// The pages in one language that may be in a section: listed pages that are not posts or lists.
@@ -248,4 +250,22 @@ fn footer_in(
 
 pub(super) fn to_template_value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_find_each_form_by_its_name() {
+        let forms = crate::resources::page_forms("https://www.example.com");
+        let values = form_values(&forms, &WordList::english(), true, true);
+        let fields = values.get_attr("waitlist").and_then(|form| form.get_attr("fields")).expect("a form");
+        let field = fields.get_item_by_index(0).expect("a field");
+        let get = |name: &str| field.get_attr(name).expect("a value").to_string();
+        assert_eq!(
+            (get("name"), get("kind"), get("required")),
+            ("email".into(), "email".into(), "true".into())
+        );
+    }
 }
