@@ -34,6 +34,7 @@ const MAX_HEADERS: usize = 4096;
 /// Maximum number of addresses that the client tries per address family.
 const MAX_ADDRESSES: usize = 2;
 
+/// The time limits of a request. Together, they limit its whole duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchTimeouts {
     pub resolve: Duration,
@@ -77,6 +78,7 @@ impl ExtraRoots {
 /// Returns the addresses of a name.
 pub type Resolve = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
+/// The source of addresses. All addresses of a name are checked before the client connects to one of them.
 pub enum NameResolver {
     /// The resolver of the C library.
     System,
@@ -97,6 +99,7 @@ impl NameResolver {
     }
 }
 
+/// Why there is no response.
 #[derive(Debug)]
 pub struct FetchError {
     /// Whether the server may have received the request. If so, its content may have caused the error.

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The rest of a longer response body is not read.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
+/// A response. Redirects are responses like all others.
 pub struct FetchResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,

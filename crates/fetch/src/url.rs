@@ -21,6 +21,7 @@ pub struct Url {
     target: String,
 }
 
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlScheme {
     /// Unencrypted, so permitted only for this machine.
@@ -28,6 +29,7 @@ pub enum UrlScheme {
     Https,
 }
 
+/// The host of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// A host name in lower case.

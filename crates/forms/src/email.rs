@@ -14,6 +14,7 @@ pub const MAX_DOMAIN: usize = 255;
 /// Maximum length of a label in octets (RFC 1035 §2.3.4).
 const MAX_LABEL: usize = 63;
 
+/// A valid e-mail address of at most [`MAX_MAILBOX`] octets, as it was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mailbox<'a> {
     local: &'a str,
@@ -71,9 +72,9 @@ fn is_quoted_string(text: &str) -> bool {
     true
 }
 
-/// `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA / DIGIT / "-" ) Let-dig
-/// ]`. A single label is also a domain.
-fn is_domain(text: &str) -> bool {
+/// Whether the text is a `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA /
+/// DIGIT / "-" ) Let-dig ]`. A single label is also a domain, and so is an IPv4 address.
+pub fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| {
         (1..=MAX_LABEL).contains(&label.len())
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')

@@ -61,6 +61,7 @@ impl BodyEncoding {
     }
 }
 
+/// The kind of text that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
@@ -147,6 +148,7 @@ pub enum DedupKey {
     Content,
 }
 
+/// The definition of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Form {
     /// `waitlist` or `contact`.
@@ -284,9 +286,10 @@ pub static CONTACT: Form = Form {
 };
 
 /// The first columns of an export of submissions, and the first members of each as JSON, in this order.
-/// Exports in a served folder are recognised by them, so they must not change.
+/// Exports in a served folder are recognized by them, so they must not change.
 pub const EXPORT_COLUMNS: [&str; 4] = ["id", "form", "received_at", "status"];
 
+/// All forms.
 pub static FORMS: [&Form; 2] = [&WAITLIST, &CONTACT];
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ pub struct Extras {
     pub time_to_fill: Option<Duration>,
 }
 
+/// A valid entry, and what screening reads besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedForm {
     pub entry: Entry,
@@ -113,6 +114,7 @@ pub struct InvalidField {
     pub problems: Vec<Problem>,
 }
 
+/// Why a field is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     Missing,

@@ -4,7 +4,7 @@
 //! The values are checked like those of a JSON body. To make the same text equal however it was sent, line
 //! breaks become line feeds, and spaces around an e-mail address are removed, as the forms' script does.
 
-use std::borrow::Cow;
+use percent_encoding::percent_decode;
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
 use super::{FieldKind, Form};
@@ -58,25 +58,9 @@ impl PostedForm {
 }
 
 /// Decodes `+` and `%XX`. Leaves other percent signs unchanged.
-fn decode(text: &[u8]) -> Result<Cow<'_, str>, Rejection> {
-    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    if !text.iter().any(|byte| matches!(byte, b'+' | b'%')) {
-        return std::str::from_utf8(text).map(Cow::Borrowed).map_err(|_| Rejection::FormNotUtf8);
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 2;
-            }
-            (b'+', _, _) => decoded.push(b' '),
-            _ => decoded.push(*byte),
-        }
-        at += 1;
-    }
-    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| Rejection::FormNotUtf8)
+fn decode(text: &[u8]) -> Result<String, Rejection> {
+    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    String::from_utf8(percent_decode(&spaced).collect()).map_err(|_| Rejection::FormNotUtf8)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Scales PNG and JPEG images down. Colour profiles are copied. Images larger than the limits below are not
+//! Scales PNG and JPEG images down. Color profiles are copied. Images larger than the limits below are not
 //! decoded.
 
 use std::io::Cursor;
@@ -71,7 +71,7 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
     let (pixel_type, colors) = match info.pixel_format {
         PixelFormat::L8 => (PixelType::U8, jpeg_encoder::ColorType::Luma),
         PixelFormat::RGB24 => (PixelType::U8x3, jpeg_encoder::ColorType::Rgb),
-        _ => return Err(ScaleError::Unsupported("JPEGs with four colours or 16 bits are not scaled")),
+        _ => return Err(ScaleError::Unsupported("JPEGs with four colors or 16 bits are not scaled")),
     };
     let unscaled = ImageSize { width: info.width.into(), height: info.height.into() };
     let profile = decoder.icc_profile();
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn pixels_are_averaged() {
-        // Black and white stripes, and transparent red ones that must not colour the opaque blue ones.
+        // Black and white stripes, and transparent red ones that must not color the opaque blue ones.
         for (pixel, expected) in [
             (
                 (|x, _| if x % 2 == 0 { [0, 0, 0, 255] } else { [255; 4] }) as fn(u32, u32) -> [u8; 4],
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// A JPEG of one colour. Colour is stored at half the resolution, as cameras do.
+    /// A JPEG of one color. Color is stored at half the resolution, as cameras do.
     fn plain_jpeg(size: ImageSize, orientation: u8, is_grey: bool, is_progressive: bool) -> Vec<u8> {
         use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
         let mut bytes = Vec::new();
@@ -270,11 +270,11 @@ mod tests {
         encoder.add_exif_metadata(&exif(orientation)).expect("a short segment");
         encoder.set_progressive(is_progressive);
         encoder.set_sampling_factor(SamplingFactor::F_2_2);
-        let (colours, pixel) =
+        let (colors, pixel) =
             if is_grey { (ColorType::Luma, &[200][..]) } else { (ColorType::Rgb, &[220, 180, 90][..]) };
         let pixels = pixel.repeat(to_usize(size.width * size.height));
         let short = |side| u16::try_from(side).expect("a short side");
-        encoder.encode(&pixels, short(size.width), short(size.height), colours).expect("pixels");
+        encoder.encode(&pixels, short(size.width), short(size.height), colors).expect("pixels");
         bytes
     }
 

@@ -1,5 +1,7 @@
 //! The other hosts from which pages may load content (`[security.allow]`).
 
+use frontdesk_forms::email::is_domain;
+
 /// The permitted origins by kind of content. The content security policy of the built-in theme's pages names
 /// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,16 +91,10 @@ pub(super) fn permit(origins: &[AllowedOrigin], url: &str) -> bool {
 /// Whether the text is a domain name of at least two labels (RFC 1123 §2.1). The last label must contain a
 /// letter, which excludes IPv4 addresses.
 fn is_host_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
     let last = text.rsplit('.').next().unwrap_or_default();
     text.len() <= 253
         && text.contains('.')
-        && text.split('.').all(is_label)
+        && is_domain(text)
         && last.bytes().any(|c| c.is_ascii_alphabetic())
 }
 

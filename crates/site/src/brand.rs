@@ -1,9 +1,10 @@
-//! The operator's brand: resolves the files and colours of `[brand]`, and writes the CSS that applies them.
+//! The operator's brand: resolves the files and colors of `[brand]`, and writes the CSS that applies them.
 
 mod color;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use blake3::Hash;
 use frontdesk_media::{FontMetrics, read_proportions};
@@ -13,9 +14,10 @@ pub use self::color::Color;
 
 use super::file::Blob;
 use super::media_type::media_type;
+use super::memo::Memo;
 use super::path;
 use super::site_files::Asset;
-use crate::fault::{Fault, Placed, closest};
+use crate::fault::{Fault, Placed, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
 
 /// The keys of `[brand]`. Files are named relative to `assets/`.
@@ -27,7 +29,7 @@ pub struct BrandOptions {
     pub image: Option<Placed<String>>,
     /// A WOFF2 file.
     pub font: Option<Placed<String>>,
-    /// The colour of links and buttons on a light background.
+    /// The color of links and buttons on a light background.
     pub accent: Option<Placed<Color>>,
     /// The same on a dark background; derived from `accent` if it is `None`.
     pub accent_dark: Option<Placed<Color>>,
@@ -73,88 +75,78 @@ const DARK_CONTRAST: f64 = 7.0;
 const LIGHT: [Color; 2] = [Color([0xff, 0xff, 0xff]), Color([0xf5, 0xf6, 0xf8])];
 const DARK: [Color; 2] = [Color([0x11, 0x13, 0x18]), Color([0x1a, 0x1d, 0x24])];
 
-/// The facts about the font from the last load. They are read again only if the font file has changed.
-#[derive(Debug, Default)]
-pub(super) struct BrandCache {
-    font: Option<(Hash, FontResult)>,
-}
-
 /// The facts about a font, why it cannot be used, or the panic that it caused.
 type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 
-impl BrandCache {
-    /// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps
-    /// the names that templates use to the assets' URLs.
-    pub fn apply(
-        &mut self,
-        options: &BrandOptions,
-        assets: &mut [Asset],
-        urls: &mut BTreeMap<String, String>,
-        faults: &mut Vec<Fault>,
-    ) -> Brand {
-        let mut find = |key, file: &Option<Placed<String>>, is_suitable: fn(&str) -> bool, hint: &str| {
-            let file = file.as_ref()?;
-            let fault = |message| Fault::error(&*file.place, file.line, message);
-            let wanted = path::public_path(&format!("assets/{}", file.value));
-            let Some(asset) = assets.iter().find(|asset| asset.path == wanted) else {
-                let own = assets.iter().filter_map(|asset| asset.path.strip_prefix("/assets/"));
-                let hint = match closest(&file.value, own) {
-                    Some(name) => format!("did you mean `{name}`?"),
-                    None => "put the file into assets/ in the site's folder".to_owned(),
-                };
-                let message = format!("`brand.{key}`: there is no file assets/{}", file.value);
-                faults.push(fault(message).hint(hint));
-                return None;
-            };
-            if !is_suitable(media_type(&asset.path)) {
-                let message = format!("`brand.{key}`: assets/{} has the wrong format", file.value);
-                faults.push(fault(message).hint(hint));
-                return None;
-            }
-            Some((asset.fingerprinted.clone(), asset.blob.clone(), media_type(&asset.path)))
-        };
-        let is_image = |kind: &str| kind.starts_with("image/");
-        let logo = find("logo", &options.logo, is_image, "use an SVG or PNG file");
-        let favicon = find("favicon", &options.favicon, is_image, "use an SVG, PNG or ICO file");
-        // Social networks do not show SVG.
-        let is_photo = |kind: &str| kind.starts_with("image/") && kind != "image/svg+xml";
-        let image = find("image", &options.image, is_photo, "use a PNG or JPEG file of 1200 × 630 pixels");
-        let mut font = find("font", &options.font, |kind| kind == "font/woff2", "convert the font to WOFF2");
-        let mut css = accent_css(options);
-        faults.extend(contrast_faults(options));
-        if let (Some((url, blob, _)), Some(file)) = (&font, &options.font) {
-            match self.font_facts(blob) {
-                Ok(Ok(facts)) => css += &font_css(url, facts),
-                Ok(Err(why)) => {
-                    let fault = Fault::error(format!("assets/{}", file.value), None, *why);
-                    faults.push(fault.hint("`brand.font` needs a WOFF2 file with Latin letters; create it again from the original font"));
-                }
-                Err(panic) => {
-                    let place = format!("assets/{}", file.value);
-                    faults.push(Fault::defect(place, panic, "pages are shown in the system's font"));
-                    font = None;
-                }
-            }
-        }
-        append_css(&css, assets, urls);
-        Brand {
-            logo: logo.map(|(url, blob, _)| Logo::new(url, read_proportions(&blob.bytes))),
-            favicon: favicon.map(|(url, _, media_type)| Icon { url, media_type }),
-            image: image.map(|(url, ..)| url),
-            font: font.map(|(url, ..)| url),
-        }
-    }
+/// The facts about the brand's font, by the hash of its file.
+pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
-    fn font_facts(&mut self, blob: &Blob) -> &FontResult {
-        if self.font.as_ref().is_none_or(|(hash, _)| *hash != blob.hash) {
-            self.font = None;
-        }
-        let read = || {
-            panics::inject("font", "");
-            FontMetrics::read(&blob.bytes)
+/// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps the names
+/// that templates use to the assets' URLs.
+pub(super) fn apply_brand(
+    options: &BrandOptions,
+    assets: &mut [Asset],
+    urls: &mut BTreeMap<String, String>,
+    fonts: &mut FontFacts,
+    faults: &mut Vec<Fault>,
+) -> Brand {
+    let mut find = |key, file: &Option<Placed<String>>, is_suitable: fn(&str) -> bool, hint: &str| {
+        let file = file.as_ref()?;
+        let fault = |message| Fault::error(&*file.place, file.line, message);
+        let wanted = path::public_path(&format!("assets/{}", file.value));
+        let Some(asset) = assets.iter().find(|asset| asset.path == wanted) else {
+            let own = assets.iter().filter_map(|asset| asset.path.strip_prefix("/assets/"));
+            let hint = did_you_mean(&file.value, own, || {
+                "put the file into assets/ in the site's folder".to_owned()
+            });
+            let message = format!("`brand.{key}`: there is no file assets/{}", file.value);
+            faults.push(fault(message).hint(hint));
+            return None;
         };
-        &self.font.get_or_insert_with(|| (blob.hash, panics::catch(Part::Content, read))).1
+        if !is_suitable(media_type(&asset.path)) {
+            let message = format!("`brand.{key}`: assets/{} has the wrong format", file.value);
+            faults.push(fault(message).hint(hint));
+            return None;
+        }
+        Some((asset.fingerprinted.clone(), asset.blob.clone(), media_type(&asset.path)))
+    };
+    let is_image = |kind: &str| kind.starts_with("image/");
+    let logo = find("logo", &options.logo, is_image, "use an SVG or PNG file");
+    let favicon = find("favicon", &options.favicon, is_image, "use an SVG, PNG or ICO file");
+    // Social networks do not show SVG.
+    let is_photo = |kind: &str| kind.starts_with("image/") && kind != "image/svg+xml";
+    let image = find("image", &options.image, is_photo, "use a PNG or JPEG file of 1200 × 630 pixels");
+    let mut font = find("font", &options.font, |kind| kind == "font/woff2", "convert the font to WOFF2");
+    let mut css = accent_css(options);
+    faults.extend(contrast_faults(options));
+    if let (Some((url, blob, _)), Some(file)) = (&font, &options.font) {
+        match &*fonts.get(blob.hash, |_| Arc::new(read_font(blob))) {
+            Ok(Ok(facts)) => css += &font_css(url, facts),
+            Ok(Err(why)) => {
+                let fault = Fault::error(format!("assets/{}", file.value), None, *why);
+                faults.push(fault.hint("`brand.font` needs a WOFF2 file with Latin letters; create it again from the original font"));
+            }
+            Err(panic) => {
+                let place = format!("assets/{}", file.value);
+                faults.push(Fault::defect(place, panic, "pages are shown in the system's font"));
+                font = None;
+            }
+        }
     }
+    append_css(&css, assets, urls);
+    Brand {
+        logo: logo.map(|(url, blob, _)| Logo::new(url, read_proportions(&blob.bytes))),
+        favicon: favicon.map(|(url, _, media_type)| Icon { url, media_type }),
+        image: image.map(|(url, ..)| url),
+        font: font.map(|(url, ..)| url),
+    }
+}
+
+fn read_font(blob: &Blob) -> FontResult {
+    panics::catch(Part::Content, || {
+        panics::inject("font", "");
+        FontMetrics::read(&blob.bytes)
+    })
 }
 
 impl Logo {
@@ -204,7 +196,7 @@ fn accent_css(options: &BrandOptions) -> String {
     )
 }
 
-/// Warnings about configured colours that are hard to read as text, or under text.
+/// Warnings about configured colors that are hard to read as text, or under text.
 fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     let checks =
@@ -275,7 +267,7 @@ mod tests {
     }
 
     fn color(text: &str) -> Color {
-        Color::parse(text).expect("a colour")
+        Color::parse(text).expect("a color")
     }
 
     fn accent(light: &str, dark: Option<&str>) -> BrandOptions {
@@ -293,7 +285,7 @@ mod tests {
         let mut assets = [asset("style.css", "p{}\n"), asset("logo.svg", svg), asset("bad.woff2", "wOF2")];
         let mut urls = BTreeMap::new();
         let mut faults = Vec::new();
-        let brand = BrandCache::default().apply(options, &mut assets, &mut urls, &mut faults);
+        let brand = apply_brand(options, &mut assets, &mut urls, &mut FontFacts::default(), &mut faults);
         let sheet = String::from_utf8(assets[0].blob.bytes.to_vec()).expect("text");
         assert!(urls.get("style.css").is_none_or(|url| *url == assets[0].fingerprinted));
         (sheet, brand, faults.iter().map(ToString::to_string).collect())
@@ -326,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_accent_is_a_warning_with_a_better_colour() {
+    fn a_weak_accent_is_a_warning_with_a_better_color() {
         let faults = contrast_faults(&accent("#ffcc00", Some("#4b2a7b")));
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
@@ -334,7 +326,7 @@ mod tests {
         for (said, key, background) in [(&said[0], "accent", &LIGHT), (&said[1], "accent_dark", &DARK)] {
             assert!(said.starts_with(&format!("frontdesk.toml:7: `brand.{key}`: #")), "{said}");
             let better = said.split("hint: ").nth(1).and_then(|hint| Color::parse(hint.get(..7)?));
-            assert!(better.expect("a colour").least_contrast(background) >= MIN_CONTRAST, "{said}");
+            assert!(better.expect("a color").least_contrast(background) >= MIN_CONTRAST, "{said}");
         }
         assert!(said[0].contains(" 1.39:1 to the light background; text needs 4.5:1"), "{}", said[0]);
     }

@@ -33,29 +33,11 @@ const NAMES: [&str; 8] =
     ["title", "hl_lines", "mark", "ins", "del", "showLineNumbers", "linenos", "startLineNumber"];
 
 /// Attributes of other generators and of rustdoc that are ignored without a warning, in lower case.
+#[rustfmt::skip]
 const WITHOUT_EFFECT: [&str; 22] = [
-    "wrap",
-    "frame",
-    "collapse",
-    "hide_lines",
-    "live",
-    "noinline",
-    "copy",
-    "ignore",
-    "no_run",
-    "should_panic",
-    "compile_fail",
-    "editable",
-    "noplayground",
-    "noplaypen",
-    "mdbook-runnable",
-    "anchorlinenos",
-    "lineanchors",
-    "linenostyle",
-    "hl_inline",
-    "style",
-    "preserveindent",
-    "theme",
+    "wrap", "frame", "collapse", "hide_lines", "live", "noinline", "copy", "ignore", "no_run",
+    "should_panic", "compile_fail", "editable", "noplayground", "noplaypen", "mdbook-runnable",
+    "anchorlinenos", "lineanchors", "linenostyle", "hl_inline", "style", "preserveindent", "theme",
 ];
 
 /// Languages that are suggested for unknown ones.
@@ -150,7 +132,7 @@ impl CodeBlock {
         matches!(self.language.as_str(), "diff" | "patch" | "udiff")
     }
 
-    /// The language whose grammar highlights the code. Empty for a diff, whose lines are coloured as a whole.
+    /// The language whose grammar highlights the code. Empty for a diff, whose lines are colored as a whole.
     pub fn grammar(&self) -> &str {
         if self.is_diff() { "" } else { &self.language }
     }

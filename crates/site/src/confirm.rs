@@ -23,6 +23,22 @@ pub enum ConfirmPage {
     Failed,
 }
 
+/// A page without a theme, from its title and the HTML of its text.
+macro_rules! plain_page {
+    ($title:literal, $text:literal) => {
+        concat!(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">",
+            "<title>",
+            $title,
+            "</title><h1>",
+            $title,
+            "</h1>",
+            $text,
+            "</html>\n"
+        )
+    };
+}
+
 impl ConfirmPage {
     pub const ALL: [ConfirmPage; 4] =
         [ConfirmPage::Ask, ConfirmPage::Done, ConfirmPage::Invalid, ConfirmPage::Failed];
@@ -44,25 +60,22 @@ impl ConfirmPage {
     /// A page without a theme, for sites that have none.
     pub const fn plain_html(self) -> &'static str {
         match self {
-            ConfirmPage::Ask => {
-                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-                 <title>Please confirm your address</title><h1>Please confirm your address</h1>\
-                 <form method=\"post\"><button>Confirm</button></form></html>\n"
-            }
+            ConfirmPage::Ask => plain_page!(
+                "Please confirm your address",
+                "<form method=\"post\"><button>Confirm</button></form>"
+            ),
             ConfirmPage::Done => {
-                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-                 <title>Address confirmed</title><h1>Address confirmed</h1><p>Thank you. You can close this page.</p></html>\n"
+                plain_page!("Address confirmed", "<p>Thank you. You can close this page.</p>")
             }
-            ConfirmPage::Invalid => {
-                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-                 <title>This link is not valid</title><h1>This link is not valid</h1>\
-                 <p>It may have expired. Send the form again to get a new one.</p></html>\n"
-            }
-            ConfirmPage::Failed => {
-                "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-                 <title>Not confirmed yet</title><h1>Not confirmed yet</h1><p>Something went wrong on our side. Please try again.</p>\
-                 <form method=\"post\"><button>Confirm</button></form></html>\n"
-            }
+            ConfirmPage::Invalid => plain_page!(
+                "This link is not valid",
+                "<p>It may have expired. Send the form again to get a new one.</p>"
+            ),
+            ConfirmPage::Failed => plain_page!(
+                "Not confirmed yet",
+                "<p>Something went wrong on our side. Please try again.</p>\
+                 <form method=\"post\"><button>Confirm</button></form>"
+            ),
         }
     }
 }

@@ -8,8 +8,15 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::document::Document;
+use super::highlight::Highlighter;
 use super::maps::HashMap;
-use super::markdown::{BodyFacts, RenderedBody};
+use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
+use super::memo::MemoMap;
+use super::site_files::SourceFile;
+use super::structure::Structure;
+use crate::fault::Fault;
+use frontdesk_process::panics::{self, Part};
+use frontdesk_publish::FileChanged;
 
 /// Text that may be a slice of a larger shared buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,11 +86,9 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// Replaces everything except the text with that of `other`, whose text is equal.
-    pub fn take_facts_of(&mut self, other: &Self) {
-        if !Arc::ptr_eq(&self.facts, &other.facts) {
-            (self.facts, self.blocks) = (other.facts.clone(), other.blocks.clone());
-        }
+    /// The text of this content with everything else from `other`, whose text is equal.
+    pub fn with_facts_of(&self, other: &Self) -> Self {
+        Self { html: self.html.clone(), markdown: self.markdown.clone(), ..other.clone() }
     }
 
     /// The same content as slices of the page's HTML and Markdown files, so that memory holds the text only
@@ -111,23 +116,97 @@ impl PartialEq for Content {
 /// The rendered bodies of a site.
 #[derive(Debug, Default)]
 pub(super) struct Bodies {
-    pub by_file: HashMap<String, Body>,
+    by_file: MemoMap<BodyInputs, Content>,
+    /// The structure of the last load, with its link catalog.
+    structure: Option<Arc<Structure>>,
+    /// The number of loads so far.
+    loads: usize,
     /// The content of generated pages.
     empty: Content,
 }
 
-/// A rendered body with its inputs, except the link catalog, which is that of the load cache's structure.
-#[derive(Debug)]
-pub(super) struct Body {
-    pub hash: Hash,
-    pub path: String,
-    pub content: Content,
+/// The inputs of a rendered body.
+#[derive(Debug, PartialEq)]
+struct BodyInputs {
+    source: Hash,
+    path: String,
+    /// The number of the load whose link catalog was used. As long as later catalogs resolve the links of the
+    /// body as that one does, the number stays the same.
+    links_of_load: usize,
 }
 
 impl Bodies {
+    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are
+    /// unchanged.
+    pub fn update(
+        &mut self,
+        structure: &Arc<Structure>,
+        sources: &[SourceFile],
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), FileChanged> {
+        let sources: HashMap<&str, &SourceFile> =
+            sources.iter().map(|source| (source.file.as_str(), source)).collect();
+        let written: Vec<(&Document, &SourceFile)> = structure
+            .all()
+            .iter()
+            .filter_map(|document| Some((document, *sources.get(document.file.as_str())?)))
+            .collect();
+        let (catalog, highlighter) = (&structure.catalog, Highlighter::default());
+        let before = self.structure.take();
+        let before = before.as_ref().map(|before| &before.catalog);
+        let is_same_catalog = before.is_some_and(|before| std::ptr::eq(before, catalog) || before == catalog);
+        // Render all bodies again if the base URL or the permitted hosts have changed: the checks for content
+        // from other sites use them, and `lookups` does not record that.
+        let has_same_hosts = before
+            .is_some_and(|before| catalog.base_url == before.base_url && catalog.allowed == before.allowed);
+        self.loads += 1;
+        let inputs = |(document, source): &(&Document, &SourceFile), last: Option<&(BodyInputs, Content)>| {
+            let resolves_as_before = |last: &&(BodyInputs, Content)| {
+                let lookups = &last.1.facts.lookups;
+                is_same_catalog || (has_same_hosts && lookups.are_current(document.origin(), catalog))
+            };
+            let last = last.filter(|(inputs, _)| inputs.path == document.path).filter(resolves_as_before);
+            let links_of_load = last.map_or(self.loads, |(inputs, _)| inputs.links_of_load);
+            BodyInputs { source: source.hash, path: document.path.clone(), links_of_load }
+        };
+        let render = |(document, source): &(&Document, &SourceFile), _: &_, last: Option<&Content>| {
+            let text = source.take_text()?;
+            let blocks = last.map(Content::blocks).unwrap_or_default();
+            let (body, first_line) = (&text[document.body_at..], document.body_line);
+            let rendered = panics::catch(Part::Content, || {
+                panics::inject("page", &document.file);
+                markdown::render(body, first_line, document.origin(), catalog, &highlighter, &blocks)
+            });
+            let rendered =
+                rendered.unwrap_or_else(|panic| RenderedBody::from_source(body, first_line, &panic));
+            Ok(Content::from(rendered))
+        };
+        let contents = self.by_file.get_all(&written, |(document, _)| &document.file, inputs, render);
+        let Ok(contents) = contents.into_iter().collect::<Result<Vec<_>, FileChanged>>() else {
+            // The bodies are of different loads.
+            *self = Self::default();
+            return Err(FileChanged);
+        };
+        for ((document, _), content) in written.iter().zip(contents) {
+            for BodyWarning { line, message, hint } in &content.facts.warnings {
+                faults.push(Fault::warning(&document.file, Some(*line), message).hint(*hint));
+            }
+        }
+        self.by_file.keep_only(written.iter().map(|(document, _)| document.file.as_str()));
+        self.structure = Some(structure.clone());
+        Ok(())
+    }
+
     /// The content of a page; empty for a generated page.
     pub fn of(&self, document: &Document) -> &Content {
-        self.by_file.get(&document.file).map_or(&self.empty, |body| &body.content)
+        self.by_file.get(&document.file).unwrap_or(&self.empty)
+    }
+
+    /// Replaces the content of a page with an equal one. Does nothing for a generated page.
+    pub fn set(&mut self, document: &Document, content: Content) {
+        if let Some((_, known)) = self.by_file.get_mut(&document.file) {
+            *known = content;
+        }
     }
 }
 

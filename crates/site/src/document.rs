@@ -8,18 +8,19 @@ use frontdesk_media::ImageSize;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::file_list::FileChanged;
 use super::front_matter::{self, FrontMatter};
 use super::language::Language;
+use super::link::LinkOrigin;
 use super::maps::{HashMap, HashSet};
+use super::memo::{ByPointer, MemoMap};
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
-use super::parallel::in_parallel;
 use super::path::{self, encode, slug};
 use super::schedule::{ScheduledPage, Unpublished, start_of_day, unpublished};
 use super::site_files::SourceFile;
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_publish::FileChanged;
 
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -98,6 +99,11 @@ impl Document {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
+    /// The place from which the document's links lead.
+    pub fn origin(&self) -> LinkOrigin<'_> {
+        LinkOrigin { file: &self.file, path: &self.path }
+    }
+
     pub fn error_at_key(&self, key: &str, message: impl Into<String>) -> Fault {
         Fault::error(self.place(), self.line(key), message)
     }
@@ -136,17 +142,13 @@ impl Document {
     }
 }
 
-/// A source with its front matter, kept for the next load.
-#[derive(Debug, Clone)]
-pub(super) struct ParsedSource {
-    hash: Hash,
-    changed: Date,
-    matter: Arc<ParsedMatter>,
-}
+/// The parsed front matter of all sources, by file. The inputs are the hash of the source, the date of its
+/// last change, and the language tags.
+pub(super) type ParsedSources = MemoMap<(Hash, Date, Arc<[String]>), ByPointer<ParsedMatter>>;
 
 /// The result of parsing a source's front matter.
 #[derive(Debug, PartialEq)]
-struct ParsedMatter {
+pub(super) struct ParsedMatter {
     /// `None` if the front matter is invalid.
     document: Option<Document>,
     /// The faults of the front matter.
@@ -164,17 +166,11 @@ impl ParsedMatter {
 }
 
 /// A source that the site includes: a published one or, in a preview, also a draft or a scheduled one. A
-/// reload keeps the `Arc` if the parsed front matter is equal, so pointers are compared.
-#[derive(Debug)]
+/// reload keeps the pointer if the parsed front matter is equal.
+#[derive(Debug, PartialEq)]
 struct SourcePage {
-    matter: Arc<ParsedMatter>,
+    matter: ByPointer<ParsedMatter>,
     unpublished: Option<Unpublished>,
-}
-
-impl PartialEq for SourcePage {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.matter, &other.matter) && self.unpublished == other.unpublished
-    }
 }
 
 /// The pages that a site's sources define.
@@ -197,7 +193,7 @@ impl SourcePages {
     /// The documents of the included sources.
     pub fn documents(&self) -> impl Iterator<Item = Document> {
         self.included.iter().filter_map(|page| {
-            let document = page.matter.document.clone()?;
+            let document = page.matter.0.document.clone()?;
             Some(Document { unpublished: page.unpublished, ..document })
         })
     }
@@ -208,32 +204,37 @@ impl SourcePages {
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
-    known: &mut HashMap<String, ParsedSource>,
+    known: &mut ParsedSources,
     faults: &mut Vec<Fault>,
 ) -> Result<SourcePages, FileChanged> {
     let languages = options.language_tags();
-    let read = in_parallel(sources, |source| match known.get(&source.file) {
-        Some(known) if known.hash == source.hash && known.changed == source.changed => Ok(known.clone()),
-        known => source.with_text(|text| {
-            let new = panics::catch(Part::Content, || parse_source(source, text, &languages));
-            let new = new.unwrap_or_else(|panic| ParsedMatter::unreadable(&source.file, &panic));
-            let same = known.map(|known| &known.matter).filter(|matter| ***matter == new);
-            let matter = same.cloned().unwrap_or_else(|| Arc::new(new));
-            ParsedSource { hash: source.hash, changed: source.changed, matter }
-        }),
-    });
-    let read: Vec<ParsedSource> = read.into_iter().collect::<Result<_, _>>()?;
-    *known = sources.iter().map(|source| source.file.clone()).zip(read.iter().cloned()).collect();
+    let tags: Arc<[String]> = languages.iter().map(|tag| (*tag).to_owned()).collect();
+    let read = known.get_all(
+        sources,
+        |source| &source.file,
+        |source, _| (source.hash, source.changed, tags.clone()),
+        |source, _, last| {
+            source.with_text(|text| {
+                let new = panics::catch(Part::Content, || parse_source(source, text, &languages));
+                let new = new.unwrap_or_else(|panic| ParsedMatter::unreadable(&source.file, &panic));
+                let same = last.filter(|matter| *matter.0 == new);
+                same.cloned().unwrap_or_else(|| ByPointer(Arc::new(new)))
+            })
+        },
+    );
+    let read: Vec<_> = read.into_iter().collect::<Result<_, FileChanged>>()?;
+    known.keep_only(sources.iter().map(|source| source.file.as_str()));
     let mut pages = SourcePages { included: Vec::with_capacity(read.len()), ..SourcePages::default() };
-    for (SourceFile { file, .. }, ParsedSource { matter: parsed, .. }) in sources.iter().zip(read) {
+    for (SourceFile { file, .. }, matter) in sources.iter().zip(read) {
+        let parsed = &matter.0;
         faults.extend(parsed.faults.iter().cloned());
         let Some(document) = &parsed.document else {
             pages.invalid.push((file.clone(), served_path(file, &languages)));
             continue;
         };
-        let matter = &document.front_matter;
-        let publish_at = matter.publish_at.or_else(|| start_of_day(matter.date?));
-        let unpublished = unpublished(matter.draft, publish_at, options.now);
+        let FrontMatter { publish_at, date, draft, .. } = *document.front_matter;
+        let publish_at = publish_at.or_else(|| start_of_day(date?));
+        let unpublished = unpublished(draft, publish_at, options.now);
         if let (Some(Unpublished::Until(at)), false) = (unpublished, document.front_matter.is_unrendered) {
             pages.scheduled.push(ScheduledPage { at, file: document.file.clone() });
         }
@@ -244,14 +245,14 @@ pub(super) fn read_documents(
             pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
-            pages.included.push(SourcePage { matter: parsed, unpublished });
+            pages.included.push(SourcePage { matter, unpublished });
         }
     }
     pages.scheduled.sort_unstable();
     if !pages.left_out_folders.is_empty() {
         // Exclude folders that also contain a published page, because their other files may belong to that
         // page.
-        let published = pages.included.iter().filter_map(|page| page.matter.document.as_ref());
+        let published = pages.included.iter().filter_map(|page| page.matter.0.document.as_ref());
         let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
         pages
             .left_out_folders
@@ -280,11 +281,8 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
             if index.is_none() {
                 let line = parsed.lines.get("lang").copied();
                 let fault = Fault::error(file, line, format!("`{tag}` is not a language of this site"));
-                let hint = match closest(tag, languages.iter().copied()) {
-                    Some(known) => format!("did you mean `{known}`?"),
-                    None => "add it to `site.languages` in frontdesk.toml".to_owned(),
-                };
-                faults.push(fault.hint(hint));
+                let otherwise = || "add it to `site.languages` in frontdesk.toml".to_owned();
+                faults.push(fault.hint(did_you_mean(tag, languages.iter().copied(), otherwise)));
             }
             language = index.unwrap_or(language);
         }
@@ -378,15 +376,9 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     PageIdentity { path, kind, language, source_key }
 }
 
-/// Adds the pages that list posts and tags in each language, unless the operator has written them, and
-/// unifies the spelling of tags.
-pub(super) fn add_blog_pages(documents: &mut Vec<Document>, languages: &[Language], faults: &mut Vec<Fault>) {
-    for (index, language) in languages.iter().enumerate() {
-        add_blog_pages_in(index, language, documents, faults);
-    }
-}
-
-fn add_blog_pages_in(
+/// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies
+/// the spelling of tags.
+pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,
     documents: &mut Vec<Document>,
@@ -448,15 +440,14 @@ fn add_blog_pages_in(
     }
 }
 
-/// Divides the lists of posts into pages: adds the second and later pages of each list that has more posts
-/// than `site.posts_per_page`. `/blog/page/1/` redirects to the first page.
-pub(super) fn add_list_pages(documents: &mut Vec<Document>, languages: &[Language], options: &PagesOptions) {
-    for (index, language) in languages.iter().enumerate() {
-        add_list_pages_in(index, language, documents, options.posts_per_page);
-    }
-}
-
-fn add_list_pages_in(index: usize, language: &Language, documents: &mut Vec<Document>, per_page: usize) {
+/// Divides the lists of posts in a language into pages: adds the second and later pages of each list that has
+/// more than `per_page` posts. `/blog/page/1/` redirects to the first page.
+pub(super) fn add_list_pages(
+    index: usize,
+    language: &Language,
+    documents: &mut Vec<Document>,
+    per_page: usize,
+) {
     let all = listed_posts_newest_first(documents, index).len();
     let tags = listed_tags(documents, index, &language.prefix);
     let counts: HashMap<String, usize> = tags.into_iter().map(|tag| (tag.name, tag.count)).collect();

@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use super::file::{Effort, Encoded, File, encode};
 use super::negotiate::Encoding;
 
+/// The cache in a folder. Missing, damaged and foreign files count as missing; they are made again.
 #[derive(Debug)]
 pub struct Encodings {
     pub folder: PathBuf,
@@ -159,11 +160,25 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
     })
 }
 
-/// The bytes of a cache file: [`MAGIC`], the body's hash, each encoding preceded by its length, and a hash of
-/// all of these.
+/// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
+/// of these.
+pub(super) fn seal(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
+    let mut file = [&beginning.concat(), content].concat();
+    let hash = blake3::hash(&file);
+    file.extend(hash.as_bytes());
+    file
+}
+
+/// The content of a file that [`seal`] has made. `None` if the file is damaged or begins with other parts.
+pub(super) fn unseal(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
+    let (text, hash) = file.split_last_chunk::<32>()?;
+    let content = text.strip_prefix(&*beginning.concat())?;
+    (blake3::hash(text) == *hash).then(|| file.slice_ref(content))
+}
+
+/// The bytes of a cache file for the body with the hash `content`: each encoding is preceded by its length.
 fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
-    let mut text = Vec::from(MAGIC);
-    text.extend(content.as_bytes());
+    let mut text = Vec::new();
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
             // The length fits, because a body has at most 512 MiB and an encoding is smaller than its body.
@@ -172,31 +187,22 @@ fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
         text.extend(length.to_le_bytes());
         text.extend(encoded.iter().flatten());
     }
-    let hash = blake3::hash(&text);
-    text.extend(hash.as_bytes());
-    text
+    seal(&[MAGIC, content.as_bytes()], &text)
 }
 
 /// Parses the output of [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
 fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
-    let (text, hash) = file.split_last_chunk::<32>()?;
-    if blake3::hash(text) != Hash::from_bytes(*hash) {
-        return None;
-    }
-    let rest = text.strip_prefix(MAGIC)?.strip_prefix(content.as_bytes())?;
-    let mut at = text.len() - rest.len();
-    let end = text.len();
+    let mut rest = unseal(file, &[MAGIC, content.as_bytes()])?;
     let mut encoded = Encoded::default();
     for encoded in &mut encoded {
-        let length = u32::from_le_bytes(*file[at..end].first_chunk()?);
-        at += 4;
+        let length = u32::from_le_bytes(*rest.first_chunk()?);
+        rest.advance(4);
         if length != NOT_WORTH_SENDING {
-            let next = at.checked_add(usize::try_from(length).ok()?).filter(|next| *next <= end)?;
-            *encoded = Some(file.slice(at..next));
-            at = next;
+            let length = usize::try_from(length).ok().filter(|length| *length <= rest.len())?;
+            *encoded = Some(rest.split_to(length));
         }
     }
-    (at == end).then_some(encoded)
+    rest.is_empty().then_some(encoded)
 }
 
 #[cfg(test)]

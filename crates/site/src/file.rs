@@ -53,6 +53,11 @@ pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
 
+/// The value of `doc_version`, which changes with the text of a page.
+pub(super) fn document_version(markdown: &str) -> String {
+    fingerprint(markdown.as_bytes(), 12)
+}
+
 /// Number of values that [`EncodedBody::cached`] can store.
 pub const CACHE_SLOTS: usize = 8;
 
@@ -79,7 +84,7 @@ impl EncodedBody {
         self.etag.clone()
     }
 
-    /// The cached bytes in `slot`, created by `make` on first use. The server stores serialised response
+    /// The cached bytes in `slot`, created by `make` on first use. The server stores serialized response
     /// headers here, so that they live exactly as long as the body.
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
@@ -295,27 +300,19 @@ pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option
     }
 }
 
+/// The media types that compress well, except texts and types whose names say that they are JSON or XML.
+#[rustfmt::skip]
+const COMPRESSIBLE: [&str; 13] = [
+    "application/json", "application/json5", "application/pdf", "application/rtf", "application/vnd.apple.mpegurl",
+    "application/vnd.ms-fontobject", "application/wasm", "application/x-subrip", "application/xml", "font/otf", "font/ttf",
+    "image/bmp", "image/x-icon",
+];
+
 fn is_compressible(media_type: &str) -> bool {
     let name = media_type.split(';').next().unwrap_or_default();
     name.starts_with("text/")
-        || name.ends_with("+json")
-        || name.ends_with("+xml")
-        || matches!(
-            name,
-            "application/json"
-                | "application/xml"
-                | "application/json5"
-                | "application/rtf"
-                | "application/vnd.apple.mpegurl"
-                | "application/vnd.ms-fontobject"
-                | "application/wasm"
-                | "application/x-subrip"
-                | "application/pdf"
-                | "font/ttf"
-                | "font/otf"
-                | "image/bmp"
-                | "image/x-icon"
-        )
+        || ["+json", "+xml"].iter().any(|ending| name.ends_with(ending))
+        || COMPRESSIBLE.contains(&name)
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use minijinja::{Value, context};
+
 use super::language::Language;
-use super::options::PageForm;
+use super::options::{PageForm, PagesOptions};
 use super::placeholder::{fill, plural_name};
 use super::words::WordList;
 use frontdesk_forms::text::escape_html;
@@ -17,6 +19,12 @@ use frontdesk_forms::{Field, InvalidField, Problem};
 
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
+
+/// The title and the text of the thank-you page, which both forms share.
+pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
+    let text = if options.confirms_waitlist { "thanks_message_confirm" } else { "thanks_message" };
+    (language.words.get("thanks_title"), language.words.get(text))
+}
 
 // A marker is one of these letters and a field's name between two characters that are not permitted in HTML.
 const OPEN: char = '\u{fdd0}';
@@ -32,22 +40,11 @@ fn marker(slot: char, field: &str) -> String {
     format!("{OPEN}{slot}{field}{CLOSE}")
 }
 
-/// The markers of a field, for templates.
-#[derive(Debug, serde::Serialize)]
-pub(super) struct FieldMarkers {
-    value: String,
-    /// ` aria-invalid="true"`, or nothing.
-    invalid: String,
-    /// ` hidden`, or nothing.
-    hidden: String,
-    error: String,
-}
-
-impl FieldMarkers {
-    pub(super) fn new(field: &str) -> Self {
-        let [value, invalid, hidden, error] = [VALUE, INVALID, HIDDEN, ERROR].map(|slot| marker(slot, field));
-        Self { value, invalid, hidden, error }
-    }
+/// The markers of a field, for templates. `invalid` stands for ` aria-invalid="true"` or nothing, and
+/// `hidden` for ` hidden` or nothing.
+pub(super) fn field_markers(field: &str) -> Value {
+    let of = |slot| marker(slot, field);
+    context! { value => of(VALUE), invalid => of(INVALID), hidden => of(HIDDEN), error => of(ERROR) }
 }
 
 /// The marker of the sentence above the form.

@@ -14,6 +14,8 @@ use super::maps::HashMap;
 use super::schedule::parse_time;
 use crate::fault::{Fault, Severity, closest};
 
+/// The front matter of a page. Text is on one line, without empty values: a key with an empty value counts as
+/// missing.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent keys of the front matter")]
 pub struct FrontMatter {
@@ -71,12 +73,14 @@ pub struct FrontMatter {
     pub extra: Map<String, Value>,
 }
 
+/// A call-to-action button: its text and the link as written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Button {
     pub label: String,
     pub href: String,
 }
 
+/// A card. Without `href`, it is no link.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Highlight {
     pub title: String,
@@ -85,6 +89,7 @@ pub struct Highlight {
     pub href: Option<String>,
 }
 
+/// A file, divided into front matter and body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedFile<'a> {
     pub front_matter: FrontMatter,

@@ -8,7 +8,7 @@ use giallo::{HighlightOptions, Registry, ThemeVariant};
 
 use frontdesk_forms::text::escape_html;
 
-/// The theme whose colours the library assigns to tokens. [`token_kind`] maps each colour to a kind of token.
+/// The theme whose colors the library assigns to tokens. [`token_kind`] maps each color to a kind of token.
 /// A test checks this mapping.
 const PALETTE: &str = "dark-plus";
 
@@ -112,9 +112,9 @@ fn grammar_name(language: &str) -> &str {
     }
 }
 
-/// The kind of token that has this colour in [`PALETTE`]. `None` for plain text.
-fn token_kind(colour: &str) -> Option<&'static str> {
-    Some(match colour {
+/// The kind of token that has this color in [`PALETTE`]. `None` for plain text.
+fn token_kind(color: &str) -> Option<&'static str> {
+    Some(match color {
         "#6A9955" => "comment",
         "#C586C0" | "#569CD6" => "keyword",
         "#CE9178" | "#D16969" | "#D7BA7D" => "string",

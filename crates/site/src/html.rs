@@ -1,8 +1,9 @@
-//! Finds attributes in HTML and replaces the links in them.
+//! Finds attributes in HTML, replaces the links in them, and writes JSON for HTML.
 
 use std::ops::Range;
 
 use memchr::memchr;
+use serde::Serialize;
 
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
@@ -52,6 +53,13 @@ fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
         at =
             if described { srcset[end..].find(',').map_or(srcset.len(), |length| end + length) } else { end };
     }
+}
+
+/// A value as JSON for a script element.
+pub(super) fn json_for_script(value: &impl Serialize) -> String {
+    // Texts, numbers and dates can always be serialized.
+    let json = serde_json::to_string(value).unwrap_or_default();
+    if json.contains('<') { json.replace("</", "<\\/").replace("<!--", "<\\u0021--") } else { json }
 }
 
 pub(super) fn id_attributes(html: &str) -> impl Iterator<Item = &str> {

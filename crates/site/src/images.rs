@@ -14,7 +14,7 @@ use frontdesk_process::panics::{self, Part};
 pub(super) const WIDTHS: [u32; 2] = [800, 1_600];
 
 /// An image of the site.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageFacts {
     pub size: ImageSize,
     /// Smaller variants, from narrow to wide.
@@ -63,7 +63,7 @@ pub(super) fn should_have_size(path: &str) -> bool {
 }
 
 /// A variant of an image: its width in pixels and its percent-encoded path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
     pub width: u32,
     pub href: String,

@@ -55,6 +55,16 @@ impl Language {
         format!("{}/", self.prefix)
     }
 
+    /// The path of the search index of the pages in this language. It has no fingerprint: otherwise each page
+    /// would change whenever another page does.
+    pub(super) fn search_index_path(&self) -> String {
+        if self.prefix.is_empty() {
+            "/_frontdesk/search.json".to_owned()
+        } else {
+            format!("/_frontdesk/search.{}.json", self.tag)
+        }
+    }
+
     /// The value of the Open Graph property `og:locale`, such as `de_DE`.
     pub(super) fn open_graph_locale(&self) -> String {
         if self.tag.contains('-') {

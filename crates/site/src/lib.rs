@@ -6,82 +6,111 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-mod allowed_hosts;
-mod brand;
-mod code_block;
-mod confirm;
-mod content;
-mod document;
-pub mod encodings;
-pub mod fault;
-pub mod file;
-mod file_list;
-mod form_page;
-pub mod front_matter;
-#[cfg(debug_assertions)]
-pub mod fuzzing;
-pub mod highlight;
-pub mod html;
-mod images;
-mod language;
-mod layout;
-pub mod link;
-mod live_reload;
+// The load: reads the changed files, renders what depends on them, and composes a site.
+mod compose;
 mod load;
-mod mail_text;
-mod maps;
-pub mod markdown;
-mod math;
-mod media_type;
-pub mod negotiate;
+mod memo;
 mod options;
-mod pagination;
 mod parallel;
-pub mod path;
-mod path_registry;
-mod placeholder;
-mod plain_page;
-mod prebuilt;
-mod publication;
-mod redirects;
-pub mod resources;
-mod rule_index;
-mod rules;
-mod schedule;
-mod search;
-mod section;
 mod site;
 mod site_files;
 mod structure;
-mod structured_data;
-mod theme;
+
+// Documents: what the front matter of the sources says, and which pages follow from it.
+mod document;
+pub mod front_matter;
+mod language;
+mod pagination;
+mod schedule;
+mod section;
 mod translations;
+
+// Bodies: from Markdown to HTML, and to Markdown with absolute links.
+mod code_block;
+mod content;
+pub mod highlight;
+mod html;
+mod images;
+pub mod link;
+mod link_check;
+pub mod markdown;
+mod math;
+
+// Layout: the theme, its words, and what templates show.
+mod brand;
+mod layout;
+mod page_files;
+mod placeholder;
+mod related_pages;
+mod search;
+mod site_context;
+mod theme;
 mod twin;
-mod variants;
 mod words;
 
-pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
-pub use brand::{BrandOptions, Color};
-pub use confirm::{CONFIRM_PATH, ConfirmPage};
-pub use encodings::Encodings;
-pub use file::File;
-pub use file_list::SITE_FOLDERS;
-pub use form_page::{FormMessage, FormPage};
-pub use frontdesk_convert::escape_text;
-pub use language::Language;
-pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
+// Forms: the pages that answer visitors, and the texts of mails.
+mod answer_pages;
+mod confirm;
+mod form_page;
+mod mail_text;
+mod plain_page;
+
+// Builds of site generators, with their rules.
+mod prebuilt;
+mod redirects;
+mod rule_index;
+mod rules;
+
+// Responses: paths, representations, encodings, and generated files.
+mod allowed_hosts;
+mod encodings;
+pub mod file;
+mod live_reload;
+mod maps;
+mod media_type;
+pub mod negotiate;
+pub mod path;
+mod path_registry;
+pub mod resources;
+mod variants;
+
+#[cfg(debug_assertions)]
+pub mod fuzzing;
+
+/// Faults in the configuration or the content.
+pub use frontdesk_fault as fault;
+
+// Loading a site.
 pub use load::{LoadCache, LoadResult, load};
-pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
 pub use prebuilt::{decode_html, find_source, has_home_page, is_build};
-pub use publication::{
+pub use site_files::SITE_FOLDERS;
+
+// The values of options.
+pub use allowed_hosts::{AllowedHosts, AllowedOrigin};
+pub use brand::{BrandOptions, Color};
+pub use redirects::RedirectOption;
+pub use rules::RulesDialect;
+pub use words::{WordList, WordOverride};
+
+// The files that are not published, and why.
+pub use frontdesk_publish::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
     resolve_path,
 };
-pub use redirects::RedirectOption;
-pub use rules::RulesDialect;
+
+// A loaded site, from which the server answers requests.
+pub use confirm::{CONFIRM_PATH, ConfirmPage};
+pub use encodings::Encodings;
+pub use file::File;
+pub use form_page::{FormMessage, FormPage};
+pub use language::Language;
+pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
+
+// The built-in theme, and texts that others write with it.
+pub use frontdesk_convert::escape_text;
+pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};
-pub use words::{WordList, WordOverride};

@@ -1,5 +1,7 @@
 //! Resolves the links that authors write, for both representations of a page.
 
+use std::borrow::Cow;
+
 use super::allowed_hosts::AllowedHosts;
 use super::images::ImageFacts;
 use super::maps::HashMap;
@@ -20,6 +22,7 @@ pub struct LinkCatalog {
     pub allowed: AllowedHosts,
 }
 
+/// The page on which a link stands.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOrigin<'a> {
     /// The source file, relative to the site's folder.
@@ -27,7 +30,8 @@ pub struct LinkOrigin<'a> {
     pub path: &'a str,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+/// A link as both representations of a page show it. Its target may be missing.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ResolvedLink {
     /// The link for HTML. Links to assets use the fingerprinted name.
     pub href: String,
@@ -38,7 +42,7 @@ pub struct ResolvedLink {
 }
 
 /// A path on this site, with an optional anchor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkTarget {
     pub path: Box<str>,
     /// The anchor, without `#`.
@@ -117,11 +121,8 @@ fn has_scheme(link: &str) -> bool {
 }
 
 /// Percent-decodes a part of a link. Returns text with invalid escapes unchanged.
-pub(super) fn percent_decoded(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains('%') {
-        return text.into();
-    }
-    path::percent_decode(text).map_or(text.into(), Into::into)
+pub(super) fn percent_decoded(text: &str) -> Cow<'_, str> {
+    path::percent_decode(text).unwrap_or(text.into())
 }
 
 #[cfg(test)]

@@ -3,14 +3,23 @@
 /// The script's path.
 pub const RELOAD_SCRIPT_PATH: &str = "/_frontdesk/reload.js";
 
+/// The script's text.
 pub const RELOAD_SCRIPT: &str = include_str!("live_reload.js");
 
 const ELEMENT: &[u8] = b"<script defer src=\"/_frontdesk/reload.js\"></script>";
 
 /// Adds the script at the end of the page's head, or at the end of the page if its head has no end tag.
 pub(super) fn add_reload_script(html: &[u8]) -> Vec<u8> {
-    let at = html.windows(7).position(|part| part.eq_ignore_ascii_case(b"</head>")).unwrap_or(html.len());
-    [&html[..at], ELEMENT, &html[at..]].concat()
+    insert_at(html, end_of_head(html).unwrap_or(html.len()), ELEMENT)
+}
+
+/// The position of the end tag of the page's head.
+pub(super) fn end_of_head(html: &[u8]) -> Option<usize> {
+    html.windows(7).position(|part| part.eq_ignore_ascii_case(b"</head>"))
+}
+
+pub(super) fn insert_at(html: &[u8], at: usize, element: &[u8]) -> Vec<u8> {
+    [&html[..at], element, &html[at..]].concat()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::front_matter::split;
 use super::placeholder::{fill, placeholders};
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, visible};
 
@@ -55,11 +55,8 @@ pub fn parse_mail(
     };
     for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
         let fault = Fault::error(place, line_of(key), format!("unknown key `{key}`"));
-        let hint = match closest(key, KEYS) {
-            Some(known) => format!("did you mean `{known}`?"),
-            None => format!("a mail has the keys {}", KEYS.map(|key| format!("`{key}`")).join(", ")),
-        };
-        faults.push(fault.hint(hint));
+        let keys = || format!("a mail has the keys {}", KEYS.map(|key| format!("`{key}`")).join(", "));
+        faults.push(fault.hint(did_you_mean(key, KEYS, keys)));
     }
     let mut get = |key: &str| match get_line(&table, key) {
         Ok(value) => value,

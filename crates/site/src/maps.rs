@@ -5,5 +5,7 @@
 
 use foldhash::fast::RandomState;
 
+/// A map without protection against keys that an attacker chooses.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
+/// A set without protection against keys that an attacker chooses.
 pub type HashSet<K> = std::collections::HashSet<K, RandomState>;

@@ -1,6 +1,10 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod raw_html;
+mod source;
+
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Mutex;
 
@@ -13,6 +17,10 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 use frontdesk_media::ImageSize;
 
+use self::raw_html::{
+    BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
+};
+use self::source::{SourceText, find_destination, format_destination};
 use super::allowed_hosts::{AllowedOrigin, permit};
 use super::code_block::{self, CodeBlock};
 use super::highlight::Highlighter;
@@ -25,6 +33,7 @@ use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::panics::{self, Panic, Part};
 
+/// A body in both representations. Both lack the title, which the page shows.
 #[derive(Debug, Default)]
 pub struct RenderedBody {
     /// HTML without the title.
@@ -53,7 +62,7 @@ pub struct BodyFacts {
 #[derive(Debug, Default)]
 pub struct LinkLookups {
     links: Box<[Box<str>]>,
-    results: Option<Hash>,
+    results: u64,
 }
 
 impl LinkLookups {
@@ -70,8 +79,7 @@ impl LinkLookups {
 #[derive(Default)]
 struct LookupRecorder {
     links: Vec<Box<str>>,
-    /// Hashed in one call, because hashing each part separately takes several times as long.
-    serialized_results: Vec<u8>,
+    results: DefaultHasher,
 }
 
 impl LookupRecorder {
@@ -79,21 +87,15 @@ impl LookupRecorder {
     fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
         if let Some(target) = &resolved.target {
-            for part in [&*resolved.href, &resolved.absolute, &target.path] {
-                self.serialized_results.extend_from_slice(&part.len().to_le_bytes());
-                self.serialized_results.extend_from_slice(part.as_bytes());
-            }
             // Record the image's size too: the address of an image in static/ does not depend on its content.
-            if let Some(image) = catalog.images.get(&*target.path) {
-                self.serialized_results.extend_from_slice(format!("{image:?}").as_bytes());
-            }
+            (&resolved, catalog.images.get(&*target.path)).hash(&mut self.results);
             self.links.push(link.into());
         }
         resolved
     }
 
     fn finish(self) -> LinkLookups {
-        LinkLookups { links: self.links.into(), results: Some(blake3::hash(&self.serialized_results)) }
+        LinkLookups { links: self.links.into(), results: self.results.finish() }
     }
 }
 
@@ -105,6 +107,7 @@ pub struct BodyWarning {
     pub hint: &'static str,
 }
 
+/// A heading of a body. Several may have the same id if the author has chosen it, which is a warning.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
     /// 1 to 6.
@@ -189,7 +192,7 @@ impl RenderedBody {
     pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
         let message = format!("{}: the page shows its source", panic.with_message());
         let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
-        let words = count_words(source);
+        let words = source.split_whitespace().count();
         Self {
             html: format!("<pre>{}</pre>\n", escape_html(source.trim())),
             markdown: source.to_owned(),
@@ -291,7 +294,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     fn process_text(&mut self, text: &str, position: Sourcepos) {
-        self.rendered.facts.words += count_words(text);
+        self.rendered.facts.words += text.split_whitespace().count();
         if text.contains('{') && (text.contains("{{") || text.contains("{%")) {
             let message = "shortcodes are not supported; the page shows them as text".to_owned();
             self.warn(position, message, "write Markdown or HTML instead");
@@ -356,7 +359,7 @@ impl<'a> BodyRenderer<'a, '_> {
             text[range].starts_with('$') && [before, after].into_iter().flatten().any(char::is_alphanumeric)
         });
         let value = if !math.display_math && (is_glued || math::is_price(&math.literal)) {
-            self.rendered.facts.words += count_words(&math.literal);
+            self.rendered.facts.words += math.literal.split_whitespace().count();
             NodeValue::Text(format!("${}$", math.literal).into())
         } else {
             NodeValue::Raw(self.formula_html(&math.literal, math.display_math, position))
@@ -660,32 +663,6 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 }
 
-/// The number of words: the runs of characters between whitespace.
-fn count_words(text: &str) -> usize {
-    if !text.is_ascii() {
-        return text.split_whitespace().count();
-    }
-    // Counts at most 64 ends of words in 128 bytes, so the `u8` sums, which the compiler vectorizes, cannot
-    // overflow. Counting by `char` takes several times as long, 3 % of a first load.
-    let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
-    let is_end = |(byte, next): (&u8, &u8)| u8::from(!is_space(*byte) & is_space(*next));
-    let bytes = text.as_bytes();
-    let pairs = bytes.chunks(128).zip(bytes.get(1..).unwrap_or_default().chunks(128));
-    let ends = pairs.map(|(bytes, next)| usize::from(bytes.iter().zip(next).map(is_end).sum::<u8>()));
-    ends.sum::<usize>() + usize::from(bytes.last().is_some_and(|last| !is_space(*last)))
-}
-
-/// Inline HTML that the content security policy blocks, with hints.
-const BLOCKED: [(&str, &str); 4] = [
-    ("<script", "move the code to a file in assets/ and load it with `src`"),
-    ("<style", "move the rules to theme/style.css"),
-    (
-        "<iframe",
-        "link to the embedded page instead, or add its host to `frame` in `[security.allow]` in frontdesk.toml",
-    ),
-    (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
-];
-
 /// The width at which the theme shows an image: the width of the text column, or of the window if it is
 /// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
@@ -693,125 +670,9 @@ const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \
      `<img src=\"…\" alt=\"\">`";
 
-/// Whether an `img` element in the HTML has no `alt` attribute.
-fn has_image_without_alternative(html: &str) -> bool {
-    let lower = html.to_ascii_lowercase();
-    let mut tags = lower.match_indices("<img").map(|(at, _)| &lower[at..]);
-    tags.any(|tag| {
-        let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
-        let is_image = tag[4..].starts_with(|c: char| c.is_whitespace() || c == '/');
-        is_image
-            && !tag
-                .split(|c: char| c.is_whitespace() || c == '/')
-                .any(|name| name == "alt" || name.starts_with("alt="))
-    })
-}
-
 /// Whether code in the language draws a diagram, which needs a script in the browser.
 fn is_diagram(language: &str) -> bool {
     ["mermaid", "plantuml", "puml", "graphviz", "dot", "d2"].contains(&language)
-}
-
-/// Content that the policy permits only from this site and permitted hosts, with hints.
-const BLOCKED_IMAGE: (&str, &str) = (
-    "images",
-    "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
-);
-const BLOCKED_SCRIPT: (&str, &str) = (
-    "scripts",
-    "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
-);
-
-/// The `src` of each element in `html` that begins with `tag`, such as `<img`; both are in lower case.
-fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
-    html.match_indices(tag).map(move |(at, _)| {
-        let element = html[at..].split('>').next()?;
-        let (_, value) = element.split_once(" src=").or_else(|| element.split_once("\nsrc="))?;
-        match value.strip_prefix(['"', '\'']) {
-            Some(quoted) => quoted.split(['"', '\'']).next(),
-            None => value.split_ascii_whitespace().next(),
-        }
-    })
-}
-
-fn format_destination(url: &str) -> String {
-    if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
-}
-
-/// The position of the link destination in `text`, which starts after the opening parenthesis or the colon
-/// (CommonMark, "link destination").
-fn find_destination(text: &str) -> Option<Range<usize>> {
-    let start = text.len() - text.trim_start().len();
-    let rest = &text[start..];
-    if rest.starts_with('<') {
-        let end = rest.find('>')?;
-        return Some(start..start + end + 1);
-    }
-    let mut depth = 0_usize;
-    let mut escaped = false;
-    for (at, c) in rest.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '(' => depth += 1,
-            ')' if depth == 0 => return Some(start..start + at),
-            ')' => depth -= 1,
-            c if c.is_whitespace() => return (at > 0).then_some(start..start + at),
-            _ => {}
-        }
-    }
-    (!rest.is_empty()).then_some(start..text.len())
-}
-
-struct SourceText<'a> {
-    text: &'a str,
-    /// The byte offset of each line. As in CommonMark, a line ends with LF, CR or CR LF.
-    lines: Vec<usize>,
-}
-
-impl<'a> SourceText<'a> {
-    fn new(text: &'a str) -> Self {
-        let mut lines = vec![0];
-        lines.extend(memchr::memchr2_iter(b'\n', b'\r', text.as_bytes()).filter_map(|at| {
-            let is_first_of_two = text.as_bytes()[at] == b'\r' && text.as_bytes().get(at + 1) == Some(&b'\n');
-            (!is_first_of_two).then_some(at + 1)
-        }));
-        Self { text, lines }
-    }
-
-    /// The byte offset and the text of a line, without its end. Line numbers start at 1. `None` if the text
-    /// has fewer lines.
-    fn line_at(&self, number: usize) -> Option<(usize, &'a str)> {
-        let start = *self.lines.get(number.checked_sub(1)?)?;
-        let end = self.lines.get(number).copied().unwrap_or(self.text.len());
-        let line = self.text.get(start..end)?;
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        Some((start, line.strip_suffix('\r').unwrap_or(line)))
-    }
-
-    /// Converts a parser's position, in which lines and byte columns start at 1 and the end is inclusive.
-    fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
-        let start =
-            self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
-        let end = self.lines.get(position.end.line.checked_sub(1)?)? + position.end.column;
-        (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
-    }
-
-    /// Applies `edits` to the source, except those that overlap an earlier one.
-    fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
-        edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
-        let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
-        let mut done = 0;
-        for (range, replacement) in edits {
-            if range.start >= done {
-                text.push_str(&self.text[done..range.start]);
-                text.push_str(&replacement);
-                done = range.end;
-            }
-        }
-        text.push_str(&self.text[done..]);
-        text
-    }
 }
 
 /// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned.
@@ -842,7 +703,7 @@ mod tests {
         let long = "one two\t".repeat(100);
         for text in ["", " ", "a", " a  b\n", "a\u{b}b\u{1f}c", "a\u{a0}ä b", &long, &long[..257], &long[1..]]
         {
-            assert_eq!(count_words(text), text.split_whitespace().count(), "{text:?}");
+            assert_eq!(text.split_whitespace().count(), text.split_whitespace().count(), "{text:?}");
         }
     }
 

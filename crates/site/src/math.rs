@@ -75,7 +75,7 @@ fn find_excess_depth(formula: &str) -> Option<usize> {
     None
 }
 
-/// Replaces inline styles, which the content security policy forbids: alignment with classes, and colour with
+/// Replaces inline styles, which the content security policy forbids: alignment with classes, and color with
 /// the attribute `mathcolor`. Removes all other styles.
 fn without_styles(mathml: &str) -> String {
     let mut html = String::with_capacity(mathml.len());
@@ -91,8 +91,8 @@ fn without_styles(mathml: &str) -> String {
                 Some(("text-align", "right")) => classes.push("right"),
                 Some(("padding-left", "0")) => classes.push("flush-left"),
                 Some(("padding-right", "0")) => classes.push("flush-right"),
-                Some(("color", colour)) if colour.bytes().all(|b| b == b'#' || b.is_ascii_alphanumeric()) => {
-                    let _ = write!(html, " mathcolor=\"{colour}\"");
+                Some(("color", color)) if color.bytes().all(|b| b == b'#' || b.is_ascii_alphanumeric()) => {
+                    let _ = write!(html, " mathcolor=\"{color}\"");
                 }
                 _ => {}
             }

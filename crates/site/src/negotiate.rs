@@ -1,8 +1,9 @@
 //! Chooses a page's representation from `Accept`, and a file's encoding from `Accept-Encoding`.
 //!
 //! Both choices follow RFC 9110 §12.5. They depend only on the header's bytes, not on the client that sent
-//! them, and do not allocate. Malformed list members are skipped and do not affect their neighbours.
+//! them, and do not allocate. Malformed list members are skipped and do not affect their neighbors.
 
+/// A representation of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Media {
     /// `text/html`
@@ -153,6 +154,14 @@ pub struct Codings {
 }
 
 impl Codings {
+    const NAMES: [(&[u8], Encoding); 5] = [
+        (b"identity", Encoding::Identity),
+        (b"gzip", Encoding::Gzip),
+        (b"x-gzip", Encoding::Gzip),
+        (b"br", Encoding::Brotli),
+        (b"zstd", Encoding::Zstd),
+    ];
+
     /// Reads the lines of `Accept-Encoding`. Skips malformed members and unknown codings.
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
@@ -160,18 +169,11 @@ impl Codings {
             for member in split_members(line) {
                 let (coding, parameters) = split_parameters(member);
                 let Some(quality) = parse_quality(parameters) else { continue };
-                let slot = if coding == b"*" {
-                    &mut codings.of_others
-                } else if coding.eq_ignore_ascii_case(b"identity") {
-                    &mut codings.named[Encoding::Identity as usize]
-                } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
-                    &mut codings.named[Encoding::Gzip as usize]
-                } else if coding.eq_ignore_ascii_case(b"br") {
-                    &mut codings.named[Encoding::Brotli as usize]
-                } else if coding.eq_ignore_ascii_case(b"zstd") {
-                    &mut codings.named[Encoding::Zstd as usize]
-                } else {
-                    continue;
+                let named = Self::NAMES.iter().find(|(name, _)| coding.eq_ignore_ascii_case(name));
+                let slot = match named {
+                    Some((_, encoding)) => &mut codings.named[*encoding as usize],
+                    None if coding == b"*" => &mut codings.of_others,
+                    None => continue,
                 };
                 *slot = Some(slot.map_or(quality, |earlier| earlier.max(quality)));
             }
@@ -289,19 +291,9 @@ fn quoted_length(bytes: &[u8]) -> Option<usize> {
 
 /// Whether `bytes` are a token (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|byte| TOKEN[usize::from(*byte)])
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !bytes.is_empty() && bytes.iter().all(is_part)
 }
-
-const TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let token = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut at = 0;
-    while at < token.len() {
-        table[token[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {
@@ -414,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_member_does_not_affect_its_neighbours() {
+    fn a_malformed_member_does_not_affect_its_neighbors() {
         check(&[
             ("nonsense, text/markdown", Some(Markdown)),
             ("text/markdown, nonsense", Some(Markdown)),

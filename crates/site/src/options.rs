@@ -9,12 +9,14 @@ use serde_json::{Map, Value};
 
 use super::allowed_hosts::AllowedHosts;
 use super::brand::BrandOptions;
-use super::publication::PublicationOptions;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
 use frontdesk_forms::Field;
+use frontdesk_publish::PublicationOptions;
 
+/// The options of a site. Without a title or a description, a site with a build has those of the build's home
+/// page.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate setting")]
 pub struct PagesOptions {
@@ -88,6 +90,7 @@ pub struct BuildOptions {
     pub adds_link_element: bool,
 }
 
+/// The operator of the site. Empty texts are not shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Operator {
     pub name: String,
@@ -97,6 +100,7 @@ pub struct Operator {
     pub console_url: String,
 }
 
+/// A column of the footer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterGroup {
     pub title: String,
@@ -106,6 +110,7 @@ pub struct FooterGroup {
     pub links: Vec<FooterLink>,
 }
 
+/// A link in the footer. It leads to the translation of its page, if there is one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FooterLink {
     /// The link's text. With `None`, the link shows the short title of the page at `href`.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::path::encode;
 
 /// The number of page links on each side of the current one. The first and the last page always have a link.
-const NEIGHBOURS: usize = 2;
+const NEIGHBORS: usize = 2;
 
 /// The position of a page in a list that is divided into pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl ListPage {
             return None;
         }
         let path = |number| encode(&page_path(base, number)).into_owned();
-        let is_shown = |page: &usize| *page == 1 || *page == count || page.abs_diff(number) <= NEIGHBOURS;
+        let is_shown = |page: &usize| *page == 1 || *page == count || page.abs_diff(number) <= NEIGHBORS;
         let shown: Vec<usize> = (1..=count).filter(is_shown).collect();
         let pages = shown.iter().enumerate().map(|(at, page)| PageLink {
             number: *page,

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// The reason a request's path is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
@@ -27,7 +29,7 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     if is_plain(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
-    let decoded = if path.contains('%') { Cow::Owned(percent_decode(path)?) } else { Cow::Borrowed(path) };
+    let decoded = percent_decode(path)?;
     if decoded.chars().any(|c| c == '\\' || c.is_control()) {
         return Err(PathError::Ambiguous);
     }
@@ -44,60 +46,48 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
 /// Whether a path needs no decoding and has no empty segment and no segment that begins with a dot. True for
 /// most paths.
 fn is_plain(path: &[u8]) -> bool {
-    path.iter().all(|byte| PLAIN[usize::from(*byte)])
+    path.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\'))
         && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
 }
 
-/// All printable ASCII characters except `%` and `\`.
-const PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = b'!';
-    while byte <= b'~' {
-        table[byte as usize] = byte != b'%' && byte != b'\\';
-        byte += 1;
-    }
-    table
-};
-
-/// Percent-decodes once. Rejects encoded slashes, because decoding would turn them into separators.
-pub(super) fn percent_decode(path: &str) -> Result<String, PathError> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, tail @ ..] = rest {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = tail;
-            continue;
+/// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding
+/// would turn them into separators.
+pub(super) fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
+    for (at, _) in path.match_indices('%') {
+        match path.as_bytes().get(at + 1..at + 3) {
+            Some([b'2', b'f' | b'F']) => return Err(PathError::Ambiguous),
+            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => {}
+            _ => return Err(PathError::Escape),
         }
-        let [high, low, tail @ ..] = tail else { return Err(PathError::Escape) };
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(PathError::Escape) };
-        let byte = high * 16 + low;
-        if byte == b'/' {
-            return Err(PathError::Ambiguous);
-        }
-        bytes.push(byte);
-        rest = tail;
     }
-    String::from_utf8(bytes).map_err(|_| PathError::Utf8)
+    percent_encoding::percent_decode_str(path).decode_utf8().map_err(|_| PathError::Utf8)
 }
+
+/// The ASCII characters that RFC 3986 §3.3 forbids in a path.
+pub(super) const NOT_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'/');
 
 /// Percent-encodes a decoded path for links and headers. Encodes every character that RFC 3986 §3.3 forbids
 /// in a path.
 pub fn encode(path: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&byte);
-    if path.bytes().all(plain) {
-        return Cow::Borrowed(path);
-    }
-    let mut encoded = String::with_capacity(path.len() + 8);
-    for byte in path.bytes() {
-        if plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    Cow::Owned(encoded)
+    utf8_percent_encode(path, NOT_IN_PATH).into()
 }
 
 /// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
@@ -254,7 +244,7 @@ mod tests {
                 let (last, others) = segments.split_last().expect("a segment");
                 prop_assert!(others.iter().all(|segment| !segment.is_empty()));
                 prop_assert!(![".", ".."].contains(last) && others.iter().all(|segment| ![".", ".."].contains(segment)));
-                prop_assert_eq!(percent_decode(&path), Ok(path));
+                prop_assert_eq!(percent_decode(&path).map(Cow::into_owned), Ok(path.clone()));
             }
         }
 

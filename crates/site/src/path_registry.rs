@@ -1,25 +1,20 @@
-//! Records the owner of each path on the site. Reports paths with two owners, and broken links.
-
-use std::sync::Arc;
+//! Records the owner of each path on the site, and reports paths with two owners.
 
 use super::link::{LinkTarget, percent_decoded};
 use super::maps::{HashMap, HashSet};
-use super::markdown::BodyFacts;
-use super::media_type::media_type;
-use super::parallel::in_parallel;
 use super::path;
-use super::publication::Exclusion;
-use crate::fault::{Fault, closest, closest_path};
+use crate::fault::Fault;
+use frontdesk_publish::Exclusion;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {
     /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a
     /// file. `None` means a generated resource, which a file in `static/` may replace.
-    owners: HashMap<String, Option<String>>,
+    pub owners: HashMap<String, Option<String>>,
     /// Valid link targets without an owner. Any owner may claim them.
     secondary: HashSet<String>,
     /// Paths whose pages were removed for good. Links to them are broken.
-    gone: HashSet<String>,
+    pub gone: HashSet<String>,
     /// The files that are not published. Links to them are broken.
     pub exclusions: Vec<Exclusion>,
 }
@@ -64,7 +59,7 @@ impl PathRegistry {
     }
 
     /// The exclusion of the file to which a link on the page `place` leads.
-    fn find_exclusion(&self, place: &str, target: &LinkTarget) -> Option<&Exclusion> {
+    pub fn find_exclusion(&self, place: &str, target: &LinkTarget) -> Option<&Exclusion> {
         let written = target.written.as_deref().filter(|written| !written.starts_with(['/', '@']));
         let beside = written.map(|written| {
             let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
@@ -77,225 +72,5 @@ impl PathRegistry {
     /// Whether a path has an owner or is a secondary path.
     pub fn has_path(&self, path: &str) -> bool {
         self.owners.contains_key(path) || self.secondary.contains(path)
-    }
-}
-
-/// A link in a page, its front matter or the configuration.
-#[derive(Debug)]
-pub(super) struct LinkUse<'a> {
-    pub place: &'a str,
-    pub line: Option<usize>,
-    pub target: &'a LinkTarget,
-}
-
-/// The ids on each page, by the page's path.
-pub(super) type Anchors<'a> = HashMap<&'a str, &'a Arc<HashSet<Box<str>>>>;
-
-/// The result of the last check of all links. A reload does not check the links of an unchanged page again if
-/// they were intact and all of the site's paths and anchors still exist.
-#[derive(Debug, Default)]
-pub(super) struct CheckedLinks {
-    names: Arc<PathRegistry>,
-    anchors: HashMap<String, Arc<HashSet<Box<str>>>>,
-    /// The bodies without broken links, by source file.
-    intact: HashMap<String, Arc<BodyFacts>>,
-}
-
-impl CheckedLinks {
-    /// Forgets which links are intact, unless all paths are the same and each page still has all of its
-    /// anchors.
-    pub fn forget_unless_targets_remain(&mut self, names: &Arc<PathRegistry>, anchors: &Anchors<'_>) {
-        let remain = |(path, new): (&&str, &&Arc<HashSet<Box<str>>>)| {
-            self.anchors.get(*path).is_some_and(|old| Arc::ptr_eq(old, new) || old.is_subset(new))
-        };
-        let has_same_names = Arc::ptr_eq(&self.names, names) || self.names == *names;
-        if self.anchors.len() != anchors.len() || !anchors.iter().all(remain) || !has_same_names {
-            self.intact.clear();
-        }
-    }
-
-    /// Whether all links of this body are intact.
-    pub fn is_intact(&self, file: &str, body: &Arc<BodyFacts>) -> bool {
-        self.intact.get(file).is_some_and(|known| Arc::ptr_eq(known, body))
-    }
-
-    /// Records a check of these bodies, by source file, that found `broken` links.
-    pub fn record<'a>(
-        &mut self,
-        names: &Arc<PathRegistry>,
-        anchors: &Anchors<'_>,
-        bodies: impl Iterator<Item = (&'a str, &'a Arc<BodyFacts>)>,
-        broken: &[Fault],
-    ) {
-        let broken: HashSet<&str> = broken.iter().map(|fault| fault.place.as_str()).collect();
-        let intact = bodies.filter(|(file, _)| !file.is_empty() && !broken.contains(file));
-        self.intact = intact.map(|(file, body)| (file.to_owned(), body.clone())).collect();
-        self.anchors = anchors.iter().map(|(path, ids)| ((*path).to_owned(), (*ids).clone())).collect();
-        self.names = names.clone();
-    }
-}
-
-/// Maximum number of missing paths for which similar paths are suggested. Each suggestion requires a
-/// comparison with every path, and if more links than this are broken, typos are unlikely to be the cause.
-const MOST_SUGGESTIONS: usize = 100;
-
-/// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
-/// ids on the page.
-pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: &Anchors<'_>) -> Vec<Fault> {
-    let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
-    let broken = in_parallel(&chunks, |links| {
-        let broken = links.iter().filter_map(|link| Some((link, check_link(link.target, names, anchors)?)));
-        broken.collect::<Vec<_>>()
-    });
-    let mut paths: Option<Vec<&str>> = None;
-    let mut suggested: HashMap<(&str, &str), Option<String>> = HashMap::default();
-    let mut faults = Vec::new();
-    for (LinkUse { place, line, target }, problem) in broken.into_iter().flatten() {
-        let path = &*target.path;
-        match problem {
-            BrokenLink::MissingPath => {
-                let (origin, written) = match &target.written {
-                    Some(written) => (*place, &**written),
-                    None => ("", path),
-                };
-                let enough = suggested.len() >= MOST_SUGGESTIONS;
-                let hint = suggested.entry((origin, written)).or_insert_with(|| {
-                    if enough {
-                        return None;
-                    }
-                    if let Some(exclusion) = names.find_exclusion(place, target) {
-                        return Some(exclusion.to_string());
-                    }
-                    // The first of several equally similar paths is suggested, so sort them to make the
-                    // suggestion deterministic.
-                    let paths = paths.get_or_insert_with(|| {
-                        let owned = names.owners.keys().filter(|path| !names.gone.contains(*path));
-                        let mut paths: Vec<&str> = owned.map(String::as_str).collect();
-                        paths.sort_unstable();
-                        paths
-                    });
-                    let beside = || suggest_beside(place, target.written.as_deref()?, paths, names);
-                    let anywhere = || closest_path(path, paths.iter().copied()).map(str::to_owned);
-                    beside().or_else(anywhere).map(|known| format!("did you mean `{known}`?"))
-                });
-                let message = if media_type(path).starts_with("image/") {
-                    format!("the image `{written}` does not exist")
-                } else {
-                    format!("the link to `{written}` is broken")
-                };
-                let fault = Fault::warning(*place, *line, message);
-                faults.push(Fault { hint: hint.clone(), ..fault });
-            }
-            BrokenLink::MissingAnchor(fragment, anchors) => {
-                let message = format!("there is no anchor `#{fragment}` on `{path}`");
-                let mut anchors: Vec<&str> = anchors.iter().map(AsRef::as_ref).collect();
-                anchors.sort_unstable();
-                let fault = Fault::warning(*place, *line, message);
-                let hint = closest(fragment, anchors).map(|known| format!("did you mean `#{known}`?"));
-                faults.push(Fault { hint, ..fault });
-            }
-        }
-    }
-    faults
-}
-
-/// The file in the folder to which a relative link leads that the link's author probably meant, as a link.
-/// `place` is the file with the link, and `paths` are all paths with an owner.
-fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
-    let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
-    if raw.starts_with(['/', '@']) {
-        return None;
-    }
-    let (above, name) = raw.split_at(raw.rfind('/').map_or(0, |at| at + 1));
-    let folder = path::resolve_relative(&format!("/{place}"), &format!("./{above}"));
-    let sources = folder.trim_start_matches('/');
-    let files = path::public_path(sources);
-    let files_here = paths.iter().filter_map(|path| {
-        let owner = names.owner(path)?;
-        let is_page = owner.ends_with(".md") || owner.ends_with(".markdown");
-        if is_page { owner.strip_prefix(sources) } else { path.strip_prefix(&files) }
-    });
-    let meant = closest_path(name, files_here.filter(|name| !name.contains('/')))?;
-    Some(format!("{above}{}", path::encode(meant)))
-}
-
-enum BrokenLink<'a> {
-    MissingPath,
-    /// The missing anchor, and the page's anchors.
-    MissingAnchor(&'a str, &'a HashSet<Box<str>>),
-}
-
-/// The reason a link is broken; `None` if its path and anchor exist.
-fn check_link<'a>(
-    target: &'a LinkTarget,
-    names: &PathRegistry,
-    anchors: &Anchors<'a>,
-) -> Option<BrokenLink<'a>> {
-    let path = &*target.path;
-    let there = anchors.get(path);
-    if there.is_none() && (!names.has_path(path) || names.gone.contains(path)) {
-        return Some(BrokenLink::MissingPath);
-    }
-    // Ignore a text directive, which begins with `:~:` (URL Fragment Text Directives). `#top` is valid
-    // without a matching id (HTML).
-    let fragment = target.fragment.as_deref()?;
-    let passage = fragment.find(':').and_then(|_| fragment.find(":~:"));
-    let fragment = &fragment[..passage.unwrap_or(fragment.len())];
-    if fragment.is_empty() || fragment.eq_ignore_ascii_case("top") {
-        return None;
-    }
-    let with_slash = || anchors.get(format!("{}/", path.trim_end_matches('/')).as_str());
-    let anchors: &HashSet<Box<str>> = there.or_else(with_slash)?;
-    (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::link::{LinkCatalog, LinkOrigin};
-    use super::*;
-
-    #[test]
-    fn a_broken_link_is_reported_as_written_with_the_nearest_file() {
-        let mut names = PathRegistry::default();
-        for (path, owner) in [
-            ("/", "pages/index.md"),
-            ("/contact/", "pages/contact.md"),
-            ("/contact.md", "pages/contact.md"),
-            ("/blog/open/", "posts/2026-01-02-open.md"),
-            ("/blog/glaze.png", "blog/glaze.png"),
-            ("/assets/logo.svg", "assets/logo.svg"),
-            ("/assets/two words.svg", "assets/two words.svg"),
-        ] {
-            names.claim(path, owner, None, &mut Vec::new());
-        }
-        let catalog = LinkCatalog::default();
-        let place = LinkOrigin { file: "posts/2026-01-02-open.md", path: "/blog/open/" };
-        for (link, expected) in [
-            ("glase.png", "the image `glase.png` does not exist, did you mean `glaze.png`?"),
-            ("./Glaze.PNG", "the image `./Glaze.PNG` does not exist, did you mean `./glaze.png`?"),
-            (
-                "../pages/kontact.md",
-                "the link to `../pages/kontact.md` is broken, did you mean `../pages/contact.md`?",
-            ),
-            (
-                "2026-01-02-opem.md#a",
-                "the link to `2026-01-02-opem.md#a` is broken, did you mean `2026-01-02-open.md`?",
-            ),
-            (
-                "../assets/two%20word.svg",
-                "the image `../assets/two%20word.svg` does not exist, did you mean `../assets/two%20words.svg`?",
-            ),
-            ("/contcat/", "the link to `/contcat/` is broken, did you mean `/contact/`?"),
-            ("/assets/nope.png", "the image `/assets/nope.png` does not exist"),
-            ("nothing.md", "the link to `nothing.md` is broken"),
-            ("@/kontact.md", "the link to `@/kontact.md` is broken, did you mean `/contact.md`?"),
-        ] {
-            let target = catalog.resolve(place, link).target.expect("a link to this site");
-            let used = [LinkUse { place: place.file, line: None, target: &target }];
-            let faults = check_links(&used, &names, &HashMap::default());
-            let [Fault { message, hint, .. }] = &faults[..] else { panic!("{link}: {faults:?}") };
-            let hint = hint.as_deref().map(|hint| format!(", {hint}")).unwrap_or_default();
-            assert_eq!(format!("{message}{hint}"), expected);
-        }
     }
 }

@@ -7,44 +7,20 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use super::file::{Cache, File};
-use super::form_page::{FormPage, THANKS, message_marker};
+use super::form_page::{FormPage, THANKS, message_marker, thanks_texts};
 use super::language::Language;
-use super::layout::form_values;
+
 use super::options::{PageForm, PagesOptions};
 use super::path::twin_path;
 use super::site::{Page, Site};
+use super::site_context::form_values;
 use super::theme::{BUILT_IN, Theme, template_fault};
 use crate::fault::Fault;
 
 /// The path of the stylesheet.
 const STYLE: &str = "/_frontdesk/style.css";
 
-const TEMPLATE: &str = r#"<!doctype html>
-<html lang="{{ page.language }}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<meta name="color-scheme" content="light dark">
-<title>{{ page.head_title }}</title>
-<link rel="stylesheet" href="{{ style }}">
-</head>
-<body>
-<main>
-<div class="wrap sheet">
-<header class="head">
-<h1>{{ page.title }}</h1>
-{%- if page.description %}
-<p class="lead">{{ page.description }}</p>
-{%- endif %}
-</header>
-{%- include "partials/form.html" %}
-<p><a href="/">{{ words.home }}</a></p>
-</div>
-</main>
-</body>
-</html>
-"#;
+const TEMPLATE: &str = include_str!("plain_page.html");
 
 /// The page of a form that no page of the site has.
 pub(super) fn plain_form_page(
@@ -92,19 +68,13 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     }
 }
 
-/// The title and the text of the thank-you page, which both forms share.
-pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
-    let text = if options.confirms_waitlist { "thanks_message_confirm" } else { "thanks_message" };
-    (language.words.get("thanks_title"), language.words.get(text))
-}
-
 fn render(
     page: minijinja::Value,
     language: &Language,
     options: &PagesOptions,
     forms: &[PageForm],
 ) -> Result<String, Fault> {
-    let theme = Theme::new([]).compile(&std::collections::BTreeMap::new(), None);
+    let theme = Theme::new([]).compile(std::collections::BTreeMap::new());
     let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
     let values = context! {
         page,

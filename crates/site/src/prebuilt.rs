@@ -1,18 +1,18 @@
 //! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
 //! converted to Markdown. Files in the build take precedence over everything that is generated.
 
+mod html_pages;
 mod policy;
+mod rule_files;
 mod source;
 mod urls;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::ErrorKind;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
-use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use frontdesk_convert::{
     Converted, Embedded, Loss, Metadata, Options, Selector, convert, forbids_index, parse_url, title_ends,
     title_without,
@@ -20,26 +20,26 @@ use frontdesk_convert::{
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
+pub use self::html_pages::decode_html;
+use self::html_pages::{HtmlPage, sort_html};
 use self::policy::content_security_policy;
+use self::rule_files::read_rules;
 use self::source::find_template_syntax;
-use self::urls::{is_fingerprinted, links_to_html_files, page_path, redirect_names, twin_names};
-use super::file::{Blob, Cache, File};
-use super::file_list::{FileChanged, MAX_FILE_BYTES};
-use super::live_reload::add_reload_script;
+use self::urls::{is_fingerprinted, redirect_names, twin_names};
+use super::file::{Blob, Cache, File, document_version};
+use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;
+use super::memo::MemoMap;
 use super::options::{BuildOptions, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
-use super::publication::Publication;
-use super::rules::{
-    HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects,
-};
+use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
-use super::twin::{document_version, guide_url};
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Panic, Part};
+use frontdesk_publish::{FileChanged, Publication};
 
 /// Whether `folder` is a build: it contains a file `index.html`, and no Markdown sources in `pages`. `false`
 /// for the empty path.
@@ -94,20 +94,15 @@ const MIN_SHELL_LETTERS: usize = 30;
 #[derive(Debug, Default)]
 pub(super) struct BuildCache {
     files: FileCache,
-    pages: HashMap<String, CachedPage>,
+    /// The conversion of each page on its own, including the blocks that other pages share. With the panic of
+    /// the conversion, the result is [`unconverted`].
+    alone: MemoMap<ConversionInputs, (Arc<Converted>, Option<Panic>)>,
+    /// The conversion of each page without the parts that it shares with others.
+    without_shared: MemoMap<(ConversionInputs, Shared), Arc<Converted>>,
 }
 
-#[derive(Debug, Clone)]
-struct CachedPage {
-    /// The inputs of the conversion: the hash of the HTML, the URL, and the selectors.
-    inputs: (Hash, String, String, String),
-    /// The conversion of the page on its own, including the blocks that other pages share.
-    alone: Arc<Converted>,
-    /// The parts that the page shares with others, and the conversion without them.
-    without_shared: Option<(Shared, Arc<Converted>)>,
-    /// The panic of the conversion. `alone` is then [`unconverted`].
-    defect: Option<Panic>,
-}
+/// The hash of the HTML, the URL, and the selectors.
+type ConversionInputs = (Hash, String, String, String);
 
 /// The parts of a page that belong to the site, because other pages have them too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,15 +142,6 @@ struct PrebuiltPage {
     redirects: Vec<String>,
 }
 
-/// An HTML file that is a page, not a fragment.
-struct HtmlPage<'a> {
-    file: &'a BuildFile,
-    html: Cow<'a, str>,
-    media_type: &'static str,
-    path: String,
-    url: String,
-}
-
 impl BuildCache {
     /// Reads the published files of the build and converts its pages. Reuses the results of the last load for
     /// unchanged pages.
@@ -190,30 +176,7 @@ impl BuildCache {
         let converted = self.convert_pages(&pages, build, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
-        let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
-        // The first page that claims an additional path gets it.
-        let mut claimed: HashSet<String> = HashSet::new();
-        let mut claim = |mut names: Vec<String>| {
-            names.retain(|name| {
-                let is_taken = prebuilt.files.contains_key(name)
-                    || paths.contains(name.as_str())
-                    || options.reserved.contains(&name.as_str());
-                !is_taken && claimed.insert(name.clone())
-            });
-            names
-        };
-        let names: Vec<(Vec<String>, Vec<String>)> = pages
-            .iter()
-            .map(|HtmlPage { path, .. }| {
-                let candidates = twin_names(path);
-                let written = candidates.iter().find(|name| prebuilt.files.contains_key(*name)).cloned();
-                let mut twins: Vec<String> = written.into_iter().chain(claim(candidates)).collect();
-                if twins.is_empty() {
-                    twins.push(format!("{path}.html.md"));
-                }
-                (twins, claim(redirect_names(path)))
-            })
-            .collect();
+        let names = prebuilt.assign_names(&pages, &options.reserved);
         let context = ComposeContext { build, options, headers: &headers, site_name: site_name.as_deref() };
         let all: Vec<_> = pages.iter().zip(converted).zip(names).collect();
         let pages = in_parallel(&all, |((source, converted), names)| {
@@ -256,175 +219,52 @@ impl BuildCache {
                 Arc::new(convert(&page.html, &Options { url, boilerplate, site_name, ..base.clone() }))
             })
         };
-        let known = &self.pages;
-        let mut cached = in_parallel(pages, |page| {
-            let inputs = (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone());
-            let current = known.get(&page.file.name).filter(|known| known.inputs == inputs);
-            current.cloned().unwrap_or_else(|| {
-                let converted = run(page, Shared::default());
-                let defect = converted.as_ref().err().cloned();
-                let alone = converted.unwrap_or_else(|_| Arc::new(unconverted(page)));
-                CachedPage { inputs, alone, without_shared: None, defect }
-            })
-        });
-        let boilerplate = find_boilerplate(cached.iter().map(|page| &*page.alone));
-        let site_name = common_site_name(cached.iter().map(|page| page.alone.declared_title.as_deref()));
-        let both: Vec<_> = pages.iter().zip(&cached).collect();
-        let cleaned = in_parallel(&both, |(page, cached)| {
-            let hashes = cached.alone.link_blocks.iter().flatten().copied();
-            let own = Shared {
-                links: hashes.filter(|hash| boilerplate.contains(hash)).collect(),
-                site_name: site_name.clone().filter(|name| depends_on(&cached.alone, name)),
-            };
-            match &cached.without_shared {
-                _ if own == Shared::default() => None,
-                Some((known, result)) if *known == own => Some((own, result.clone())),
+        let inputs = |page: &HtmlPage<'_>| {
+            (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone())
+        };
+        let alone = self.alone.get_all(
+            pages,
+            |page| page.name(),
+            |page, _| inputs(page),
+            |page, _, _| match run(page, Shared::default()) {
+                Ok(converted) => Ok::<_, Infallible>((converted, None)),
+                Err(panic) => Ok((Arc::new(unconverted(page)), Some(panic))),
+            },
+        );
+        let alone: Vec<_> = alone.into_iter().map(|Ok(converted)| converted).collect();
+        let boilerplate = find_boilerplate(alone.iter().map(|(page, _)| &**page));
+        let site_name = common_site_name(alone.iter().map(|(page, _)| page.declared_title.as_deref()));
+        let both: Vec<_> = pages.iter().zip(&alone).collect();
+        let results = self.without_shared.get_all(
+            &both,
+            |(page, _)| page.name(),
+            |(page, (alone, _)), _| {
+                let hashes = alone.link_blocks.iter().flatten().copied();
+                let links = hashes.filter(|hash| boilerplate.contains(hash)).collect();
+                let site_name = site_name.clone().filter(|name| depends_on(alone, name));
+                (inputs(page), Shared { links, site_name })
+            },
+            |(page, (alone, _)), (_, shared), _| {
+                let cleaned = (*shared != Shared::default()).then(|| run(page, shared.clone()).ok());
                 // If the second conversion panics, the first one is used.
-                _ => run(page, own.clone()).ok().map(|result| (own, result)),
-            }
-        });
-        let mut results = Vec::with_capacity(pages.len());
-        for ((page, cached), cleaned) in pages.iter().zip(&mut cached).zip(cleaned) {
-            cached.without_shared = cleaned;
-            let result = cached.without_shared.as_ref().map_or(&cached.alone, |(_, result)| result);
-            faults.extend(match &cached.defect {
-                Some(panic) => {
-                    let consequence = "the page's Markdown only links to its HTML";
-                    Some(Fault::defect(&page.file.name, panic, consequence))
-                }
+                Ok::<_, Infallible>(cleaned.flatten().unwrap_or_else(|| alone.clone()))
+            },
+        );
+        let results: Vec<Arc<Converted>> = results.into_iter().map(|Ok(converted)| converted).collect();
+        for ((page, (_, defect)), result) in both.iter().zip(&results) {
+            let consequence = "the page's Markdown only links to its HTML";
+            faults.extend(match defect {
+                Some(panic) => Some(Fault::defect(&page.file.name, panic, consequence)),
                 None => conversion_fault(page, result),
             });
-            results.push(result.clone());
         }
-        self.pages = pages.iter().map(|page| page.file.name.clone()).zip(cached).collect();
+        self.alone.keep_only(pages.iter().map(HtmlPage::name));
+        self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
             let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
             faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
         }
         results
-    }
-}
-
-/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under
-/// any mode, because they may protect pages.
-fn read_rules(
-    folder: &Path,
-    dialect: RulesDialect,
-    faults: &mut Vec<Fault>,
-) -> (Vec<RedirectRule>, RuleList<HeaderRule>) {
-    let mut read = |name| {
-        let text = read_rules_file(folder, name);
-        text.unwrap_or_else(|fault| {
-            faults.push(fault);
-            String::new()
-        })
-    };
-    let [redirects, headers] = ["_redirects", "_headers"].map(|name| (name, read(name)));
-    let (name, text) = redirects;
-    let redirects = contain(name, faults, |faults| parse_redirects(&text, dialect, name, faults));
-    let (name, text) = headers;
-    let headers = contain(name, faults, |faults| parse_headers(&text, dialect, name, faults));
-    (redirects, RuleList::new(headers))
-}
-
-/// The text of a file with rules, or an empty text if there is none. A folder with this name has pages.
-fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
-    let error = |message: &str| {
-        let hint = "the rules may protect pages, so the build is not served without them";
-        Fault::error(name, None, message).hint(hint)
-    };
-    let at = folder.join(name);
-    match at.symlink_metadata() {
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(String::new()),
-        Err(why) => return Err(error(&why.to_string())),
-        Ok(_) => {}
-    }
-    let real = at.canonicalize().map_err(|_| error("the symbolic link is broken"))?;
-    if !folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
-        return Err(error("the symbolic link points outside the build"));
-    }
-    let metadata = real.metadata().map_err(|why| error(&why.to_string()))?;
-    if metadata.is_dir() {
-        return Ok(String::new());
-    }
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(error("is not a regular file, or is too large"));
-    }
-    let bytes = std::fs::read(real).map_err(|why| error(&why.to_string()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Reads the rules in `file`. A panic costs the rules of this file.
-fn contain<T>(file: &str, faults: &mut Vec<Fault>, read: impl FnOnce(&mut Vec<Fault>) -> Vec<T>) -> Vec<T> {
-    let rules = panics::catch(Part::Content, || {
-        panics::inject("rules", file);
-        read(faults)
-    });
-    rules.unwrap_or_else(|panic| {
-        faults.push(Fault::defect(file, &panic, "its rules are ignored"));
-        Vec::new()
-    })
-}
-
-/// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
-/// page, or a file that proves ownership of the site to another service.
-fn sort_html<'a>(
-    html: &'a [BuildFile],
-    build: &BuildOptions,
-    options: &PagesOptions,
-) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
-    let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
-    let files: Vec<&BuildFile> = html.iter().collect();
-    let read = in_parallel(&files, |file| {
-        let file: &'a BuildFile = file;
-        let (text, media_type) = decode_html(&file.blob.bytes);
-        let is_page = is_page(&text);
-        let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
-        (text, media_type, is_page, keeps_extension)
-    });
-    let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
-    let (mut pages, mut fragments) = (Vec::new(), Vec::new());
-    for (file, (html, media_type, is_page, _)) in html.iter().zip(read) {
-        if is_page {
-            let path = page_path(&build.mount, &file.name, keeps_extension);
-            let url = format!("{}{}", options.base_url, encode(&path));
-            pages.push(HtmlPage { file, html, media_type, path, url });
-        } else {
-            fragments.push(file);
-        }
-    }
-    (pages, fragments)
-}
-
-/// Whether an HTML file is a page of its own: it has a title that is not empty, or an empty one and a
-/// first-level heading. Doxygen writes files with an empty title for the results of its search.
-fn is_page(html: &str) -> bool {
-    let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
-    let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
-    let text = html[start..].split_once('>').map_or("", |(_, text)| text);
-    let text = text.split_once('<').map_or(text, |(text, _)| text);
-    !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
-}
-
-/// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
-/// Otherwise, browsers use the encoding that the page declares.
-pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
-    let start = &bytes[..bytes.len().min(1024)];
-    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
-    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
-    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
-    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
-    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
-        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
-    });
-    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
-    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
-    // A declaration that can be read as ASCII is not UTF-16.
-    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
-    match std::str::from_utf8(bytes) {
-        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
-        // Browsers fall back to this encoding.
-        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
     }
 }
 
@@ -565,34 +405,16 @@ fn compose_page(
     }
     metadata.modified = Some(updated.to_string());
 
-    // These replace the server's headers of the same name, because generators and their themes use features
-    // that the built-in theme does not.
-    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
-    let headers = vec![
-        header("cross-origin-opener-policy", "same-origin-allow-popups"),
-        header("permissions-policy", "browsing-topics=()"),
-        (http::header::CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)),
-    ];
-    let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
-    if source.path == build.mount {
-        for more in &options.home_links {
-            link.push_str(", ");
-            link.push_str(more);
-        }
-    }
-    let blob =
-        if build.adds_link_element { add_link_element(source, &twin) } else { source.file.blob.clone() };
-    let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
-    let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob);
+    let mut html = html_file(source, converted, &twin, build, options);
     let mut canonical = format!("<{}>; rel=\"canonical\"", source.url);
     if not_found_folder(&source.file.name).is_some() {
+        html.link = None;
         // A 404 page represents other URLs than its own.
         let Metadata { title, language, .. } = metadata;
         metadata = Metadata { title, language, is_unlisted: true, ..Metadata::default() };
         canonical.clear();
-    } else {
-        html = html.with_link(link);
     }
+    let headers = std::mem::take(&mut html.headers);
     let mut html = with_headers(html, headers, rules, &source.path);
     keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
     let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
@@ -604,7 +426,7 @@ fn compose_page(
     });
     let markdown = written.unwrap_or_else(|| {
         let version = document_version(&converted.markdown);
-        let guide = guide_url(&options.base_url);
+        let guide = format!("{}/llms.txt", options.base_url);
         let front_matter = metadata.front_matter(&[("llms_txt", &guide), ("doc_version", &version)]);
         let text = front_matter + &converted.markdown;
         let mut file = File::new("text/markdown; charset=utf-8", Cache::Revalidate, text);
@@ -629,6 +451,37 @@ fn compose_page(
     let page = Page { html: Arc::new(html), markdown, path: path.into(), twin: twin.into() };
     let (name, path) = (source.file.name.clone(), source.path.clone());
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
+}
+
+/// The HTML of a page with a link to its Markdown, and the headers that pages of builds have.
+fn html_file(
+    source: &HtmlPage<'_>,
+    converted: &Converted,
+    twin: &str,
+    build: &BuildOptions,
+    options: &PagesOptions,
+) -> File {
+    // These replace the server's headers of the same name, because generators and their themes use features
+    // that the built-in theme does not.
+    let header = |name, value| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let headers = vec![
+        header("cross-origin-opener-policy", "same-origin-allow-popups"),
+        header("permissions-policy", "browsing-topics=()"),
+        (http::header::CONTENT_SECURITY_POLICY, content_security_policy(&converted.embedded)),
+    ];
+    let mut link = format!("<{twin}>; rel=\"alternate\"; type=\"text/markdown\"");
+    if source.path == build.mount {
+        for more in &options.home_links {
+            link.push_str(", ");
+            link.push_str(more);
+        }
+    }
+    let blob =
+        if build.adds_link_element { add_link_element(source, twin) } else { source.file.blob.clone() };
+    let blob = if options.has_reload_script { Blob::new(add_reload_script(&blob.bytes)) } else { blob };
+    let mut html = File::from_blob(source.media_type, Cache::Revalidate, blob).with_link(link);
+    html.headers = headers;
+    html
 }
 
 /// Adds to a file the given `headers` and those of the rules that match `path`. The rules take precedence.
@@ -675,11 +528,9 @@ fn not_found_folder(name: &str) -> Option<&str> {
 /// The page's HTML with a link to its Markdown at the end of the head.
 fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let html = &source.file.blob.bytes;
-    let at =
-        ["</head>", "</HEAD>"].iter().find_map(|tag| html.windows(7).position(|part| part == tag.as_bytes()));
-    let Some(at) = at else { return source.file.blob.clone() };
+    let Some(at) = end_of_head(html) else { return source.file.blob.clone() };
     let element = format!("<link rel=\"alternate\" type=\"text/markdown\" href=\"{twin}\">");
-    Blob::new([&html[..at], element.as_bytes(), &html[at..]].concat())
+    Blob::new(insert_at(html, at, element.as_bytes()))
 }
 
 impl Prebuilt {
@@ -689,6 +540,32 @@ impl Prebuilt {
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, Vec::new(), rules, &path);
         self.files.insert(path, Arc::new(new));
+    }
+
+    /// The paths of each page's Markdown, and the paths that redirect to it. The first page that claims an
+    /// additional path gets it; paths of files, pages and generated resources are taken.
+    fn assign_names(&self, pages: &[HtmlPage<'_>], reserved: &[&str]) -> Vec<(Vec<String>, Vec<String>)> {
+        let paths: HashSet<&str> = pages.iter().map(|page| &*page.path).collect();
+        let mut claimed: HashSet<String> = HashSet::new();
+        let mut claim = |mut names: Vec<String>| {
+            names.retain(|name| {
+                let is_taken = self.files.contains_key(name)
+                    || paths.contains(name.as_str())
+                    || reserved.contains(&name.as_str());
+                !is_taken && claimed.insert(name.clone())
+            });
+            names
+        };
+        let names = pages.iter().map(|HtmlPage { path, .. }| {
+            let candidates = twin_names(path);
+            let written = candidates.iter().find(|name| self.files.contains_key(*name)).cloned();
+            let mut twins: Vec<String> = written.into_iter().chain(claim(candidates)).collect();
+            if twins.is_empty() {
+                twins.push(format!("{path}.html.md"));
+            }
+            (twins, claim(redirect_names(path)))
+        });
+        names.collect()
     }
 
     /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with

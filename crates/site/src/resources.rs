@@ -15,8 +15,8 @@ mod well_known;
 
 use std::sync::Arc;
 
-use self::llms::GuideContext;
 use crate::file::{Cache, File};
+use crate::memo::Memo;
 use crate::path::decode;
 use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
@@ -86,11 +86,15 @@ pub fn reserved_paths() -> Vec<&'static str> {
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 
-/// The resources of the last load, which the next load reuses if their inputs are the same.
+/// The resources of the last load, which the next load reuses if their inputs are the same: the files with
+/// their paths, except `llms-full.txt`, which changes with every listed page.
 #[derive(Debug, Default)]
-pub struct ResourceCache {
-    inputs: Option<Inputs>,
-    /// The files with their paths, except `llms-full.txt`, which changes with every listed page.
+pub struct ResourceCache(Memo<Inputs, Arc<Resources>>);
+
+#[derive(Debug)]
+struct Resources {
+    /// The summaries in the inputs.
+    pages: Arc<Vec<PageSummary>>,
     files: Vec<(String, Arc<File>)>,
 }
 
@@ -116,28 +120,19 @@ impl ResourceCache {
             resources: resources.clone(),
             skill: written_skill(site).map(|file| file.unencoded().etag().to_owned()),
         };
-        let same = self.inputs.as_ref().filter(|before| **before == inputs);
-        // The longest work comes first, so that no thread has to wait for it at the end.
-        let languages = 0..site.languages.len();
-        let mut jobs: Vec<Job<'_>> = languages.clone().map(Job::FullText).collect();
-        if same.is_none() {
-            let of_languages = languages.flat_map(|index| [Job::Guides(index), Job::Feed(index)]);
-            let sitemaps = sitemap::divide(&site.pages).into_iter().skip(1);
-            let sitemaps = sitemaps.map(|(path, pages)| Job::Sitemap(path, pages));
-            jobs.push(Job::Agents);
-            jobs.extend(of_languages.chain(sitemaps).chain((0..RESOURCES.len()).map(Job::Resource)));
+        let made = self.0.get(inputs, |inputs| {
+            let files = build_files(site, &inputs.options, resources);
+            Arc::new(Resources { pages: inputs.pages.clone(), files })
+        });
+        let languages: Vec<usize> = (0..site.languages.len()).collect();
+        let texts = in_parallel(&languages, |index| llms::build_llms_full_txt(site, *index));
+        for (index, text) in texts.into_iter().enumerate() {
+            let path = format!("{}/llms-full.txt", site.languages[index].prefix);
+            site.insert_resource(&path, text);
         }
-        let built = in_parallel(&jobs, |job| job.build(site, &inputs.options, resources));
-        let mut built: Vec<(String, Arc<File>)> =
-            built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect();
-        let of_pages: Vec<_> = built.drain(..site.languages.len()).collect();
-        if let Some(before) = same {
-            // Share the summaries with the last site, so that memory holds them only once.
-            site.pages.clone_from(&before.pages);
-        } else {
-            (self.inputs, self.files) = (Some(inputs), built);
-        }
-        for (path, file) in of_pages.iter().chain(&self.files) {
+        // Share the summaries with the last site, so that memory holds them only once.
+        site.pages.clone_from(&made.pages);
+        for (path, file) in &made.files {
             site.insert_resource(path, file.clone());
         }
         if options.has_reload_script {
@@ -154,65 +149,49 @@ fn written_skill(site: &Site) -> Option<&File> {
     }
 }
 
-/// A part of the work of [`ResourceCache::add_resources`].
-enum Job<'a> {
-    /// `llms-full.txt` in the language with this index.
-    FullText(usize),
-    /// `llms.txt` and the guides to folders.
-    Guides(usize),
-    /// The feed of a language other than the default one.
-    Feed(usize),
-    /// A sitemap of part of the pages, with its path.
-    Sitemap(String, &'a [PageSummary]),
-    /// `agents.md`, and the agent skill with its index.
-    Agents,
-    /// An entry of [`RESOURCES`].
-    Resource(usize),
-}
+/// Builds files with their paths.
+type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
-impl Job<'_> {
-    /// The files with their paths.
-    fn build(&self, site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, File)> {
-        let prefix = |index: usize| &site.languages[index].prefix;
-        match self {
-            Self::FullText(index) => {
-                let path = format!("{}/llms-full.txt", prefix(*index));
-                vec![(path, llms::build_llms_full_txt(site, *index))]
-            }
-            Self::Guides(index) => {
-                let guides = llms::build_guides(&GuideContext::of(site), *index).into_iter();
-                let guide = |(path, text): (String, String)| {
-                    Some((decode(&path).ok()?.into_owned(), new_file(TEXT, text)))
-                };
-                guides.filter_map(guide).collect()
-            }
-            Self::Feed(0) => Vec::new(),
-            Self::Feed(index) => {
-                vec![(format!("{}/blog/rss.xml", prefix(*index)), new_file(RSS, build_feed(site, *index)))]
-            }
-            Self::Sitemap(path, pages) => {
-                let xml = sitemap::to_xml(pages, &site.languages, &site.base_url);
-                vec![(path.clone(), new_file(XML, xml))]
-            }
-            Self::Agents => {
-                let guide = agents::build(&site.pages, options, more);
-                let skill = skill::build_skill(&guide, options);
-                let served = written_skill(site).map_or(skill.as_bytes(), |file| &file.unencoded().bytes);
-                let index = skill::build_index(served, options);
-                let files = [
-                    ("/agents.md", MARKDOWN, guide),
-                    (skill::SKILL_PATH, MARKDOWN, skill),
-                    (skill::INDEX_PATH, JSON, index),
-                ];
-                files.map(|(path, kind, text)| (path.to_owned(), new_file(kind, text))).into()
-            }
-            Self::Resource(index) => {
-                let (path, media_type, build) = RESOURCES[*index];
-                let text = build(site, options, more);
-                text.map(|text| (path.to_owned(), new_file(media_type, text))).into_iter().collect()
-            }
+/// Builds all files that depend only on the summaries of pages, in parallel.
+fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, Arc<File>)> {
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    for (index, language) in site.languages.iter().enumerate() {
+        jobs.push(Box::new(move || {
+            let guides = llms::build_guides(&site.pages, &site.languages, &site.base_url, index).into_iter();
+            let guide = |(path, text): (String, String)| {
+                Some((decode(&path).ok()?.into_owned(), new_file(TEXT, text)))
+            };
+            guides.filter_map(guide).collect()
+        }));
+        if index > 0 {
+            let path = format!("{}/blog/rss.xml", language.prefix);
+            jobs.push(Box::new(move || vec![(path.clone(), new_file(RSS, build_feed(site, index)))]));
         }
     }
+    for (path, pages) in sitemap::divide(&site.pages).into_iter().skip(1) {
+        let build = move || sitemap::to_xml(pages, &site.languages, &site.base_url);
+        jobs.push(Box::new(move || vec![(path.clone(), new_file(XML, build()))]));
+    }
+    jobs.push(Box::new(|| {
+        let guide = agents::build(&site.pages, options, more);
+        let skill = skill::build_skill(&guide, options);
+        let served = written_skill(site).map_or(skill.as_bytes(), |file| &file.unencoded().bytes);
+        let index = skill::build_index(served, options);
+        let files = [
+            ("/agents.md", MARKDOWN, guide),
+            (skill::SKILL_PATH, MARKDOWN, skill),
+            (skill::INDEX_PATH, JSON, index),
+        ];
+        files.map(|(path, kind, text)| (path.to_owned(), new_file(kind, text))).into()
+    }));
+    for (path, media_type, build) in RESOURCES {
+        jobs.push(Box::new(move || {
+            let text = build(site, options, more);
+            text.map(|text| (path.to_owned(), new_file(media_type, text))).into_iter().collect()
+        }));
+    }
+    let built = in_parallel(&jobs, |job| job());
+    built.into_iter().flatten().map(|(path, file)| (path, Arc::new(file))).collect()
 }
 
 fn new_file(media_type: &'static str, text: String) -> File {

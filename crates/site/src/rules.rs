@@ -382,21 +382,11 @@ fn parse_parameter(word: &str) -> Option<QueryParameter> {
 }
 
 /// Headers that rules cannot set, because the server controls them.
+#[rustfmt::skip]
 const COMPUTED: [&str; 14] = [
-    "accept-ranges",
-    "age",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-location",
-    "content-range",
-    "date",
-    "etag",
-    "last-modified",
-    "set-cookie",
-    "strict-transport-security",
-    "transfer-encoding",
-    "vary",
+    "accept-ranges", "age", "connection", "content-encoding", "content-length", "content-location",
+    "content-range", "date", "etag", "last-modified", "set-cookie", "strict-transport-security",
+    "transfer-encoding", "vary",
 ];
 
 /// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it.

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 /// Sections with more pages than this show only the branch of the current page.
 const MAX_WHOLE_TREE: usize = 200;
-/// In such a section, this many neighbours on each side of the current page are shown.
-const MAX_NEIGHBOURS: usize = 25;
+/// In such a section, this many neighbors on each side of the current page are shown.
+const MAX_NEIGHBORS: usize = 25;
 
 /// A page that may belong to a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl NavSection {
     }
 
     /// The decoded paths and the titles of the previous and the next page in reading order.
-    pub fn neighbours(&self, current: &str) -> [Option<(&str, &str)>; 2] {
+    pub fn neighbors(&self, current: &str) -> [Option<(&str, &str)>; 2] {
         let at = self.order.iter().position(|(path, _)| path == current);
         let page = |at: Option<usize>| self.order.get(at?).map(|(path, title)| (&**path, &**title));
         [page(at.and_then(|at| at.checked_sub(1))), page(at.map(|at| at + 1))]
@@ -169,7 +169,7 @@ fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEn
     let shown = if is_whole {
         nodes
     } else {
-        &nodes[at.saturating_sub(MAX_NEIGHBOURS)..nodes.len().min(at + MAX_NEIGHBOURS + 1)]
+        &nodes[at.saturating_sub(MAX_NEIGHBORS)..nodes.len().min(at + MAX_NEIGHBORS + 1)]
     };
     // A closed folder without a page of its own would be neither a link nor a list.
     let shown = shown.iter().map(|node| match node.entry(current, is_whole) {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(outline(&sections[0].entries("/docs/b/"), 0), expected);
         assert!(outline(&sections[0].entries("/docs/big-cats/lions/"), 0).contains("+Big cats -\n *Lions"));
         assert!(outline(&sections[0].entries("/docs/"), 0).starts_with("*Docs /docs/\nZoo"));
-        let around = |path| sections[0].neighbours(path);
+        let around = |path| sections[0].neighbors(path);
         assert_eq!(around("/docs/"), [None, Some(("/docs/zoo/", "Zoo"))]);
         assert_eq!(
             around("/docs/b/wild/"),
@@ -284,8 +284,8 @@ mod tests {
         let entries = sections[0].entries("/d/p100/1/");
         assert_eq!(
             entries.len(),
-            1 + 2 * MAX_NEIGHBOURS + 1,
-            "the opening page, the current one, its neighbours"
+            1 + 2 * MAX_NEIGHBORS + 1,
+            "the opening page, the current one, its neighbors"
         );
         let open: Vec<_> = entries.iter().filter(|entry| !entry.children.is_empty()).collect();
         assert_eq!(open.len(), 1);

@@ -20,6 +20,7 @@ use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 
+/// A page in both representations.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub html: Arc<File>,
@@ -41,6 +42,7 @@ pub enum Role {
     Asset,
 }
 
+/// The content at a path.
 #[derive(Debug, Clone)]
 pub enum SiteEntry {
     /// A page, with content negotiation.
@@ -183,11 +185,6 @@ impl Site {
         self.folder_not_found.retain(|(known, _)| known != folder);
         self.folder_not_found.push((folder.to_owned(), page));
         self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
-    }
-
-    /// The error pages: that for all paths, and those of folders.
-    fn not_found_pages(&self) -> impl Iterator<Item = &Page> {
-        std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page))
     }
 
     /// The index of the language in whose folder a decoded path is.
@@ -471,20 +468,20 @@ impl Site {
             .filter_map(|(weak, strong)| Some((Arc::as_ptr(weak), strong?)))
             .collect();
         let mut site = self.clone();
-        let mut files = vec![&mut site.not_found.html, &mut site.not_found.markdown];
-        for (_, page) in &mut site.folder_not_found {
-            files.extend([&mut page.html, &mut page.markdown]);
+        let replace = |file: &mut Arc<File>| {
+            if let Some(strong) = stronger.get(&Arc::as_ptr(file)) {
+                file.clone_from(strong);
+            }
+        };
+        let folders = site.folder_not_found.iter_mut().map(|(_, page)| page);
+        for page in folders.chain([&mut site.not_found]) {
+            [&mut page.html, &mut page.markdown].into_iter().for_each(replace);
         }
         for entry in site.entries.values_mut() {
             match entry {
-                SiteEntry::Page(page) => files.extend([&mut page.html, &mut page.markdown]),
-                SiteEntry::File(file, _) => files.push(file),
+                SiteEntry::Page(page) => [&mut page.html, &mut page.markdown].into_iter().for_each(replace),
+                SiteEntry::File(file, _) => replace(file),
                 SiteEntry::Redirect(_) | SiteEntry::Gone => {}
-            }
-        }
-        for file in files {
-            if let Some(strong) = stronger.get(&Arc::as_ptr(file)) {
-                file.clone_from(strong);
             }
         }
         site
@@ -492,7 +489,8 @@ impl Site {
 
     /// All files of the site. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
-        let missing = self.not_found_pages();
+        let missing =
+            std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page));
         let mut files: Vec<&Arc<File>> = missing.flat_map(|page| [&page.html, &page.markdown]).collect();
         for entry in self.entries.values() {
             match entry {

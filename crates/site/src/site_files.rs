@@ -13,14 +13,16 @@ use blake3::Hash;
 use jiff::civil::Date;
 
 use super::file::Blob;
-use super::file_list::{FileChanged, FoundFile, SITE_FOLDERS, ServedFolders};
 use super::maps::HashMap;
 use super::media_type::media_type;
 use super::parallel::in_parallel;
 use super::path::{self, encode};
-use super::publication::{Audience, ContentMark, Publication, examine};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
+
+/// The subfolders of the site's folder that are loaded.
+pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
 /// A Markdown file below `pages/` or `posts/`.
 #[derive(Debug)]
@@ -182,13 +184,12 @@ impl SiteFiles {
         known: &mut FileCache,
         faults: &mut Vec<Fault>,
     ) -> Result<Self, FileChanged> {
-        let now = SystemTime::now();
         let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
         if !tree.has_pages_folder {
             let fault = Fault::error("pages/", None, "the site's folder has no `pages` folder");
             faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
         }
-        let before = std::mem::take(known);
+        let mut reader = FileReader::new(known);
         let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
         let found: Vec<(&str, Vec<FoundFile>)> =
             SITE_FOLDERS.iter().map(|part| (*part, served.list(part, publication, faults))).collect();
@@ -196,7 +197,6 @@ impl SiteFiles {
             return Err(FileChanged);
         }
         faults.extend(served.limit_fault.take());
-        let mut shared = SharedBlobs::default();
         let sources = found.iter().flat_map(|(part, files)| {
             files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
         });
@@ -208,38 +208,26 @@ impl SiteFiles {
                 Purpose::of_file(part, file) == Purpose::Template
                     || served.is_for(audience, file, publication)
             });
-            let read = in_parallel(&found, |file| {
-                let purpose = Purpose::of_file(part, file);
-                (purpose, read_file(file, purpose, before.0.get(&file.place)))
-            });
-            known.0.reserve(found.len());
-            for (file, (purpose, content)) in found.into_iter().zip(read) {
-                let read = content?.map_err(|fault| faults.push(fault));
-                let Ok((content, text)) = read else { continue };
-                let content = shared.share(content);
-                known.insert(file.place.clone(), &file.metadata, now, content.clone());
-                if purpose != Purpose::Template
-                    && content.hash().is_some_and(|hash| served.is_copy(&file, hash, publication))
-                {
-                    continue;
-                }
-                match content {
-                    FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
-                    FileContent::Source(hash) => {
-                        let changed = modification_date(&file.metadata);
-                        tree.sources.push(SourceFile {
-                            file: file.place,
-                            hash,
-                            changed,
-                            at: file.at,
-                            text: Mutex::new(text),
-                        });
+            let purpose = |file: &FoundFile| Purpose::of_file(part, file);
+            for ReadFile { file, purpose, content, text } in
+                reader.read(found, purpose, &served, publication, faults)?
+            {
+                match (purpose, content) {
+                    (_, FileContent::Source(hash)) => tree.sources.push(SourceFile {
+                        changed: modification_date(&file.metadata),
+                        file: file.place,
+                        hash,
+                        at: file.at,
+                        text: Mutex::new(text),
+                    }),
+                    (Purpose::Verbatim, FileContent::Blob(blob, _)) => tree.verbatim.push((file.name, blob)),
+                    (Purpose::Template | Purpose::ThemeAsset, FileContent::Blob(blob, _)) => {
+                        tree.theme.push((file.name, blob));
                     }
-                    FileContent::Blob(blob, _) => match purpose {
-                        Purpose::Verbatim => tree.verbatim.push((file.name, blob)),
-                        Purpose::Template | Purpose::ThemeAsset => tree.theme.push((file.name, blob)),
-                        _ => tree.assets.push((path::public_path(&file.place), blob)),
-                    },
+                    (_, FileContent::Blob(blob, _)) => {
+                        tree.assets.push((path::public_path(&file.place), blob));
+                    }
+                    (_, FileContent::Excluded(_)) => {}
                 }
             }
         }
@@ -247,19 +235,59 @@ impl SiteFiles {
     }
 }
 
-/// The contents of the files of one load. Files with the same content, such as those with several names,
-/// share memory.
-#[derive(Debug, Default)]
-struct SharedBlobs(HashMap<Hash, Blob>);
+/// Reads the changed files of one load, and updates the cache.
+struct FileReader<'a> {
+    now: SystemTime,
+    before: HashMap<String, CachedFile>,
+    known: &'a mut FileCache,
+    /// Files with the same content, such as those with several names, share memory.
+    shared: HashMap<Hash, Blob>,
+}
 
-impl SharedBlobs {
-    fn share(&mut self, content: FileContent) -> FileContent {
-        match content {
-            FileContent::Blob(blob, mark) => {
-                FileContent::Blob(self.0.entry(blob.hash).or_insert(blob).clone(), mark)
+/// A published file, or a template.
+struct ReadFile {
+    file: FoundFile,
+    purpose: Purpose,
+    content: FileContent,
+    /// The text of a source that has changed.
+    text: Option<String>,
+}
+
+impl<'a> FileReader<'a> {
+    fn new(known: &'a mut FileCache) -> Self {
+        let before = std::mem::take(known).0;
+        Self { now: SystemTime::now(), before, known, shared: HashMap::default() }
+    }
+
+    /// Reads the files, reports unreadable ones, and leaves out those whose content excludes them.
+    fn read(
+        &mut self,
+        found: Vec<FoundFile>,
+        purpose: impl Fn(&FoundFile) -> Purpose + Sync,
+        served: &ServedFolders<'_>,
+        publication: &mut Publication<'_>,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Vec<ReadFile>, FileChanged> {
+        let read = in_parallel(&found, |file| read_file(file, purpose(file), self.before.get(&file.place)));
+        let mut files = Vec::with_capacity(found.len());
+        for (file, content) in found.into_iter().zip(read) {
+            let Ok((mut content, text)) = content?.map_err(|fault| faults.push(fault)) else { continue };
+            if let FileContent::Blob(blob, _) = &mut content {
+                *blob = self.shared.entry(blob.hash).or_insert_with(|| blob.clone()).clone();
             }
-            other => other,
+            self.known.insert(file.place.clone(), &file.metadata, self.now, content.clone());
+            let purpose = purpose(&file);
+            let mut is_copy = |hash| served.is_copy(&file, hash, publication);
+            if purpose != Purpose::Template && content.hash().is_some_and(&mut is_copy) {
+                continue;
+            }
+            if let FileContent::Excluded(mark) = content {
+                served.exclude_content(&file, mark, publication);
+            } else {
+                files.push(ReadFile { file, purpose, content, text });
+            }
         }
+        Ok(files)
     }
 }
 
@@ -282,8 +310,7 @@ pub(super) fn read_build(
     known: &mut FileCache,
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<BuildFile>, FileChanged> {
-    let now = SystemTime::now();
-    let before = std::mem::take(known);
+    let mut reader = FileReader::new(known);
     let mut unlisted = Vec::new();
     let mut served = ServedFolders::new(folder, &[""], publication, served_path);
     let mut found = served.list("", publication, &mut unlisted);
@@ -298,25 +325,14 @@ pub(super) fn read_build(
     let audience = Audience::of_pages(pages.map(|file| (file.readers, file.name == "index.html")));
     publication.note_audience(audience, &folder.display().to_string());
     found.retain(|file| served.is_for(audience, file, publication));
-    let read = in_parallel(&found, |file| read_file(file, Purpose::Verbatim, before.0.get(&file.name)));
-    let mut files = Vec::with_capacity(found.len());
-    let mut shared = SharedBlobs::default();
-    for (file, content) in found.into_iter().zip(read) {
-        let Ok((content, _)) = content?.map_err(|fault| faults.push(fault)) else { continue };
-        let content = shared.share(content);
-        known.insert(file.name.clone(), &file.metadata, now, content.clone());
-        if content.hash().is_some_and(|hash| served.is_copy(&file, hash, publication)) {
-            continue;
+    let read = reader.read(found, |_| Purpose::Verbatim, &served, publication, faults)?;
+    let build_file = |ReadFile { file, content, .. }| match content {
+        FileContent::Blob(blob, _) => {
+            Some(BuildFile { changed: modification_date(&file.metadata), name: file.name, blob })
         }
-        match content {
-            FileContent::Excluded(mark) => served.exclude_content(&file, mark, publication),
-            FileContent::Blob(blob, _) => {
-                files.push(BuildFile { name: file.name, blob, changed: modification_date(&file.metadata) });
-            }
-            FileContent::Source(_) => {}
-        }
-    }
-    Ok(files)
+        _ => None,
+    };
+    Ok(read.into_iter().filter_map(build_file).collect())
 }
 
 /// A file's content, and the text if the file is a source and has changed.

@@ -11,31 +11,38 @@ use std::sync::Arc;
 use blake3::Hash;
 use jiff::civil::Date;
 
-use super::brand::{Brand, BrandCache};
+use super::brand::{Brand, FontFacts, apply_brand};
 use super::confirm::confirm_documents;
 use super::document::{Document, PageKind, SourcePages, add_blog_pages, add_list_pages, folders_above};
 use super::file::Blob;
-use super::form_page::THANKS;
+use super::form_page::{THANKS, thanks_texts};
 use super::front_matter::Button;
 use super::images::catalog_images;
 use super::language::Language;
-use super::layout::LayoutInputs;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::maps::HashSet;
 use super::options::{PageForm, PagesOptions};
 use super::path;
 use super::path_registry::PathRegistry;
-use super::plain_page::thanks_texts;
 use super::prebuilt::Prebuilt;
-use super::publication::Exclusion;
 use super::redirects::{self, CompiledRedirects};
-use super::search;
 use super::site_files::{Asset, SiteFiles, name_assets};
 use super::theme::Theme;
 use super::translations::report_repeated_translations;
-use crate::fault::{Fault, closest};
+use crate::fault::{Fault, did_you_mean};
+use frontdesk_publish::Exclusion;
 
-/// Everything that the structure of a site without a build depends on.
+/// A build, of which [`StructureInputs`] does not contain the files: no two loads with a build are equal.
+#[derive(Debug)]
+struct AnyBuild;
+
+impl PartialEq for AnyBuild {
+    fn eq(&self, _: &Self) -> bool {
+        false
+    }
+}
+
+/// Everything that the structure of a site depends on.
 #[derive(Debug, PartialEq)]
 pub(super) struct StructureInputs {
     /// Without the time of the load, which only decides which sources are published.
@@ -47,6 +54,7 @@ pub(super) struct StructureInputs {
     files: [Vec<(String, Hash)>; 3],
     exclusions: Vec<Exclusion>,
     has_pages_folder: bool,
+    build: Option<AnyBuild>,
 }
 
 impl StructureInputs {
@@ -57,6 +65,7 @@ impl StructureInputs {
         sources: SourcePages,
         files: &SiteFiles,
         exclusions: &[Exclusion],
+        has_build: bool,
     ) -> Self {
         let hashes = |files: &[(String, Blob)]| {
             files.iter().map(|(name, blob)| (name.clone(), blob.hash)).collect::<Vec<_>>()
@@ -69,15 +78,14 @@ impl StructureInputs {
             files: [&files.assets, &files.verbatim, &files.theme].map(|files| hashes(files)),
             exclusions: exclusions.to_vec(),
             has_pages_folder: files.has_pages_folder,
+            build: has_build.then_some(AnyBuild),
         }
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Structure {
-    pub inputs: StructureInputs,
-    /// Whether the structure also depends on a build, which `inputs` does not contain.
-    pub has_build: bool,
+    pub inputs: Arc<StructureInputs>,
     /// The pages in reading order, followed by those without a URL.
     documents: Vec<Document>,
     /// The number of pages with a URL.
@@ -97,23 +105,25 @@ pub(super) struct Structure {
 
 impl Structure {
     pub fn new(
-        inputs: StructureInputs,
+        inputs: Arc<StructureInputs>,
         files: &SiteFiles,
         theme: &Theme,
         build: Option<&Prebuilt>,
-        brand: &mut BrandCache,
+        fonts: &mut FontFacts,
     ) -> Self {
         let mut faults = Vec::new();
-        let StructureInputs { options, forms, languages, sources, has_pages_folder, .. } = &inputs;
+        let StructureInputs { options, forms, languages, sources, has_pages_folder, .. } = &*inputs;
         let mut documents: Vec<Document> = sources.documents().collect();
         let left_out: HashSet<String> =
             sources.left_out_folders.iter().map(|folder| path::public_path(folder)).collect();
         let is_left_out = |path: &str| folders_above(path).any(|folder| left_out.contains(folder));
         let published = files.assets.iter().filter(|(path, _)| !is_left_out(path));
         let (mut assets, mut asset_urls) = name_assets(published, theme);
-        let brand = brand.apply(&options.brand, &mut assets, &mut asset_urls, &mut faults);
-        add_blog_pages(&mut documents, languages, &mut faults);
-        add_list_pages(&mut documents, languages, options);
+        let brand = apply_brand(&options.brand, &mut assets, &mut asset_urls, fonts, &mut faults);
+        for (index, language) in languages.iter().enumerate() {
+            add_blog_pages(index, language, &mut documents, &mut faults);
+            add_list_pages(index, language, &mut documents, options.posts_per_page);
+        }
         report_repeated_translations(&documents, &mut faults);
         check_documents(&mut documents, theme, options, forms, &mut faults);
         let verbatim = &files.verbatim;
@@ -124,15 +134,17 @@ impl Structure {
         add_thanks_pages(options, &mut documents, languages, &mut names, &mut faults);
         let mut catalog = link_catalog(&documents, &assets, verbatim, options, &mut faults);
         catalog.pages.extend(sources.invalid.iter().cloned());
-        let without_url = take_pages_without_url(&mut documents, languages, options);
+        let not_found = take_not_found_pages(&mut documents, languages);
         let count = documents.len();
-        documents.extend(without_url);
+        documents.extend(not_found);
+        if options.confirms_waitlist {
+            documents.extend(confirm_documents(languages));
+        }
         let links_of_matter =
             documents.iter_mut().map(|document| resolve_front_matter(document, &catalog)).collect();
         set_default_image(&mut documents[..count], brand.image.as_deref(), &options.base_url);
         Self {
             links_of_footer: footer_links(options, &catalog),
-            has_build: build.is_some(),
             inputs,
             documents,
             count,
@@ -155,18 +167,6 @@ impl Structure {
     /// The 404 page of each language, followed by the pages behind links that confirm addresses.
     pub fn without_url(&self) -> &[Document] {
         &self.documents[self.count..]
-    }
-
-    pub fn layout_inputs(&self) -> LayoutInputs<'_> {
-        let StructureInputs { options, languages, forms, .. } = &self.inputs;
-        LayoutInputs {
-            documents: self.documents(),
-            options,
-            languages,
-            forms,
-            custom_css: self.asset_urls.get("custom.css").map(String::as_str),
-            brand: &self.brand,
-        }
     }
 
     /// All pages: those with a URL, followed by those without.
@@ -281,11 +281,8 @@ fn check_documents(
         if !forms.iter().any(|known| known.name == form) {
             let fault = document.error_at_key("form", format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
-            let hint = match closest(form, names.iter().copied()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => format!("the forms are {}", names.join(", ")),
-            };
-            faults.push(fault.hint(hint));
+            let otherwise = || format!("the forms are {}", names.join(", "));
+            faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
             let hint = "the page shows this address if the form cannot be sent: without JavaScript, or after an error";
@@ -312,7 +309,7 @@ fn claim_paths(
         }
     }
     for language in languages {
-        names.reserve(&search::index_path(language));
+        names.reserve(&language.search_index_path());
     }
     if let Some(build) = build {
         build.register(&mut names, faults);
@@ -389,19 +386,6 @@ fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Ve
         .into_iter()
         .chain(path::redirect_paths(&document.path))
         .for_each(|name| names.add_secondary(name));
-}
-
-/// The 404 page of each language, and the pages behind links that confirm addresses.
-fn take_pages_without_url(
-    documents: &mut Vec<Document>,
-    languages: &[Language],
-    options: &PagesOptions,
-) -> Vec<Document> {
-    let mut pages = take_not_found_pages(documents, languages);
-    if options.confirms_waitlist {
-        pages.extend(confirm_documents(languages));
-    }
-    pages
 }
 
 /// Removes the operator's `pages/404.md` and its translations from the documents and returns them. Generates

@@ -2,8 +2,8 @@
 //! `theme/` folder replaces the built-in file of the same name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use blake3::Hash;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
@@ -17,45 +17,22 @@ pub const FORMS_SCRIPT: &str = include_str!("../../../theme/forms.js");
 /// The folder in the theme that contains the files of words.
 pub(super) const WORDS_FOLDER: &str = "words/";
 
+/// The contents of files in the theme's folder, with their names.
+macro_rules! theme_files {
+    ($($name:literal,)*) => { &[$(($name, include_str!(concat!("../../../theme/", $name)))),*] };
+}
+
 /// The built-in files, by their names in the theme's folder.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("404.html", include_str!("../../../theme/404.html")),
-    ("base.html", include_str!("../../../theme/base.html")),
-    ("blog.html", include_str!("../../../theme/blog.html")),
-    ("confirm.html", include_str!("../../../theme/confirm.html")),
-    ("favicon.svg", include_str!("../../../theme/favicon.svg")),
-    ("forms.js", FORMS_SCRIPT),
-    ("home.html", include_str!("../../../theme/home.html")),
-    ("page.html", include_str!("../../../theme/page.html")),
-    ("partials/breadcrumbs.html", include_str!("../../../theme/partials/breadcrumbs.html")),
-    ("partials/copy.html", include_str!("../../../theme/partials/copy.html")),
-    ("partials/cta.html", include_str!("../../../theme/partials/cta.html")),
-    ("partials/fields.html", include_str!("../../../theme/partials/fields.html")),
-    ("partials/footer.html", include_str!("../../../theme/partials/footer.html")),
-    ("partials/form-contact.html", include_str!("../../../theme/partials/form-contact.html")),
-    ("partials/form-waitlist.html", include_str!("../../../theme/partials/form-waitlist.html")),
-    ("partials/form.html", include_str!("../../../theme/partials/form.html")),
-    ("partials/head.html", include_str!("../../../theme/partials/head.html")),
-    ("partials/header.html", include_str!("../../../theme/partials/header.html")),
-    ("partials/highlights.html", include_str!("../../../theme/partials/highlights.html")),
-    ("partials/pagination.html", include_str!("../../../theme/partials/pagination.html")),
-    ("partials/posts.html", include_str!("../../../theme/partials/posts.html")),
-    ("partials/rail.html", include_str!("../../../theme/partials/rail.html")),
-    ("partials/search.html", include_str!("../../../theme/partials/search.html")),
-    ("partials/section.html", include_str!("../../../theme/partials/section.html")),
-    ("partials/turn.html", include_str!("../../../theme/partials/turn.html")),
-    ("post.html", include_str!("../../../theme/post.html")),
-    ("script.js", include_str!("../../../theme/script.js")),
-    ("search.js", include_str!("../../../theme/search.js")),
-    ("style.css", include_str!("../../../theme/style.css")),
-    ("tag.html", include_str!("../../../theme/tag.html")),
-    ("tags.html", include_str!("../../../theme/tags.html")),
-    ("theme.js", include_str!("../../../theme/theme.js")),
-    ("words/de.toml", include_str!("../../../theme/words/de.toml")),
-    ("words/en.toml", include_str!("../../../theme/words/en.toml")),
-    ("words/es.toml", include_str!("../../../theme/words/es.toml")),
-    ("words/fr.toml", include_str!("../../../theme/words/fr.toml")),
-    ("words/ja.toml", include_str!("../../../theme/words/ja.toml")),
+#[rustfmt::skip]
+pub const BUILT_IN: &[(&str, &str)] = theme_files![
+    "404.html", "base.html", "blog.html", "confirm.html", "favicon.svg", "forms.js", "home.html",
+    "page.html", "partials/breadcrumbs.html", "partials/copy.html", "partials/cta.html",
+    "partials/fields.html", "partials/footer.html", "partials/form-contact.html",
+    "partials/form-waitlist.html", "partials/form.html", "partials/head.html", "partials/header.html",
+    "partials/highlights.html", "partials/pagination.html", "partials/posts.html", "partials/rail.html",
+    "partials/search.html", "partials/section.html", "partials/turn.html", "post.html", "script.js",
+    "search.js", "style.css", "tag.html", "tags.html", "theme.js", "words/de.toml", "words/en.toml",
+    "words/es.toml", "words/fr.toml", "words/ja.toml",
 ];
 
 /// Maximum number of instructions of the template engine for one page, so that a loop ends. Listing 50,000
@@ -64,20 +41,21 @@ const MAX_INSTRUCTIONS: u64 = 10_000_000;
 /// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
 const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
 
+/// The files of the theme: the built-in ones, and those of the operator in their place.
 #[derive(Debug)]
 pub struct Theme {
     files: BTreeMap<String, Blob>,
 }
 
+/// The templates of a theme. Those with faults are missing.
 #[derive(Debug)]
 pub struct CompiledTheme {
-    /// The hashes of the templates, by name.
-    files: BTreeMap<String, blake3::Hash>,
-    /// The URLs of assets, by the names that templates use.
-    assets: Arc<BTreeMap<String, String>>,
     pub environment: Environment<'static>,
     pub faults: Vec<Fault>,
 }
+
+/// The inputs of a compiled theme: the hashes of its templates, and the URLs of assets, both by name.
+pub type TemplateInputs = (BTreeMap<String, Hash>, BTreeMap<String, String>);
 
 impl Theme {
     /// Combines the built-in theme with `overrides`, which are named relative to the theme's folder and
@@ -100,19 +78,14 @@ impl Theme {
         self.files.contains_key(&format!("{name}.html"))
     }
 
-    /// Compiles the templates, or returns `before` if its inputs were the same. `assets` maps names to URLs.
-    pub fn compile(
-        &self,
-        assets: &BTreeMap<String, String>,
-        before: Option<&Arc<CompiledTheme>>,
-    ) -> Arc<CompiledTheme> {
-        let files: BTreeMap<String, blake3::Hash> =
-            self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect();
-        if let Some(same) = before.filter(|before| before.files == files && *before.assets == *assets) {
-            return same.clone();
-        }
-        let (assets, mut faults) = (Arc::new(assets.clone()), Vec::new());
-        let urls = assets.clone();
+    /// The hashes of the templates, by name.
+    pub fn template_hashes(&self) -> BTreeMap<String, Hash> {
+        self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect()
+    }
+
+    /// Compiles the templates. `urls` has the URLs of assets by the names that templates use.
+    pub fn compile(&self, urls: BTreeMap<String, String>) -> CompiledTheme {
+        let mut faults = Vec::new();
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
         environment.set_fuel(Some(MAX_INSTRUCTIONS));
@@ -150,7 +123,7 @@ impl Theme {
                 faults.push(template_fault(&error));
             }
         }
-        Arc::new(CompiledTheme { files, assets, environment, faults })
+        CompiledTheme { environment, faults }
     }
 }
 
@@ -200,7 +173,7 @@ mod tests {
     #[test]
     fn a_faulty_template_is_named_with_its_line() {
         let theme = Theme::new([("page.html".to_owned(), Blob::new("a\n{% if %}\n"))]);
-        let compiled = theme.compile(&BTreeMap::new(), None);
+        let compiled = theme.compile(BTreeMap::new());
         let faults = &compiled.faults;
         assert_eq!(faults.len(), 1);
         assert!(faults[0].to_string().starts_with("theme/page.html:2: "), "{}", faults[0]);

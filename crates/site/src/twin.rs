@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use frontdesk_convert::escape_text;
 
 use super::document::{Document, PageKind};
-use super::file::fingerprint;
-use super::layout::{ListItem, TemplateContext};
+use super::file::document_version;
+use super::layout::TemplateContext;
+use super::related_pages::ListItem;
 use super::words::WordList;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
@@ -15,46 +16,26 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     let body = body_markdown(page, url, listing);
     let document = page.document;
     let matter = &document.front_matter;
-    let mut text = String::with_capacity(body.len() + 1024);
     // A JSON string is also a valid YAML string.
-    let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
+    let quoted = |value: &String| serde_json::to_string(value).unwrap_or_default();
     let data = &page.shared.data;
     let language = &page.shared.language(document).language;
-    let guide = guide_url(&format!("{}{}", data.options.base_url, language.prefix));
-    let version = document_version(&body);
-    let title = quoted(&matter.title);
-    let _ = writeln!(text, "---\ntitle: {title}\nllms_txt: {guide}\ndoc_version: \"{version}\"");
-    if data.languages.len() > 1 {
-        let _ = writeln!(text, "language: {}", language.tag);
-    }
-    if let Some(description) = &matter.description {
-        let _ = writeln!(text, "description: {}", quoted(description));
-    }
-    if let Some(author) = &matter.author {
-        let _ = writeln!(text, "author: {}", quoted(author));
-    }
-    if let Some(date) = matter.date {
-        let _ = writeln!(text, "date: {date}");
-    }
     // The 404 page has neither a date nor a URL.
-    if document.kind != PageKind::NotFound {
-        let _ = writeln!(text, "last_updated: {}\nurl: {}", document.updated, url);
-    }
-    if !matter.tags.is_empty() {
-        let _ = writeln!(text, "tags: [{}]", join(&matter.tags, |tag| quoted(tag)));
-    }
-    let _ = write!(text, "---\n\n{body}");
-    text
-}
-
-/// The value of `doc_version`, which changes with the text of a page.
-pub(super) fn document_version(markdown: &str) -> String {
-    fingerprint(markdown.as_bytes(), 12)
-}
-
-/// The value of `llms_txt`: the address of the site's guide for language models.
-pub(super) fn guide_url(base: &str) -> String {
-    format!("{base}/llms.txt")
+    let has_url = document.kind != PageKind::NotFound;
+    let fields = [
+        ("title", Some(quoted(&matter.title))),
+        ("llms_txt", Some(format!("{}{}/llms.txt", data.options.base_url, language.prefix))),
+        ("doc_version", Some(format!("\"{}\"", document_version(&body)))),
+        ("language", (data.languages.len() > 1).then(|| language.tag.clone())),
+        ("description", matter.description.as_ref().map(quoted)),
+        ("author", matter.author.as_ref().map(quoted)),
+        ("date", matter.date.map(|date| date.to_string())),
+        ("last_updated", has_url.then(|| document.updated.to_string())),
+        ("url", has_url.then(|| url.to_owned())),
+        ("tags", (!matter.tags.is_empty()).then(|| format!("[{}]", join(&matter.tags, quoted)))),
+    ];
+    let lines = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}\n", value?)));
+    format!("---\n{}---\n\n{body}", lines.collect::<String>())
 }
 
 fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {

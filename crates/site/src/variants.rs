@@ -14,7 +14,7 @@ use blake3::Hash;
 use bytes::Bytes;
 use frontdesk_media::scale_down;
 
-use super::encodings::Encodings;
+use super::encodings::{Encodings, seal, unseal};
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
 use super::media_type::media_type;
@@ -179,24 +179,13 @@ fn read_variant(cache: &Encodings, original: Hash, width: u32) -> Option<Bytes> 
     parse(&std::fs::read(cache.folder.join(cache_name(original, width))).ok()?.into(), original, width)
 }
 
-/// The bytes of a cache file: [`MAGIC`], the original's hash, the width, the variant, and a hash of all of
-/// these.
 fn serialize(original: Hash, width: u32, variant: &[u8]) -> Vec<u8> {
-    let mut file = [MAGIC, original.as_bytes(), &width.to_le_bytes(), variant].concat();
-    let hash = blake3::hash(&file);
-    file.extend(hash.as_bytes());
-    file
+    seal(&[MAGIC, original.as_bytes(), &width.to_le_bytes()], variant)
 }
 
 /// Parses the output of [`serialize`]. `None` if the file is damaged or belongs to another image.
 fn parse(file: &Bytes, original: Hash, width: u32) -> Option<Bytes> {
-    let (text, hash) = file.split_last_chunk::<32>()?;
-    if blake3::hash(text) != Hash::from_bytes(*hash) {
-        return None;
-    }
-    let variant =
-        text.strip_prefix(MAGIC)?.strip_prefix(original.as_bytes())?.strip_prefix(&width.to_le_bytes())?;
-    Some(file.slice(text.len() - variant.len()..text.len()))
+    unseal(file, &[MAGIC, original.as_bytes(), &width.to_le_bytes()])
 }
 
 #[cfg(test)]

@@ -18,9 +18,10 @@ use minijinja::value::{Serde, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::file::Blob;
+use super::html::json_for_script;
 use super::placeholder::{fill, placeholders, plural_name};
 use super::theme::{BUILT_IN, WORDS_FOLDER};
-use crate::fault::{Fault, Placed, closest};
+use crate::fault::{Fault, Placed, closest, did_you_mean};
 
 /// The fallback language for words that are missing in another language.
 const ENGLISH: &str = "en";
@@ -104,8 +105,7 @@ impl WordList {
         }
         texts.insert("language".into(), self.language.clone());
         texts.insert("singular".into(), self.get("singular").to_owned());
-        let json = serde_json::to_string(&texts).unwrap_or_default();
-        Some(json.replace("</", "<\\/").replace("<!--", "<\\u0021--"))
+        Some(json_for_script(&texts))
     }
 
     /// The words as a value for templates.
@@ -173,11 +173,7 @@ fn report_overrides(
     faults: &mut Vec<Fault>,
 ) {
     for WordOverride { language, name, text } in overrides {
-        let fault = |message| Fault::error(&text.place, text.line, message);
-        if let Err((message, hint)) = check(name, &text.value, english) {
-            let fault = fault(message);
-            faults.push(if let Some(hint) = hint { fault.hint(hint) } else { fault });
-        }
+        faults.extend(check(name, &text.value, english, (&text.place, text.line)));
         let Some(language) = language else { continue };
         let is_used = languages.iter().any(|tag| ancestors(tag).iter().any(|tag| is_same_tag(tag, language)));
         if !is_used {
@@ -209,12 +205,10 @@ fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Faul
     let (mut entries, errors) = parse(text);
     faults.extend(errors.into_iter().map(|(line, message)| Fault::error(place, line, message)));
     entries.retain(|entry| {
-        let checked = check(&entry.name, &entry.text, english);
-        if let Err((message, hint)) = &checked {
-            let fault = Fault::error(place, Some(entry.line), message);
-            faults.push(if let Some(hint) = hint { fault.hint(hint) } else { fault });
-        }
-        checked.is_ok()
+        let fault = check(&entry.name, &entry.text, english, (place, Some(entry.line)));
+        let is_valid = fault.is_none();
+        faults.extend(fault);
+        is_valid
     });
     let language = language_of_file(place.trim_start_matches("theme/")).unwrap_or_default();
     if ancestors(language).iter().all(|tag| built_in(tag).is_none()) {
@@ -251,37 +245,32 @@ fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     (entries, faults)
 }
 
-/// Checks the name and the text of a word. Returns what is wrong, and a hint.
-fn check(name: &str, text: &str, english: &WordList) -> Result<(), (String, Option<String>)> {
+/// The fault of a word, if its name or its text is invalid. `place` is its file and line.
+fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>)) -> Option<Fault> {
+    let fault = |message: String| Fault::error(place.0, place.1, message);
     let Some(original) = english.texts.get(name) else {
-        let known = closest(name, english.texts.keys().map(String::as_str));
-        let hint = known.map(|known| format!("did you mean `{known}`?"));
-        let hint = hint.unwrap_or_else(|| "`frontdesk theme DIR words/en.toml` copies all words".to_owned());
-        return Err((format!("unknown word `{name}`"), Some(hint)));
+        let copy = || "`frontdesk theme DIR words/en.toml` copies all words".to_owned();
+        let hint = did_you_mean(name, english.texts.keys().map(String::as_str), copy);
+        return Some(fault(format!("unknown word `{name}`")).hint(hint));
     };
     if text.chars().count() > MAX_CHARS {
-        return Err((format!("the word `{name}` has more than {MAX_CHARS} characters"), None));
+        return Some(fault(format!("the word `{name}` has more than {MAX_CHARS} characters")));
     }
     if name == "months" && text.split(',').count() != 12 {
-        return Err(("the word `months` must be twelve names with commas between them".to_owned(), None));
+        return Some(fault("the word `months` must be twelve names with commas between them".to_owned()));
     }
     let mut permitted = placeholders(original);
     if name == "date" {
         permitted.push(MONTH_NUMBER);
     }
-    match placeholders(text).into_iter().find(|found| !permitted.contains(found)) {
-        None => Ok(()),
-        Some(found) => {
-            let message = format!("the word `{name}` has no value for `{{{found}}}`");
-            let listed: Vec<String> = permitted.iter().map(|name| format!("`{{{name}}}`")).collect();
-            let hint = match closest(found, permitted.iter().copied()) {
-                Some(known) => format!("did you mean `{{{known}}}`?"),
-                None if listed.is_empty() => "it has no placeholders".to_owned(),
-                None => format!("its placeholders are {}", listed.join(", ")),
-            };
-            Err((message, Some(hint)))
-        }
-    }
+    let found = placeholders(text).into_iter().find(|found| !permitted.contains(found))?;
+    let listed: Vec<String> = permitted.iter().map(|name| format!("`{{{name}}}`")).collect();
+    let hint = match closest(found, permitted.iter().copied()) {
+        Some(known) => format!("did you mean `{{{known}}}`?"),
+        None if listed.is_empty() => "it has no placeholders".to_owned(),
+        None => format!("its placeholders are {}", listed.join(", ")),
+    };
+    Some(fault(format!("the word `{name}` has no value for `{{{found}}}`")).hint(hint))
 }
 
 /// The language of a file in the theme: `de` for `words/de.toml`.

@@ -1,8 +1,8 @@
-//! Colours: sRGB notation, contrast as WCAG defines it, and lightness in the OKLab colour space.
+//! Colors: sRGB notation, contrast as WCAG defines it, and lightness in the OKLab color space.
 
 use std::fmt;
 
-/// An opaque sRGB colour, written `#rrggbb` or `#rgb`.
+/// An opaque sRGB color, written `#rrggbb` or `#rgb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Color(pub(super) [u8; 3]);
 
@@ -39,7 +39,7 @@ impl Color {
         0.2126 * red + 0.7152 * green + 0.0722 * blue
     }
 
-    /// The contrast ratio (WCAG 2.2) of two colours, from 1 to 21.
+    /// The contrast ratio (WCAG 2.2) of two colors, from 1 to 21.
     fn contrast(self, other: Self) -> f64 {
         let (a, b) = (self.luminance(), other.luminance());
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -50,15 +50,15 @@ impl Color {
         backgrounds.iter().map(|background| self.contrast(*background)).fold(f64::INFINITY, f64::min)
     }
 
-    /// The colour of text on this colour: white if it is readable, otherwise black. One of them always has
+    /// The color of text on this color: white if it is readable, otherwise black. One of them always has
     /// a contrast of at least 4.58:1.
     pub(super) fn text_color(self) -> Self {
         if self.contrast(WHITE) >= 4.5 { WHITE } else { BLACK }
     }
 
-    /// The colour of the same hue whose lightness is closest to this colour's, and whose contrast with all
+    /// The color of the same hue whose lightness is closest to this color's, and whose contrast with all
     /// `backgrounds` is at least `ratio`. The backgrounds are all light or all dark. If there is no such
-    /// colour, the result is black or white.
+    /// color, the result is black or white.
     pub(super) fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {
         if self.least_contrast(backgrounds) >= ratio {
             return self;
@@ -79,7 +79,7 @@ impl Color {
         product(&CONES_TO_LAB, cones)
     }
 
-    /// The colour with this lightness and hue, with as much of the chroma as sRGB can show.
+    /// The color with this lightness and hue, with as much of the chroma as sRGB can show.
     fn from_oklab(lightness: f64, a: f64, b: f64) -> Self {
         let linear = |share: f64| {
             let cones = product(&LAB_TO_CONES, [lightness, a * share, b * share]).map(|cone| cone.powi(3));
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
 
     fn color(text: &str) -> Color {
-        Color::parse(text).expect("a colour")
+        Color::parse(text).expect("a color")
     }
 
     #[test]
-    fn a_colour_has_six_or_three_hexadecimal_digits() {
+    fn a_color_has_six_or_three_hexadecimal_digits() {
         assert_eq!(Color::parse("#00694B"), Some(Color([0, 0x69, 0x4b])));
         assert_eq!(Color::parse("#06B"), Some(Color([0, 0x66, 0xbb])));
         assert_eq!(color("#00694b").to_string(), "#00694b");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn text_on_any_colour_is_readable() {
+    fn text_on_any_color_is_readable() {
         for red in (0..=255).step_by(15) {
             for green in (0..=255).step_by(15) {
                 for blue in (0..=255).step_by(15) {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn oklab_and_back_is_the_same_colour() {
+    fn oklab_and_back_is_the_same_color() {
         for text in ["#000000", "#ffffff", "#00694b", "#ff0000", "#1d4ed8", "#808080"] {
             let [lightness, a, b] = color(text).to_oklab();
             assert_eq!(Color::from_oklab(lightness, a, b).to_string(), text);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_lightness_of_a_weak_colour_changes() {
+    fn only_the_lightness_of_a_weak_color_changes() {
         let (white, black) = ([WHITE], [BLACK]);
         let yellow = color("#ffcc00").with_contrast(&white, 4.5);
         assert!((4.5..4.7).contains(&yellow.contrast(WHITE)), "{yellow}");

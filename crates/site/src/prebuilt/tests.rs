@@ -1,10 +1,11 @@
 //! Tests of whole builds.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::{LoadCache, LoadResult};
+use crate::{LoadCache, LoadResult, RulesDialect};
 
 /// A build in a temporary folder.
 struct Bench {

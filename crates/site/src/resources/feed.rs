@@ -1,55 +1,40 @@
 //! `/blog/rss.xml`: an RSS 2.0 feed with the full text of the posts.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
+use minijinja::context;
 
-use super::text::{escape_xml, has_page};
+use super::text::{has_page, render_xml};
 use crate::{FEED_LENGTH, Language, PageSummary, start_of_day};
 
 /// Builds the RSS feed in a language, newest post first. `index` is the language's index.
 pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, language: &Language) -> String {
     let is_post = |page: &&PageSummary| page.is_post && page.language == index;
     let posts: Vec<&PageSummary> = pages.iter().filter(is_post).take(FEED_LENGTH).collect();
-    let Language { prefix, .. } = language;
-    let blog = format!("{prefix}/blog/");
+    let blog = format!("{}/blog/", language.prefix);
     let home = if has_page(pages, &blog) { blog } else { language.home() };
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\" xmlns:content=\"http://purl.org/rss/1.0/modules/content/\" \
-         xmlns:dc=\"http://purl.org/dc/elements/1.1/\">\n<channel>\n<title>{}</title>\n<link>{}</link>\n\
-         <description>{}</description>\n<language>{}</language>\n\
-         <atom:link href=\"{}\" rel=\"self\" type=\"application/rss+xml\"/>\n",
-        escape_xml(&language.title),
-        escape_xml(&format!("{base}{home}")),
-        escape_xml(&language.description),
-        escape_xml(&language.tag),
-        escape_xml(&format!("{base}{prefix}/blog/rss.xml")),
-    );
     let changes = posts.iter().flat_map(|post| [start_of_day(post.updated), publication_time(post)]);
-    if let Some(latest) = changes.flatten().max() {
-        let _ = writeln!(text, "<lastBuildDate>{}</lastBuildDate>", format_rfc_822(latest));
-    }
-    for post in posts {
-        let address = escape_xml(&format!("{base}{}", post.path));
-        let _ = write!(
-            text,
-            "<item>\n<title>{}</title>\n<link>{address}</link>\n<guid isPermaLink=\"true\">{address}</guid>\n",
-            escape_xml(&post.title),
-        );
-        if let Some(time) = publication_time(post) {
-            let _ = writeln!(text, "<pubDate>{}</pubDate>", format_rfc_822(time));
+    let changed = changes.flatten().max().map(format_rfc_822);
+    let post = |post: &&PageSummary| {
+        context! {
+            title => post.title.as_str(),
+            link => format!("{base}{}", post.path),
+            published => publication_time(post).map(format_rfc_822),
+            author => post.author.as_deref(),
+            tags => &post.tags,
+            description => post.description.as_deref(),
+            html => post.feed_html.as_str(),
         }
-        let author = post.author.iter().map(|author| ("dc:creator", author));
-        let tags = post.tags.iter().map(|tag| ("category", tag));
-        let description = post.description.iter().map(|description| ("description", description));
-        for (element, value) in author.chain(tags).chain(description) {
-            let _ = writeln!(text, "<{element}>{}</{element}>", escape_xml(value));
-        }
-        let _ = write!(text, "<content:encoded>{}</content:encoded>\n</item>\n", escape_xml(&post.feed_html));
-    }
-    text.push_str("</channel>\n</rss>\n");
-    text
+    };
+    let values = context! {
+        title => language.title.as_str(),
+        link => format!("{base}{home}"),
+        description => language.description.as_str(),
+        language => language.tag.as_str(),
+        feed => format!("{base}{}/blog/rss.xml", language.prefix),
+        changed,
+        posts => posts.iter().map(post).collect::<Vec<_>>(),
+    };
+    render_xml(include_str!("rss.xml"), values)
 }
 
 /// When a post was published: midnight in UTC if only its day is known.

@@ -14,20 +14,24 @@ const MAX_LISTED: usize = 40_000;
 /// Builds `llms.txt` in a language: a heading, a summary, and lists of links to the Markdown of each page.
 /// Returns the percent-encoded path and the text of `llms.txt`, followed by those of each further guide. The
 /// guide in the default language links to those in other languages.
-pub(super) fn build_guides(site: &GuideContext<'_>, language: usize) -> Vec<(String, String)> {
-    let Language { title, description, words, .. } = &site.languages[language];
-    let base = site.base_url;
+pub(super) fn build_guides(
+    pages: &[PageSummary],
+    languages: &[Language],
+    base: &str,
+    language: usize,
+) -> Vec<(String, String)> {
+    let Language { title, description, words, .. } = &languages[language];
     let heading = heading(title, description);
     let introduction = format!("{heading}\n{}\n", words.fill("guide_introduction", &[("base", base)]));
     let is_listed = |page: &&PageSummary| page.language == language && !page.is_generated;
-    let pages: Vec<&PageSummary> = site.pages.iter().filter(is_listed).collect();
+    let pages: Vec<&PageSummary> = pages.iter().filter(is_listed).collect();
     let mut guides = Vec::new();
-    let context = Guide { base, language: &site.languages[language] };
-    add_guides(&mut guides, context, &site.languages[language].home(), introduction, &pages);
+    let context = Guide { base, language: &languages[language] };
+    add_guides(&mut guides, context, &languages[language].home(), introduction, &pages);
     let (_, text) = &mut guides[0];
-    if language == 0 && site.languages.len() > 1 {
+    if language == 0 && languages.len() > 1 {
         text.push_str(&format!("\n## {}\n\n", words.get("languages")));
-        for other in &site.languages[1..] {
+        for other in &languages[1..] {
             let name = other.words.get("language_name");
             let description = escape_text(other.description.trim());
             let separator = if description.is_empty() { "" } else { ": " };
@@ -43,20 +47,6 @@ pub(super) fn build_guides(site: &GuideContext<'_>, language: usize) -> Vec<(Str
         word("sitemap_description")
     ));
     guides
-}
-
-/// The parts of a site that guides show.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GuideContext<'a> {
-    pub pages: &'a [PageSummary],
-    pub languages: &'a [Language],
-    pub base_url: &'a str,
-}
-
-impl<'a> GuideContext<'a> {
-    pub fn of(site: &'a Site) -> Self {
-        Self { pages: &site.pages, languages: &site.languages, base_url: &site.base_url }
-    }
 }
 
 /// The guides in one language.
@@ -159,6 +149,8 @@ mod tests {
     use super::*;
     use crate::WordList;
 
+    const BASE: &str = "https://www.example.com";
+
     /// The guides to a site with pages at these paths.
     fn guides_of(paths: impl Iterator<Item = String>) -> Vec<(String, String)> {
         let page = |(number, path): (usize, String)| PageSummary {
@@ -172,10 +164,7 @@ mod tests {
         };
         let pages: Vec<PageSummary> = paths.enumerate().map(page).collect();
         let languages = [language("en", "")];
-        build_guides(
-            &GuideContext { pages: &pages, languages: &languages, base_url: "https://www.example.com" },
-            0,
-        )
+        build_guides(&pages, &languages, BASE, 0)
     }
 
     fn language(tag: &str, prefix: &str) -> Language {
@@ -195,8 +184,8 @@ mod tests {
         };
         let pages = [page("/a/", 0), page("/de/a/", 1)];
         let languages = [language("en", ""), language("de", "/de")];
-        let site = GuideContext { pages: &pages, languages: &languages, base_url: "https://www.example.com" };
-        let [english, german] = [0, 1].map(|index| build_guides(&site, index).swap_remove(0));
+        let guide = |index| build_guides(&pages, &languages, BASE, index).swap_remove(0);
+        let [english, german] = [0, 1].map(guide);
         assert_eq!((&*english.0, &*german.0), ("/llms.txt", "/de/llms.txt"));
         assert!(
             english.1.contains("(https://www.example.com/a.md)") && !english.1.contains("/de/a.md"),

@@ -65,6 +65,21 @@ const HTML_POSTS: &str = "\n\nBrowsers without JavaScript send the form of a pag
     `application/x-www-form-urlencoded`, with an `Accept` that prefers HTML. They get a redirect (303) to a \
     thank-you page, or the page with its errors as HTML. Other clients should send JSON.";
 
+/// The responses by status: their descriptions, and their headers besides those about rate limits. The status
+/// 403 is only for HTML forms.
+#[rustfmt::skip]
+const RESPONSES: [(&str, &str, &[&str]); 8] = [
+    ("200", "Accepted: the submission is on stable storage.", &[]),
+    ("400", "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.", &[]),
+    ("403", "An HTML form that is not on a page of this site.", &[]),
+    ("405", "Only POST is accepted.", &["Allow"]),
+    ("408", "The body did not arrive in time.", &[]),
+    // With the maximum size.
+    ("413", "", &[]),
+    ("429", "Too many requests, or too many bytes, from this source or its network.", &["Retry-After"]),
+    ("500", "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.", &["Retry-After"]),
+];
+
 fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
@@ -73,51 +88,25 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     }
     let mut responses = Map::new();
     let always: &[&str] = if resources.quotas.is_some() { &["RateLimit", "RateLimit-Policy"] } else { &[] };
-    let mut add = |status: &str, description: &str, schema: &str, more: &[&str]| {
-        let headers: Map<String, Value> = always
-            .iter()
-            .chain(more)
-            .map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })))
-            .collect();
+    let large = format!("The body is longer than {} KiB, counted after decoding.", MAX_BODY_BYTES / 1024);
+    for (status, description, more) in RESPONSES {
+        if status == "403" && !resources.html_posts {
+            continue;
+        }
+        let schema = if status == "200" { "Ok" } else { "Error" };
+        let description = if status == "413" { &large } else { description };
         let mut response = json!({
             "description": description,
             "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } },
         });
+        let header =
+            |name: &&str| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }));
+        let headers: Map<String, Value> = always.iter().chain(more).map(header).collect();
         if !headers.is_empty() {
             response["headers"] = headers.into();
         }
         responses.insert(status.to_owned(), response);
-    };
-    add("200", "Accepted: the submission is on stable storage.", "Ok", &[]);
-    add(
-        "400",
-        "A required field is missing or malformed, or the body is not a JSON object. The sentence names everything at fault.",
-        "Error",
-        &[],
-    );
-    if resources.html_posts {
-        add("403", "An HTML form that is not on a page of this site.", "Error", &[]);
     }
-    add("405", "Only POST is accepted.", "Error", &["Allow"]);
-    add("408", "The body did not arrive in time.", "Error", &[]);
-    add(
-        "413",
-        &format!("The body is longer than {} KiB, counted after decoding.", MAX_BODY_BYTES / 1024),
-        "Error",
-        &[],
-    );
-    add(
-        "429",
-        "Too many requests, or too many bytes, from this source or its network.",
-        "Error",
-        &["Retry-After"],
-    );
-    add(
-        "500",
-        "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.",
-        "Error",
-        &["Retry-After"],
-    );
     let mut body = json!({
         "application/json": {
             "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },

@@ -1,5 +1,6 @@
 //! Options for the generated resources.
 
+/// The options of the generated files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceOptions {
     /// The e-mail address for vulnerability reports. If empty, there is no `security.txt`.

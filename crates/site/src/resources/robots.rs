@@ -3,29 +3,18 @@
 use super::options::ContentSignals;
 
 /// Crawlers that build search indexes, or fetch pages to answer a user.
+#[rustfmt::skip]
 const ASSISTANTS: [&str; 9] = [
-    "OAI-SearchBot",
-    "ChatGPT-User",
-    "Claude-SearchBot",
-    "Claude-User",
-    "PerplexityBot",
-    "Perplexity-User",
-    "MistralAI-User",
-    "DuckAssistBot",
-    "Applebot",
+    "OAI-SearchBot", "ChatGPT-User", "Claude-SearchBot", "Claude-User", "PerplexityBot", "Perplexity-User",
+    "MistralAI-User", "DuckAssistBot", "Applebot",
 ];
 
 /// Crawlers that collect training data, and tokens that control whether pages fetched by other crawlers may
 /// be used for training.
+#[rustfmt::skip]
 const TRAINERS: [&str; 8] = [
-    "GPTBot",
-    "ClaudeBot",
-    "Google-Extended",
-    "Applebot-Extended",
-    "CCBot",
-    "meta-externalagent",
-    "Amazonbot",
-    "Bytespider",
+    "GPTBot", "ClaudeBot", "Google-Extended", "Applebot-Extended", "CCBot", "meta-externalagent",
+    "Amazonbot", "Bytespider",
 ];
 
 /// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, but AI crawlers that the

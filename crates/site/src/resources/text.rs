@@ -1,5 +1,8 @@
 //! Text that several resources share.
 
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Value};
+
 use super::options::ResourceOptions;
 use crate::{PageSummary, escape_text};
 use frontdesk_forms::text::escape_html;
@@ -35,6 +38,25 @@ pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> Strin
     let (separator, description) = description.map_or(("", "".into()), |text| (": ", escape_text(text)));
     // Faster than `format!`, which matters on sites with thousands of pages.
     ["- [", &title, "](", base_url, path, ")", separator, &description, "\n"].concat()
+}
+
+/// Renders an embedded template. Escapes nothing.
+pub(super) fn render(template: &str, values: Value) -> String {
+    // A test renders all of them, so errors do not occur.
+    environment().render_str(template, values).unwrap_or_default()
+}
+
+/// Renders an embedded template, and escapes all values for XML.
+pub(super) fn render_xml(template: &str, values: Value) -> String {
+    let mut environment = environment();
+    environment.set_formatter(|output, _, value| Ok(output.write_str(&escape_xml(&value.to_string()))?));
+    environment.render_str(template, values).unwrap_or_default()
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).build().unwrap_or_default());
+    environment
 }
 
 /// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE

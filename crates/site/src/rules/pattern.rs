@@ -1,9 +1,10 @@
 //! Path patterns with placeholders, and the texts that are filled with the values of these.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
-use crate::path;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use crate::path::{self, NOT_IN_PATH};
 
 /// The hosting service that a build's rules are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +213,8 @@ impl Segment {
     /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one
     /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`.
     fn parse(segment: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
-        let decode = |text: &str| path::percent_decode(text).map_err(|_| "is not a valid path");
+        let decode =
+            |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| "is not a valid path");
         let mut pieces = vec![("", String::new())];
         let mut rest = segment;
         let mut searched = 0;
@@ -285,7 +287,7 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
         // Values have no `?` after encoding, so this one is the target's.
         let is_in_query = filled.contains('?');
         match captures.iter().find(|(known, _)| *known == name) {
-            Some((_, value)) if is_in_query => push_query_value(&mut filled, value),
+            Some((_, value)) if is_in_query => filled.extend(utf8_percent_encode(value, NOT_IN_QUERY_VALUE)),
             Some((_, value)) => filled.push_str(&path::encode(value)),
             None => filled.extend([":", name]),
         }
@@ -294,42 +296,33 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// Encodes a value of a query parameter. Characters that separate or have a meaning of their own are encoded
-/// too.
-fn push_query_value(query: &mut String, value: &str) {
-    for part in path::encode(value).split_inclusive(['&', '=', '+', ';']) {
-        match part.strip_suffix(['&', '=', '+', ';']) {
-            Some(plain) => {
-                query.push_str(plain);
-                for byte in part[plain.len()..].bytes() {
-                    let _ = write!(query, "%{byte:02X}");
-                }
-            }
-            None => query.push_str(part),
-        }
-    }
-}
+/// Also encodes the characters that separate query parameters or have a meaning of their own in a query.
+const NOT_IN_QUERY_VALUE: &AsciiSet = &NOT_IN_PATH.add(b'&').add(b'=').add(b'+').add(b';');
 
-/// Percent-encodes the characters of a URL that a URI does not permit (RFC 3986 §2). Keeps existing escapes.
+/// The ASCII characters that RFC 3986 §2 does not permit in a URI.
+const NOT_IN_URI: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// Percent-encodes the characters of a URL that a URI does not permit, and percent signs without two
+/// hexadecimal digits after them. Keeps existing escapes.
 pub(super) fn encode_url(url: &str) -> String {
-    let mut encoded = String::with_capacity(url.len());
-    for (at, byte) in url.bytes().enumerate() {
-        let is_escape = || {
-            let digits = url.as_bytes().get(at + 1..at + 3);
-            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-        };
-        let is_permitted = match byte {
-            b'%' => is_escape(),
-            b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
-            _ => byte.is_ascii_graphic(),
-        };
-        if is_permitted {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
+    let mut parts = url.split('%');
+    let mut escaped = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_escape =
+            part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        escaped.extend([if is_escape { "%" } else { "%25" }, part]);
     }
-    encoded
+    utf8_percent_encode(&escaped, NOT_IN_URI).to_string()
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::text::{PageText, TextPart};
-use super::words::{WordHash, WordSet, for_each_word};
+use super::words::{WordHash, for_each_word};
 use crate::content::Content;
+use crate::maps::HashSet;
 use frontdesk_forms::text::cut_by;
 
 /// Maximum lengths of titles and descriptions, in bytes.
@@ -91,7 +92,7 @@ fn cut(text: &str, length: usize) -> &str {
 /// The first of those `words` that the shown texts do not contain, with a total length of at most `length`
 /// bytes. Leaves out a word with the same hash as a shown one.
 fn other_words(shown: &[TextPart<'_>], words: &[(WordHash, &str)], length: usize) -> String {
-    let mut known = WordSet::default();
+    let mut known = HashSet::default();
     for part in shown {
         for_each_word(part.text, |hash, _| {
             known.insert(hash);

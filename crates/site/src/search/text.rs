@@ -1,11 +1,13 @@
 //! Reads the text of a page from its HTML.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr3};
 
-use super::words::{WordHash, WordSet, for_each_word};
+use super::words::{WordHash, for_each_word};
 use crate::html::id_attributes;
+use crate::maps::HashSet;
 
 /// The text of a page, divided at its headings.
 #[derive(Debug, Default)]
@@ -42,7 +44,7 @@ impl PageText {
         let mut page = reader.page;
         page.parts
             .retain(|part| !(part.anchor.is_empty() && part.heading.is_empty() && part.text.is_empty()));
-        let mut seen = WordSet::default();
+        let mut seen = HashSet::default();
         let mut hashes = Vec::new();
         let mut words = String::new();
         for part in page.parts() {
@@ -90,32 +92,22 @@ struct TextReader {
 impl TextReader {
     fn read(&mut self, html: &str) {
         let mut rest = html;
-        loop {
-            let (plain, special) = rest.split_at(plain_length(rest));
-            self.page.text.push_str(plain);
-            rest = match special.chars().next() {
-                Some('<') => self.read_markup(special),
-                Some('&') => {
-                    let (c, length) = read_reference(special);
-                    self.push(c);
-                    &special[length..]
-                }
-                Some(c) => {
-                    self.push(c);
-                    &special[c.len_utf8()..]
-                }
-                None => break,
-            }
+        while let Some(at) = memchr(b'<', rest.as_bytes()) {
+            self.push(&decode_references(&rest[..at]));
+            rest = self.read_markup(&rest[at..]);
         }
+        self.push(&decode_references(rest));
         self.finish_text();
     }
 
     /// Replaces runs of whitespace with a space, and removes those at the beginning.
-    fn push(&mut self, c: char) {
-        if !c.is_whitespace() {
-            self.page.text.push(c);
-        } else if self.page.text.len() > self.start && !self.page.text.ends_with(' ') {
-            self.page.text.push(' ');
+    fn push(&mut self, text: &str) {
+        for (number, word) in text.split(char::is_whitespace).enumerate() {
+            let page = &mut self.page.text;
+            if number > 0 && page.len() > self.start && !page.ends_with(' ') {
+                page.push(' ');
+            }
+            page.push_str(word);
         }
     }
 
@@ -140,7 +132,7 @@ impl TextReader {
         let name = html[1..].trim_start_matches('/').as_bytes();
         let name = &name[..name.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()];
         if !name.first().is_some_and(u8::is_ascii_alphabetic) {
-            self.push('<');
+            self.push("<");
             return &html[1..];
         }
         let (tag, rest) = html.split_at(tag_length(html));
@@ -155,44 +147,14 @@ impl TextReader {
                 }
                 self.is_heading = anchor.is_some();
                 if let Some(anchor) = anchor {
-                    let anchor = decode_references(anchor);
+                    let anchor = decode_references(anchor).into_owned();
                     self.page.parts.push(PartRanges { anchor, ..PartRanges::default() });
                 }
             }
             Element::Hidden | Element::Block => {}
         }
-        self.push(' ');
+        self.push(" ");
         rest
-    }
-}
-
-/// Bytes that [`plain_length`] skips: all except whitespace, markup, references, and the first bytes of
-/// characters that may be whitespace.
-const IS_PLAIN: [bool; 256] = {
-    let mut table = [true; 256];
-    let special = b"\t\n\x0b\x0c\r <&\xc2\xe1\xe2\xe3";
-    let mut at = 0;
-    while at < special.len() {
-        table[special[at] as usize] = false;
-        at += 1;
-    }
-    table
-};
-
-/// The length of the text before the first markup, reference, or whitespace except for single spaces.
-fn plain_length(html: &str) -> usize {
-    let is_plain = |byte: &u8| IS_PLAIN[usize::from(*byte)];
-    let bytes = html.as_bytes();
-    let mut at = 0;
-    loop {
-        at += bytes[at..].iter().take_while(|byte| is_plain(byte)).count();
-        match bytes.get(at) {
-            // A space at the beginning goes through `push`, because the text so far may end with one.
-            Some(b' ') if at > 0 && bytes.get(at + 1).is_some_and(is_plain) => {}
-            Some(0x80..) if !html[at..].starts_with(char::is_whitespace) => {}
-            _ => return at,
-        }
-        at += 1;
     }
 }
 
@@ -270,16 +232,18 @@ fn read_reference(text: &str) -> (char, usize) {
     c.zip(end).map_or(('&', 1), |(c, end)| (c, end + 1))
 }
 
-fn decode_references(text: &str) -> String {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        decoded.push_str(&rest[..at]);
-        let (c, length) = read_reference(&rest[at..]);
+fn decode_references(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find('&') else { return text.into() };
+    let mut decoded = text[..first].to_owned();
+    let mut rest = &text[first..];
+    while !rest.is_empty() {
+        let (c, length) = read_reference(rest);
         decoded.push(c);
-        rest = &rest[at + length..];
+        let (plain, next) = rest[length..].split_at(rest[length..].find('&').unwrap_or(rest.len() - length));
+        decoded.push_str(plain);
+        rest = next;
     }
-    decoded + rest
+    decoded.into()
 }
 
 #[cfg(test)]
@@ -296,15 +260,6 @@ mod tests {
                 prop_assert!(!text.contains("  ") && text.trim() == text, "{text:?}");
             }
             prop_assert_eq!(page.words.split(' ').filter(|word| !word.is_empty()).count(), hashes.len());
-        }
-    }
-
-    #[test]
-    fn no_whitespace_is_skipped_as_plain_text() {
-        let mut bytes = [0; 4];
-        for c in ('\0'..=char::MAX).filter(|c| c.is_whitespace()) {
-            let first = c.encode_utf8(&mut bytes).as_bytes()[0];
-            assert!(!IS_PLAIN[usize::from(first)], "{c:?}");
         }
     }
 

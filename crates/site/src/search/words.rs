@@ -1,7 +1,5 @@
 //! Splits texts into words, and hashes them.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::RangeInclusive;
 
 /// Lengths in characters of words that are worth keeping when a text is cut.
@@ -15,43 +13,6 @@ const EMPTY: WordHash = 0x811c_9dc5;
 fn add_to_hash(hash: WordHash, byte: u8) -> WordHash {
     (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
 }
-
-/// A map by the hashes of words, whose bits only need to be spread.
-pub(super) type WordMap<T> = HashMap<WordHash, T, BuildHasherDefault<WordHasher>>;
-pub(super) type WordSet = HashSet<WordHash, BuildHasherDefault<WordHasher>>;
-
-#[derive(Debug, Default)]
-pub(super) struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u32((*byte).into());
-        }
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        // Spread the bits, because the map uses the highest and the lowest ones.
-        self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
-    }
-}
-
-/// ASCII letters and digits in lower case, by byte. Zero for other bytes.
-const LOWER_CASE: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0_u8;
-    while byte < 0x80 {
-        if byte.is_ascii_alphanumeric() {
-            table[byte as usize] = byte.to_ascii_lowercase();
-        }
-        byte += 1;
-    }
-    table
-};
 
 /// Calls `found` with the hash of each word that is worth keeping, and with the word, whose ASCII letters may
 /// be in upper case. May repeat a word. Leaves out text in languages without spaces, which cannot be split
@@ -88,11 +49,10 @@ pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
 fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
     let mut hash = EMPTY;
     for (length, byte) in text.iter().enumerate() {
-        let letter = LOWER_CASE[usize::from(*byte)];
-        if letter == 0 {
+        if !byte.is_ascii_alphanumeric() {
             return (length, hash);
         }
-        hash = add_to_hash(hash, letter);
+        hash = add_to_hash(hash, byte.to_ascii_lowercase());
     }
     (text.len(), hash)
 }
@@ -114,12 +74,14 @@ fn is_unspaced(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
 
     fn distinct_words(text: &str) -> Vec<String> {
-        let mut seen = WordSet::default();
+        let mut seen = HashSet::new();
         let mut words = Vec::new();
         for_each_word(text, |hash, word| {
             let word = word.to_ascii_lowercase();

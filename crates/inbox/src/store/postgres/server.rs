@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -58,7 +59,9 @@ impl Server {
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(value),
-                Some(("sslrootcert", value)) => roots = Roots::File(percent_decode(value).into()),
+                Some(("sslrootcert", value)) => {
+                    roots = Roots::File(percent_decode_str(value).decode_utf8_lossy().into_owned().into());
+                }
                 _ => rest.push(parameter),
             }
         }
@@ -149,21 +152,6 @@ fn is_this_machine(host: &Host) -> bool {
         }
         Host::Unix(_) => true,
     }
-}
-
-/// Decodes `%XX` (RFC 3986). Leaves malformed sequences unchanged.
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = after
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Shows the hosts, the ports and the database, without the user and the password.

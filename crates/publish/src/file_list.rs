@@ -11,17 +11,14 @@ use blake3::Hash;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use super::publication::{
+use crate::publication::{
     Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
     exclusion_by_name, exclusion_by_structure, has_programs, is_inbox, restrict_readers,
 };
-use crate::fault::Fault;
-
-/// The subfolders of the site's folder that are loaded.
-pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
+use frontdesk_fault::Fault;
 
 /// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
-pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
+pub const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// Maximum number of files and folders that are listed below symbolic links to folders. Folders that link to
 /// each other have very many paths.
@@ -32,9 +29,10 @@ const MAX_DEPTH: usize = 100;
 
 /// The error for a file or folder that has changed since its metadata was checked.
 #[derive(Debug)]
-pub(super) struct FileChanged;
+pub struct FileChanged;
 
-pub(super) struct FoundFile {
+/// A file that may be published, unless its content excludes it.
+pub struct FoundFile {
     /// The name relative to the folder that was listed.
     pub name: String,
     /// The name relative to the site's folder or the build.
@@ -82,7 +80,7 @@ fn open_unchanged(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Res
 }
 
 /// The served folders of one load: those of a site, or a build.
-pub(super) struct ServedFolders<'a> {
+pub struct ServedFolders<'a> {
     /// The site's folder or the build.
     root: &'a Path,
     /// The canonical paths of the served folders, with their modes.
@@ -352,26 +350,14 @@ impl FolderListing<'_, '_, '_> {
             }
             Err(_) => return Err(not_regular(&place)),
         };
-        let mut readers = folder.readers;
-        let mut at = at;
-        if is_link {
-            let target = self.find_target(&at, place.trim_end_matches('/'), is_listed)?;
-            let name = target.file_name().unwrap_or_default().to_string_lossy();
-            let by_name = exclusion_by_name(&name, is_folder, Siblings::default()).filter(|_| !is_listed);
-            let private = self.served.private.find(&target, &metadata);
-            let private = private.map(|why| ExclusionReason::Private(why.to_owned()));
-            let hosting = self.served.is_hosting(&target).then_some(ExclusionReason::Hosting);
-            if let Some(reason) = private.or(hosting).or(by_name) {
-                self.exclude(place, reason);
-                return Ok(());
+        let (at, readers) = if is_link {
+            match self.follow_link(folder, &at, &place, &metadata, is_listed)? {
+                Some(found) => found,
+                None => return Ok(()),
             }
-            if is_folder && folder.path.contains(&target) {
-                let message = "the symbolic link points to a folder that contains it; it is not followed";
-                return Err(Fault::warning(place, None, message));
-            }
-            readers = self.served.readers_above(&target);
-            at = target;
-        }
+        } else {
+            (at, folder.readers)
+        };
         let mode = metadata.mode();
         if is_folder {
             self.served.modes.insert(place, mode);
@@ -396,6 +382,33 @@ impl FolderListing<'_, '_, '_> {
             return Err(not_regular(&place));
         }
         Ok(())
+    }
+
+    /// The target of a symbolic link, and the users who may reach it. `None` if the target is not published.
+    fn follow_link(
+        &mut self,
+        folder: &Folder,
+        link: &Path,
+        place: &str,
+        metadata: &Metadata,
+        is_listed: bool,
+    ) -> Result<Option<(PathBuf, u32)>, Fault> {
+        let target = self.find_target(link, place.trim_end_matches('/'), is_listed)?;
+        let name = target.file_name().unwrap_or_default().to_string_lossy();
+        let by_name = exclusion_by_name(&name, metadata.is_dir(), Siblings::default()).filter(|_| !is_listed);
+        let private = self.served.private.find(&target, metadata);
+        let private = private.map(|why| ExclusionReason::Private(why.to_owned()));
+        let hosting = self.served.is_hosting(&target).then_some(ExclusionReason::Hosting);
+        if let Some(reason) = private.or(hosting).or(by_name) {
+            self.exclude(place.to_owned(), reason);
+            return Ok(None);
+        }
+        if metadata.is_dir() && folder.path.contains(&target) {
+            let message = "the symbolic link points to a folder that contains it; it is not followed";
+            return Err(Fault::warning(place, None, message));
+        }
+        let readers = self.served.readers_above(&target);
+        Ok(Some((target, readers)))
     }
 
     /// Whether an entry at the root of a build, or of `static/`, is for the server of a host. Reports what
@@ -487,6 +500,8 @@ mod tests {
 
     use super::*;
     use crate::PublicationOptions;
+
+    const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
 
     fn list(root: &Path, faults: &mut Vec<Fault>) -> Vec<FoundFile> {
         let options = PublicationOptions::default();

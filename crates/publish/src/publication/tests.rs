@@ -44,7 +44,7 @@ fn names_decide_what_is_published() {
         ("inbox.sqlite.before-restore-2026", alone, Some(ExclusionReason::Database)),
         ("book.sqlite3.html", alone, None),
         ("sqlite.css", alone, None),
-        // Other databases are recognised by their content.
+        // Other databases are recognized by their content.
         ("a.db", alone, None),
         ("wp-config.php", alone, Some(ExclusionReason::ServerCode)),
         ("x.phtml", alone, Some(ExclusionReason::ServerCode)),

@@ -9,6 +9,7 @@ use strsim::osa_distance;
 
 use frontdesk_process::panics::Panic;
 
+/// Whether a fault prevents serving the site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -18,6 +19,7 @@ pub enum Severity {
     Error,
 }
 
+/// A fault in the configuration or the content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub severity: Severity,
@@ -84,7 +86,7 @@ impl fmt::Display for Fault {
 }
 
 /// The known word that `word` is probably a typo of: at most one edit away, plus one for every four letters
-/// of the known word. A swap of neighbouring letters counts as one edit.
+/// of the known word. A swap of neighboring letters counts as one edit.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let close = known.into_iter().filter_map(|candidate| {
@@ -95,6 +97,15 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         (distance <= most).then_some((distance, candidate))
     });
     close.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// A hint that suggests the [`closest`] known word, or the hint that `otherwise` returns if there is none.
+pub fn did_you_mean<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    closest(word, known).map_or_else(otherwise, |known| format!("did you mean `{known}`?"))
 }
 
 /// The known path that `path` is probably a typo of. Folders and a file extension that both have in common do
@@ -127,7 +138,7 @@ mod tests {
         assert_eq!(closest("lisen", known), Some("listen"));
         assert_eq!(closest("baseurl", known), Some("base_url"));
         assert_eq!(closest("wrokers", known), Some("workers"));
-        assert_eq!(closest("colour", known), None);
+        assert_eq!(closest("color", known), None);
     }
 
     #[test]

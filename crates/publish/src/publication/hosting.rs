@@ -1,4 +1,4 @@
-//! Recognises files at the root of a build that configure or extend a host.
+//! Recognizes files at the root of a build that configure or extend a host.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_hosts_are_recognised_by_their_names() {
+    fn files_of_hosts_are_recognized_by_their_names() {
         for (name, is_folder, expected) in [
             ("_headers", false, Some(HostingFile::Rules)),
             ("_redirects", false, Some(HostingFile::Rules)),

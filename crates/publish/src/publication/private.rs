@@ -1,4 +1,4 @@
-//! Recognises the operator's files, also under other names: behind symbolic links, hard links and mounts, and
+//! Recognizes the operator's files, also under other names: behind symbolic links, hard links and mounts, and
 //! on file systems that do not distinguish cases.
 
 use std::fs::Metadata;
@@ -11,7 +11,9 @@ use std::sync::OnceLock;
 use blake3::Hash;
 
 use super::content::is_certificate;
-use crate::maps::HashMap;
+
+/// Visitors do not choose the keys, so the hash function need not resist an attacker.
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A file or folder of the operator. It need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
-//! Recognises private keys, databases and exports by their content.
+//! Recognizes private keys, databases and exports by their content.
 //!
 //! Each mark is at the beginning of the file or of a line, where a program or page that only mentions it does
 //! not have it.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -16,22 +15,24 @@ use memchr::memmem;
 use frontdesk_forms::EXPORT_COLUMNS;
 
 /// A kind of private file that its content shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContentMark {
-    /// A private key in PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or
-    /// minisign.
+    /// In PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or minisign.
+    #[error("it contains a private key")]
     PrivateKey,
-    /// A SQLite database.
+    #[error("it is a SQLite database")]
     Database,
     /// The log or journal of a SQLite database, or the index of its log.
+    #[error("it is the log of a SQLite database")]
     Log,
-    /// A dump of a database.
+    #[error("it is a dump of a database")]
     Dump,
-    /// An inbox or a backup of one.
+    #[error("it is an inbox or a backup of one")]
     Inbox,
     /// Submissions, as `frontdesk inbox export` writes them.
+    #[error("it is an export of submissions")]
     Export,
-    /// A configuration of frontdesk.
+    #[error("it is a configuration of frontdesk")]
     Configuration,
 }
 
@@ -43,40 +44,15 @@ impl ContentMark {
     }
 }
 
-impl fmt::Display for ContentMark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PrivateKey => "it contains a private key",
-            Self::Database => "it is a SQLite database",
-            Self::Log => "it is the log of a SQLite database",
-            Self::Configuration => "it is a configuration of frontdesk",
-            Self::Dump => "it is a dump of a database",
-            Self::Inbox => "it is an inbox or a backup of one",
-            Self::Export => "it is an export of submissions",
-        })
-    }
-}
-
 /// The value of `application_id` in the database file of an inbox.
 const INBOX_ID: &[u8] = b"FDSK";
 
 /// Text formats that show examples of other files, such as documentation and feeds. Their extensions, or
 /// whole names.
+#[rustfmt::skip]
 const DOCUMENTS: [&str; 14] = [
-    ".adoc",
-    ".atom",
-    ".htm",
-    ".html",
-    ".markdown",
-    ".md",
-    ".md.txt",
-    ".mdx",
-    ".rss",
-    ".rst",
-    ".rst.txt",
-    ".xhtml",
-    ".xml",
-    "llms-full.txt",
+    ".adoc", ".atom", ".htm", ".html", ".markdown", ".md", ".md.txt", ".mdx", ".rss", ".rst", ".rst.txt",
+    ".xhtml", ".xml", "llms-full.txt",
 ];
 
 /// Whether a file's name, in lower case, is that of a document, which may show a private key as an example.
@@ -89,7 +65,7 @@ const PROGRAMS: [&str; 10] =
     [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
 
 /// Determines from the content of the file `name` whether it is private.
-pub(crate) fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
+pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     const DATABASE: &[u8] = b"SQLite format 3\0";
     const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
     if bytes.starts_with(DATABASE) {
@@ -236,15 +212,9 @@ fn is_key_record(text: &[u8]) -> bool {
 
 /// Whether the text has at least two of the tables of a configuration of frontdesk.
 fn is_configuration(text: &[u8]) -> bool {
+    #[rustfmt::skip]
     const TABLES: [&[u8]; 8] = [
-        b"[[channel]]",
-        b"[content_signals]",
-        b"[digest]",
-        b"[inbox]",
-        b"[limits]",
-        b"[operator]",
-        b"[screening]",
-        b"[store]",
+        b"[[channel]]", b"[content_signals]", b"[digest]", b"[inbox]", b"[limits]", b"[operator]", b"[screening]", b"[store]",
     ];
     let is_table =
         |table: &&&[u8]| memmem::find_iter(text, **table).any(|at| line_around(text, at).starts_with(table));
@@ -307,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_keys_are_recognised_at_the_beginning_of_a_line() {
+    fn private_keys_are_recognized_at_the_beginning_of_a_line() {
         let key = Some(ContentMark::PrivateKey);
         for (name, text, expected) in [
             ("a.pem", "-----BEGIN PRIVATE KEY-----\nMIIE\n", key),
@@ -356,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn private_keys_are_recognised_as_values() {
+    fn private_keys_are_recognized_as_values() {
         let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
         let escaped = pem.replace('\n', "\\n");
@@ -400,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_recognised_by_their_tables() {
+    fn configurations_are_recognized_by_their_tables() {
         let text = "[operator]\nname = \"Acme\"\n\n[[channel]]\nkind = \"smtp\"\npassword = \"x\"\n";
         for (name, text, expected) in [
             ("old.toml", text, true),
@@ -415,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn databases_and_dumps_are_recognised_by_their_first_bytes() {
+    fn databases_and_dumps_are_recognized_by_their_first_bytes() {
         let mut inbox = b"SQLite format 3\0".to_vec();
         inbox.resize(100, 0);
         let other = inbox.clone();
@@ -444,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_are_recognised_and_other_tables_are_not() {
+    fn exports_are_recognized_and_other_tables_are_not() {
         let id = "019a0000-0000-7000-8000-000000000000";
         let json = format!(
             "{{\"id\":\"{id}\",\"form\":\"contact\",\"received_at\":\"2026-01-15T08:00:00Z\",\"status\":\"stored\",\"name\":\"Ada\"}}\n"

@@ -12,13 +12,13 @@ mod private;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::content::{ContentMark, examine, is_inbox};
-pub(super) use self::hosting::{HostingFile, has_programs};
+pub(crate) use self::content::is_inbox;
+pub use self::content::{ContentMark, examine};
+pub(crate) use self::hosting::{HostingFile, has_programs};
 use self::pattern::PathPattern;
-pub(super) use self::private::PrivateFiles;
+pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
-use super::path;
-use crate::fault::{Fault, Placed};
+use frontdesk_fault::{Fault, Placed};
 use frontdesk_forms::text::visible;
 
 /// Options that decide about publication.
@@ -56,29 +56,36 @@ impl fmt::Display for Exclusion {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a file is not published.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExclusionReason {
     /// The file belongs to the operator. The text says how: "`tls.key` names it".
+    #[error("{0}")]
     Private(String),
-    /// The name begins with a dot.
+    #[error("its name begins with a dot")]
     Hidden,
-    /// Fewer users may read the file than the pages; with the mode of the file, or of a folder above it.
+    /// The mode of the file, or of a folder above it.
+    #[error("fewer users may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
-    /// A copy that an editor, a patch or a package manager left behind.
+    #[error("its name is that of a backup, a temporary file or a file of the system")]
     Leftover,
+    #[error("its name is that of a configuration, which may have passwords")]
     Configuration,
-    /// A container of keys.
+    #[error("its name is that of a file with private keys")]
     KeyFile,
+    #[error("its name is that of a database")]
     Database,
-    /// A program that other servers run.
+    #[error("it is a program, which this server does not run")]
     ServerCode,
     /// The rules or programs of a host at the root of a build.
+    #[error("it is for the server of a host, not for visitors")]
     Hosting,
-    /// The packages that a project has installed.
+    #[error("it holds the packages of the project in this folder")]
     Packages,
-    /// A folder with messages in the format Maildir.
+    #[error("it is a Maildir")]
     Maildir,
     /// The content shows what the file is.
+    #[error("{0}")]
     Content(ContentMark),
 }
 
@@ -93,34 +100,9 @@ impl ExclusionReason {
     }
 }
 
-impl fmt::Display for ExclusionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Private(how) => f.write_str(how),
-            Self::Hidden => f.write_str("its name begins with a dot"),
-            Self::Mode(mode) => {
-                write!(f, "fewer users may read it (mode {:04o}) than the pages", mode & 0o7777)
-            }
-            Self::Leftover => {
-                f.write_str("its name is that of a backup, a temporary file or a file of the system")
-            }
-            Self::Configuration => {
-                f.write_str("its name is that of a configuration, which may have passwords")
-            }
-            Self::KeyFile => f.write_str("its name is that of a file with private keys"),
-            Self::Database => f.write_str("its name is that of a database"),
-            Self::ServerCode => f.write_str("it is a program, which this server does not run"),
-            Self::Hosting => f.write_str("it is for the server of a host, not for visitors"),
-            Self::Packages => f.write_str("it holds the packages of the project in this folder"),
-            Self::Maildir => f.write_str("it is a Maildir"),
-            Self::Content(mark) => mark.fmt(f),
-        }
-    }
-}
-
 /// The files of a folder that give a meaning to those beside them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Siblings {
+pub(crate) struct Siblings {
     has_configuration: bool,
     has_manifest: bool,
 }
@@ -139,26 +121,10 @@ impl Siblings {
 const CONFIGURATION: &str = "frontdesk.toml";
 
 /// The endings of files that editors, patches, package managers and interrupted programs leave behind.
+#[rustfmt::skip]
 const LEFTOVERS: [&str; 19] = [
-    "~",
-    ".bak",
-    ".backup",
-    ".crdownload",
-    ".dpkg-dist",
-    ".dpkg-new",
-    ".dpkg-old",
-    ".old",
-    ".orig",
-    ".part",
-    ".partial",
-    ".rej",
-    ".rpmnew",
-    ".rpmsave",
-    ".save",
-    ".swo",
-    ".swp",
-    ".temp",
-    ".tmp",
+    "~", ".bak", ".backup", ".crdownload", ".dpkg-dist", ".dpkg-new", ".dpkg-old", ".old", ".orig", ".part",
+    ".partial", ".rej", ".rpmnew", ".rpmsave", ".save", ".swo", ".swp", ".temp", ".tmp",
 ];
 
 /// Containers of private keys: PKCS #12, Java, PuTTY and KeePass.
@@ -169,7 +135,7 @@ const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
 /// The reason for which the name of a file or folder excludes it. `name` has no path.
-pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
+pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);
     }
@@ -198,7 +164,7 @@ pub(super) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
 }
 
 /// The reason for which the files in a folder exclude it.
-pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
+pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     let is_account = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -221,7 +187,7 @@ pub(super) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
 /// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
 /// the umask 077, modes show nothing. Few pages with other modes change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Audience {
+pub enum Audience {
     Others,
     Group,
     Owner,
@@ -264,13 +230,13 @@ impl Audience {
 
 /// Removes from `readers`, the read bits of a mode, the users who cannot enter a folder with the mode
 /// `folder`: reading a file needs the execute permission of each folder above it.
-pub(super) fn restrict_readers(readers: u32, folder: u32) -> u32 {
+pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
     readers & ((folder & 0o111) << 2)
 }
 
 /// Decides about the files of one load, and collects what is excluded.
 #[derive(Debug)]
-pub(super) struct Publication<'a> {
+pub struct Publication<'a> {
     options: &'a PublicationOptions,
     patterns: Vec<PathPattern>,
     /// For each pattern, whether it matches a file, and the last file that it cannot publish.
@@ -300,13 +266,13 @@ impl<'a> Publication<'a> {
     }
 
     /// The operator's files, for the served folders `roots`, which are canonical paths.
-    pub fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
+    pub(crate) fn private_files(&self, roots: &[PathBuf]) -> PrivateFiles<'a> {
         PrivateFiles::new(&self.options.private, roots)
     }
 
     /// Whether `site.publish` lists the file, or could list a file in the folder. `name` is relative to the
     /// site's folder or the build; the name of a folder ends with a slash.
-    pub fn lists(&mut self, name: &str) -> bool {
+    pub(crate) fn lists(&mut self, name: &str) -> bool {
         let mut is_listed = false;
         for (pattern, (is_used, _)) in self.patterns.iter().zip(&mut self.matches) {
             // Files in `static/` are served at the root, and may be listed with or without the folder's name.
@@ -328,7 +294,7 @@ impl<'a> Publication<'a> {
     }
 
     /// Records that `site.publish` cannot publish a file or folder.
-    pub fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
+    pub(crate) fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
             if pattern.is_exactly(name) {
                 *refused = Some(format!("`{name}` cannot be published: {reason}"));
@@ -369,11 +335,13 @@ impl<'a> Publication<'a> {
 
 impl Exclusion {
     /// Whether this is the file at a decoded path, or with a name relative to the site's folder.
-    pub(super) fn covers(&self, path: &str, name: Option<&str>) -> bool {
+    pub fn covers(&self, path: &str, name: Option<&str>) -> bool {
         if self.name.ends_with('/') {
             return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));
         }
-        path == self.path || path == path::twin_path(&self.path) || name == Some(&self.name)
+        // The Markdown of `/a/` is at `/a.md`, and that of `/` at `/index.md`.
+        let stem = path.strip_suffix(".md").map(|stem| if stem == "/index" { "" } else { stem });
+        path == self.path || stem == Some(self.path.trim_end_matches('/')) || name == Some(&self.name)
     }
 }
 

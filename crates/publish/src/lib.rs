@@ -1,0 +1,15 @@
+//! Decides which files of a site's folder or of a build are published.
+//!
+//! [`ServedFolders`] lists the files and opens no file that has changed since. [`Publication`] decides by
+//! name, mode, place and content, and collects an [`Exclusion`] for each file that is left out.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+mod file_list;
+mod publication;
+
+pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders};
+pub use publication::{
+    Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
+    PublicationResult, examine, find_containing_folder, resolve_path,
+};

@@ -1,0 +1,67 @@
+//! Renders the pages that answer forms without JavaScript.
+
+use std::sync::Arc;
+
+use super::content::Bodies;
+use super::form_page::{FormPage, FormPages};
+use super::language::Language;
+use super::layout::TemplateContext;
+use super::page_files::LaidOutPage;
+use super::plain_page::plain_form_page;
+use super::site_context::SiteContext;
+use super::structure::Structure;
+use crate::fault::Fault;
+use frontdesk_process::panics::{self, Part};
+
+/// The pages that answer forms without JavaScript: for each form and language, the first page in reading
+/// order that has the form. If no page has it, or the theme does not show errors, a plain page.
+pub(super) fn form_pages(
+    structure: &Structure,
+    shared: &SiteContext,
+    pages: &[Arc<LaidOutPage>],
+    bodies: &Bodies,
+    faults: &mut Vec<Fault>,
+) -> FormPages {
+    if !shared.data.options.html_posts {
+        return FormPages::default();
+    }
+    let forms = &structure.inputs.forms;
+    let mail = &shared.data.options.operator.email;
+    let languages: Vec<&Language> = shared.data.languages.iter().map(|data| &data.language).collect();
+    let mut answers = FormPages::default();
+    for form in forms {
+        for (index, language) in languages.iter().enumerate() {
+            let found = structure.documents().iter().zip(pages).find(|(document, _)| {
+                document.language == index && document.front_matter.form.as_deref() == Some(form.name)
+            });
+            let rendered = found.map(|(document, page)| {
+                let content = bodies.of(document);
+                let page = TemplateContext { shared, document, content, view: &page.view };
+                let defect =
+                    |panic| Fault::defect(&document.file, &panic, "the form's answers are plain pages");
+                panics::catch(Part::Content, || page.render_answer()).map_err(defect).flatten()
+            });
+            let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
+            let Some(html) = rendered else { continue };
+            let page = FormPage::new(&html, form, index, language, mail);
+            if page.is_none() && html.contains(form.action) {
+                faults.push(form_without_answers(form.name));
+            }
+            answers.0.extend(page);
+        }
+        if answers.find(form.name, 0).is_none() {
+            let page = plain_form_page(form, languages[0], &shared.data.options);
+            answers.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());
+        }
+    }
+    answers
+}
+
+/// A warning about a theme whose form has no place for the answers to visitors without JavaScript.
+fn form_without_answers(form: &str) -> Fault {
+    let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
+    Fault::warning("theme/", None, message).hint(
+        "they get a plain page instead: copy `partials/fields.html` and `partials/form-*.html` from the built-in \
+         theme again, or set `forms.html_posts` to false",
+    )
+}

@@ -1,0 +1,140 @@
+//! Composes a site of its pages, assets, files in `static/` and redirects from pages' former paths.
+
+use std::sync::Arc;
+
+use super::content::{Bodies, Content};
+use super::document::{Document, PageKind};
+use super::file::{Blob, Cache, File};
+use super::html::rewrite_links;
+use super::language::Language;
+use super::media_type::{media_type, media_type_of};
+use super::options::PagesOptions;
+use super::page_files::LaidOutPage;
+use super::path::{self, encode};
+use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
+use super::site_files::Asset;
+use super::structure::{Structure, StructureInputs};
+use super::translations::LanguageLink;
+use super::twin;
+use super::variants::insert_variants;
+
+/// The site with all of its pages and files.
+pub(super) fn compose_site(
+    structure: &Structure,
+    pages: &[Arc<LaidOutPage>],
+    bodies: &Bodies,
+    verbatim: Vec<(String, Blob)>,
+) -> Site {
+    let StructureInputs { options, languages, sources, .. } = &*structure.inputs;
+    let documents = structure.documents();
+    let (pages, without_url) = pages.split_at(documents.len());
+    let mut site = new_site(options, without_url.iter().map(|page| page.page.clone()).collect(), languages);
+    (site.scheduled, site.drafts) = (sources.scheduled.clone(), sources.drafts.clone());
+    site.languages.clone_from(languages);
+    site.entries.reserve(8 * pages.len() + verbatim.len() + 2 * structure.assets.len());
+    insert_variants(
+        &mut site,
+        structure.assets.iter().filter_map(|asset| {
+            Some((asset, structure.catalog.images.get(&asset.path)?.variants.as_slice()))
+        }),
+    );
+    insert_files(&mut site, verbatim, &structure.assets);
+    let mut posts = vec![0; languages.len()];
+    for (document, page) in documents.iter().zip(pages) {
+        let translations = translation_paths(&page.view.translations, languages);
+        let (body, posts) = (bodies.of(document), &mut posts[document.language]);
+        let summary = summarize(document, body, options, translations, posts);
+        site.insert_page(&document.path, page.page.clone(), summary);
+    }
+    insert_aliases(&mut site, documents);
+    site
+}
+
+/// Inserts the files from `static/`, and every asset under both of its names.
+fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
+    let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
+    for (name, blob) in verbatim {
+        let path = format!("/{name}");
+        let file = file(media_type_of(&name, &blob.bytes), Cache::Revalidate, &blob);
+        // Like a static file server, also serve `/x/index.html` at `/x/`.
+        if let Some(folder) = path.strip_suffix("index.html").filter(|folder| folder.len() > 1) {
+            let to = encode(folder).into_owned();
+            site.entries
+                .insert(folder.trim_end_matches('/').into(), SiteEntry::Redirect(Redirect::permanent(to)));
+            site.entries.insert(folder.into(), SiteEntry::File(file.clone(), Role::Asset));
+        }
+        site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
+    }
+    for Asset { path, fingerprinted, blob } in assets {
+        let media_type = media_type(path);
+        let name = path::decode(fingerprinted).unwrap_or_default();
+        let named = file(media_type, Cache::Immutable, blob);
+        site.entries.insert(name.into(), SiteEntry::File(named, Role::Asset));
+        let plain = || SiteEntry::File(file(media_type, Cache::Revalidate, blob), Role::Asset);
+        site.entries.entry(path.as_str().into()).or_insert_with(plain);
+    }
+}
+
+/// Inserts redirects from pages' former paths, with and without a trailing slash, unless a path is in use.
+fn insert_aliases(site: &mut Site, documents: &[Document]) {
+    for document in documents {
+        for alias in &document.front_matter.aliases {
+            let alias = path::resolve_relative("/", alias);
+            for name in [alias.trim_end_matches('/'), &alias] {
+                let to = || SiteEntry::Redirect(Redirect::permanent(encode(&document.path)));
+                site.entries.entry(name.into()).or_insert_with(to);
+            }
+        }
+    }
+}
+
+/// A site without entries. `pages` are the pages without a URL: first the 404 page of each language.
+fn new_site(options: &PagesOptions, mut pages: Vec<Page>, languages: &[Language]) -> Site {
+    let confirm_pages = pages.split_off(languages.len());
+    let translated = pages.split_off(1);
+    let mut site = Site::new(options, pages.swap_remove(0));
+    for (language, page) in languages.iter().skip(1).zip(translated) {
+        site.set_not_found(&language.prefix, page);
+    }
+    site.confirm_pages = confirm_pages;
+    site
+}
+
+fn translation_paths(links: &[LanguageLink], languages: &[Language]) -> Vec<(usize, String)> {
+    let index = |link: &LanguageLink| languages.iter().position(|language| language.tag == link.language);
+    links.iter().filter_map(|link| Some((index(link)?, link.path.clone()))).collect()
+}
+
+/// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts` for a listed post.
+fn summarize(
+    document: &Document,
+    content: &Content,
+    options: &PagesOptions,
+    translations: Vec<(usize, String)>,
+    posts: &mut usize,
+) -> Option<PageSummary> {
+    let matter = &document.front_matter;
+    let is_post = document.kind == PageKind::Post;
+    let is_listed = !matter.unlisted && document.unpublished.is_none();
+    *posts += usize::from(is_post && is_listed);
+    let is_fed = is_post && *posts <= FEED_LENGTH;
+    let base = &options.base_url;
+    let url = format!("{base}{}", encode(&document.path));
+    let absolute = |link: &str, _| twin::make_absolute(link, base, &url);
+    is_listed.then(|| PageSummary {
+        path: encode(&document.path).into_owned(),
+        twin: encode(&path::twin_path(&document.path)).into_owned(),
+        title: matter.title.clone(),
+        description: matter.description.clone(),
+        date: matter.date,
+        dated_at: matter.dated_at,
+        updated: document.updated,
+        author: matter.author.clone(),
+        tags: matter.tags.clone(),
+        is_post,
+        is_generated: document.file.is_empty(),
+        language: document.language,
+        translations,
+        feed_html: if is_fed { rewrite_links(&content.html, absolute) } else { String::new() },
+    })
+}

@@ -1,0 +1,111 @@
+//! The results of a load with their inputs. The next load reuses a result whose inputs are equal.
+
+use std::sync::Arc;
+
+use super::maps::{HashMap, HashSet};
+use super::parallel::in_parallel;
+
+/// One result.
+#[derive(Debug)]
+pub(crate) struct Memo<I, O>(Option<(I, O)>);
+
+impl<I, O> Default for Memo<I, O> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<I: PartialEq, O: Clone> Memo<I, O> {
+    /// The last result if it has these inputs. Otherwise computes and keeps a new one.
+    pub fn get(&mut self, inputs: I, compute: impl FnOnce(&I) -> O) -> O {
+        if let Some((known, output)) = &self.0
+            && *known == inputs
+        {
+            return output.clone();
+        }
+        let output = compute(&inputs);
+        self.0 = Some((inputs, output.clone()));
+        output
+    }
+}
+
+/// A result for each key.
+#[derive(Debug)]
+pub(crate) struct MemoMap<I, O>(HashMap<String, (I, O)>);
+
+impl<I, O> Default for MemoMap<I, O> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
+    /// The results for all items, in their order, computed in parallel. A known result is reused if its
+    /// inputs are equal. `inputs` and `compute` also receive the last result for the item's key, with its
+    /// inputs.
+    ///
+    /// Keeps the results, except errors. If items have the same key, keeps the last one's result.
+    pub fn get_all<T: Sync, E: Send>(
+        &mut self,
+        items: &[T],
+        key: impl Fn(&T) -> &str + Sync,
+        inputs: impl Fn(&T, Option<&(I, O)>) -> I + Sync,
+        compute: impl Fn(&T, &I, Option<&O>) -> Result<O, E> + Sync,
+    ) -> Vec<Result<O, E>> {
+        let results = in_parallel(items, |item| {
+            let last = self.0.get(key(item));
+            let inputs = inputs(item, last);
+            let output = match last {
+                Some((known, output)) if *known == inputs => Ok(output.clone()),
+                last => compute(item, &inputs, last.map(|(_, output)| output)),
+            };
+            (inputs, output)
+        });
+        let mut outputs = Vec::with_capacity(items.len());
+        for (item, (inputs, output)) in items.iter().zip(results) {
+            match (&output, self.0.get_mut(key(item))) {
+                (Ok(output), Some(last)) => *last = (inputs, output.clone()),
+                (Ok(output), None) => drop(self.0.insert(key(item).to_owned(), (inputs, output.clone()))),
+                (Err(_), _) => drop(self.0.remove(key(item))),
+            }
+            outputs.push(output);
+        }
+        outputs
+    }
+
+    /// Forgets the results for all other keys.
+    pub fn keep_only<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
+        let keys: HashSet<&str> = keys.collect();
+        if self.0.len() > keys.len() {
+            self.0.retain(|key, _| keys.contains(key.as_str()));
+        }
+    }
+
+    pub fn get(&self, key: &str) -> Option<&O> {
+        self.0.get(key).map(|(_, output)| output)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut (I, O)> {
+        self.0.get_mut(key)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A shared value that equals only itself, because comparing the values would take too long.
+#[derive(Debug)]
+pub(crate) struct ByPointer<T>(pub Arc<T>);
+
+impl<T> Clone for ByPointer<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> PartialEq for ByPointer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}

@@ -1,0 +1,198 @@
+//! Lays out all pages of a site: makes their HTML and Markdown files. A reload reuses the files of a page
+//! whose inputs are equal.
+
+use std::sync::Arc;
+
+use super::content::{Bodies, Content};
+use super::document::{Document, PageKind, Tag};
+use super::file::{Cache, File};
+use super::html::id_attributes;
+use super::layout::TemplateContext;
+use super::live_reload::add_reload_script;
+use super::maps::HashSet;
+use super::memo::{ByPointer, MemoMap};
+use super::path::{self, encode};
+use super::related_pages::{ListItem, PageIndex, RelatedPages};
+use super::site::Page;
+use super::site_context::SiteContext;
+use super::structure::Structure;
+use super::twin;
+use crate::fault::Fault;
+use frontdesk_process::allocator;
+use frontdesk_process::panics::{self, Part};
+
+/// The number of pages that are laid out before the texts of their bodies are freed.
+const BATCH: usize = 1_000;
+
+/// The first load of a site with at least this many pages returns freed memory to the system after each step:
+/// otherwise, fragments of sources and bodies would add more than 100 MB to its peak with 10,000 pages.
+const LARGE_SITE: usize = 4_000;
+
+/// The files of all pages, by the paths of the pages.
+#[derive(Debug, Default)]
+pub(super) struct PageFiles(MemoMap<PageInputs, Arc<LaidOutPage>>);
+
+/// The inputs of a page's files.
+#[derive(Debug)]
+struct PageInputs {
+    shared: ByPointer<SiteContext>,
+    structure: Arc<Structure>,
+    /// The index of the page's document among all of the structure's documents.
+    index: usize,
+    content: Content,
+    view: Arc<RelatedPages>,
+}
+
+impl PageInputs {
+    fn document(&self) -> &Document {
+        &self.structure.all()[self.index]
+    }
+}
+
+impl PartialEq for PageInputs {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_document = Arc::ptr_eq(&self.structure, &other.structure) && self.index == other.index;
+        self.shared == other.shared
+            && self.content == other.content
+            && (Arc::ptr_eq(&self.view, &other.view) || self.view == other.view)
+            && (is_same_document || self.document() == other.document())
+    }
+}
+
+/// The files of a page, and the parts of it that later steps of the load use.
+#[derive(Debug)]
+pub(super) struct LaidOutPage {
+    pub page: Page,
+    /// The ids in the HTML.
+    pub anchors: Arc<HashSet<Box<str>>>,
+    pub view: Arc<RelatedPages>,
+    /// The body as slices of the files.
+    content: Content,
+    /// The warning about a panic of the page's template.
+    defect: Option<Fault>,
+}
+
+impl PageFiles {
+    /// The content in the inputs of a page.
+    #[cfg(test)]
+    pub fn content(&mut self, path: &str) -> Option<&Content> {
+        self.0.get_mut(path).map(|(inputs, _)| &inputs.content)
+    }
+
+    /// Whether this is the first load of a site with so many pages that it returns freed memory to the
+    /// system.
+    pub fn needs_trimming(&self, structure: &Structure) -> bool {
+        self.0.is_empty() && structure.all().len() >= LARGE_SITE
+    }
+
+    /// Lays out all pages, in the order of the structure. `None` if any of them fails.
+    pub fn update(
+        &mut self,
+        structure: &Arc<Structure>,
+        shared: &Arc<SiteContext>,
+        bodies: &mut Bodies,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Vec<Arc<LaidOutPage>>> {
+        let index = PageIndex::new(structure, shared, bodies);
+        let shared = ByPointer(shared.clone());
+        let all: Vec<(usize, &Document)> = structure.all().iter().enumerate().collect();
+        let mut pages = Vec::with_capacity(all.len());
+        let needs_trimming = self.needs_trimming(structure);
+        for batch in all.chunks(BATCH) {
+            let inputs = |(at, document): &(usize, &Document), last: Option<&(PageInputs, _)>| {
+                // Only lists of posts depend on the texts of other pages.
+                let is_same = |last: &&PageInputs| {
+                    Arc::ptr_eq(&last.structure, structure)
+                        && (last.index, &last.shared) == (*at, &shared)
+                        && last.view.listing.is_empty()
+                };
+                let last = last.map(|(inputs, _)| inputs).filter(is_same);
+                let view = last.map(|last| last.view.clone());
+                PageInputs {
+                    shared: shared.clone(),
+                    structure: structure.clone(),
+                    index: *at,
+                    content: bodies.of(document).clone(),
+                    view: view.unwrap_or_else(|| Arc::new(index.related_pages(document))),
+                }
+            };
+            let new = self.0.get_all(
+                batch,
+                |(_, document)| &document.path,
+                inputs,
+                |(_, document), inputs, _| lay_out_page(document, inputs),
+            );
+            for ((_, document), page) in batch.iter().zip(new) {
+                let Ok(page) = page.map_err(|fault| faults.push(fault)) else { continue };
+                faults.extend(page.defect.clone());
+                // Take the text from the page, where it is a slice of the page's files, so that the other
+                // copy is freed. Take the facts from this load, because line numbers may have changed even if
+                // the text has not.
+                let content = page.content.with_facts_of(bodies.of(document));
+                if let Some((inputs, _)) = self.0.get_mut(&document.path) {
+                    inputs.content = content.clone();
+                }
+                bodies.set(document, content);
+                pages.push(page);
+            }
+            if needs_trimming {
+                allocator::release_memory();
+            }
+        }
+        self.0.keep_only(all.iter().map(|(_, document)| document.path.as_str()));
+        (pages.len() == all.len()).then_some(pages)
+    }
+}
+
+/// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
+/// template does.
+fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutPage>, Fault> {
+    let PageInputs { shared: ByPointer(shared), content, view, .. } = inputs;
+    let template = TemplateContext { shared, document, content, view };
+    let options = &shared.data.options;
+    let path = encode(&document.path).into_owned();
+    let twin_path = encode(&path::twin_path(&document.path)).into_owned();
+    let url = format!("{}{path}", options.base_url);
+    let (html, defect) = match panics::catch(Part::Content, || template.render_html()) {
+        Ok(html) => (html?, None),
+        Err(panic) => {
+            let fault = Fault::defect(&document.file, &panic, "the page is shown without the theme");
+            (template.render_without_theme(), Some(fault))
+        }
+    };
+    let is_list_of_tags = document.kind == PageKind::Tags;
+    let item = |tag: &Tag| {
+        let title = format!("{} ({})", tag.name, tag.count);
+        ListItem { title, path: tag.path.clone(), ..ListItem::default() }
+    };
+    let tags: Vec<ListItem> =
+        shared.language(document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
+    let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
+    let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
+    if document.kind == PageKind::Home {
+        let guide = format!("<{}/llms.txt>", shared.language(document).language.prefix);
+        for more in &options.home_links {
+            link.push_str(", ");
+            link.push_str(&more.replace("</llms.txt>", &guide));
+        }
+    }
+    let anchors: HashSet<Box<str>> = id_attributes(&html).map(Into::into).collect();
+    let mut html =
+        if options.has_reload_script { add_reload_script(html.as_bytes()) } else { html.into_bytes() };
+    html.shrink_to_fit();
+    let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
+    let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
+    // The 404 page has no URL.
+    if document.kind != PageKind::NotFound {
+        html = html.with_link(link);
+        markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
+    }
+    let content = content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
+    let page = Page {
+        html: Arc::new(html),
+        markdown: Arc::new(markdown),
+        path: path.into(),
+        twin: twin_path.into(),
+    };
+    Ok(Arc::new(LaidOutPage { page, anchors: Arc::new(anchors), view: view.clone(), content, defect }))
+}

@@ -1,0 +1,90 @@
+//! The HTML files of a build: tells pages from fragments, and decodes them.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
+
+use super::urls::{links_to_html_files, page_path};
+use crate::options::{BuildOptions, PagesOptions};
+use crate::parallel::in_parallel;
+use crate::path::encode;
+use crate::site_files::BuildFile;
+
+/// An HTML file that is a page, not a fragment.
+pub(super) struct HtmlPage<'a> {
+    pub file: &'a BuildFile,
+    pub html: Cow<'a, str>,
+    pub media_type: &'static str,
+    pub path: String,
+    pub url: String,
+}
+
+impl HtmlPage<'_> {
+    /// The name of the HTML file in the build.
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+}
+
+/// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
+/// page, or a file that proves ownership of the site to another service.
+pub(super) fn sort_html<'a>(
+    html: &'a [BuildFile],
+    build: &BuildOptions,
+    options: &PagesOptions,
+) -> (Vec<HtmlPage<'a>>, Vec<&'a BuildFile>) {
+    let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
+    let files: Vec<&BuildFile> = html.iter().collect();
+    let read = in_parallel(&files, |file| {
+        let file: &'a BuildFile = file;
+        let (text, media_type) = decode_html(&file.blob.bytes);
+        let is_page = is_page(&text);
+        let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
+        (text, media_type, is_page, keeps_extension)
+    });
+    let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
+    let (mut pages, mut fragments) = (Vec::new(), Vec::new());
+    for (file, (html, media_type, is_page, _)) in html.iter().zip(read) {
+        if is_page {
+            let path = page_path(&build.mount, &file.name, keeps_extension);
+            let url = format!("{}{}", options.base_url, encode(&path));
+            pages.push(HtmlPage { file, html, media_type, path, url });
+        } else {
+            fragments.push(file);
+        }
+    }
+    (pages, fragments)
+}
+
+/// Whether an HTML file is a page of its own: it has a title that is not empty, or an empty one and a
+/// first-level heading. Doxygen writes files with an empty title for the results of its search.
+fn is_page(html: &str) -> bool {
+    let find = |names: [&str; 2]| names.iter().filter_map(|name| html.find(name)).min();
+    let Some(start) = find(["<title", "<TITLE"]).or_else(|| html.find("<Title")) else { return false };
+    let text = html[start..].split_once('>').map_or("", |(_, text)| text);
+    let text = text.split_once('<').map_or(text, |(text, _)| text);
+    !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
+}
+
+/// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
+/// Otherwise, browsers use the encoding that the page declares.
+pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
+    let start = &bytes[..bytes.len().min(1024)];
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let label = start.split_once("charset=").map(|(_, label)| label.trim_start_matches(['"', '\'']));
+    // The declaration of XML counts where `<meta>` declares nothing (HTML §13.2.3.2).
+    let xml = start.trim_start().strip_prefix("<?xml").and_then(|xml| xml.split_once("?>"));
+    let xml = xml.and_then(|(xml, _)| xml.split_once("encoding")).map(|(_, label)| {
+        label.trim_start().trim_start_matches('=').trim_start().trim_start_matches(['"', '\''])
+    });
+    let label = label.or(xml).and_then(|label| label.split(['"', '\'', ' ', '>', ';', '/']).next());
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    // A declaration that can be read as ASCII is not UTF-16.
+    let declared = declared.map(|encoding| if encoding.is_ascii_compatible() { encoding } else { UTF_8 });
+    match std::str::from_utf8(bytes) {
+        Ok(text) if declared != Some(ISO_2022_JP) => (text.into(), "text/html; charset=utf-8"),
+        // Browsers fall back to this encoding.
+        _ => (declared.unwrap_or(WINDOWS_1252).decode(bytes).0, "text/html"),
+    }
+}

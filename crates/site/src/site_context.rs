@@ -1,0 +1,271 @@
+//! The data that all pages of a site share, as templates use it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::context;
+use minijinja::value::{Serde, Value};
+use serde::Serialize;
+
+use super::brand::Brand;
+use super::document::{Document, PageKind, Tag, listed_tags};
+use super::form_page::field_markers;
+use super::language::Language;
+use super::maps::HashMap;
+use super::options::{FooterGroup, PageForm, PagesOptions};
+use super::path::encode;
+use super::section::{NavSection, SectionPage, sections};
+use super::structure::{Structure, StructureInputs};
+use super::theme::CompiledTheme;
+use super::translations::Translations;
+use super::words::WordList;
+use frontdesk_forms::Field;
+
+/// A link to a page, with its title.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub(super) struct NavLink {
+    pub title: String,
+    /// Percent-encoded.
+    pub path: String,
+}
+
+impl NavLink {
+    pub fn new(title: &str, page: &Document) -> Self {
+        Self { title: title.to_owned(), path: encode(&page.path).into_owned() }
+    }
+}
+
+/// The inputs of [`SiteContext`], except the templates.
+#[derive(Debug, PartialEq)]
+pub(super) struct SiteData {
+    /// Without footer, words and languages, which [`LanguageData`] contains.
+    pub options: PagesOptions,
+    pub forms: Vec<PageForm>,
+    /// In the order of the site's languages.
+    pub languages: Vec<LanguageData>,
+    /// The URL of the stylesheet with the operator's additions.
+    pub custom_css: Option<String>,
+    pub brand: Brand,
+    pub has_search: bool,
+}
+
+/// The data that all pages in one language share.
+#[derive(Debug, PartialEq)]
+pub(super) struct LanguageData {
+    pub language: Language,
+    pub navigation: Vec<NavLink>,
+    pub tags: Vec<Tag>,
+    /// Every link has a title.
+    pub footer: Vec<FooterGroup>,
+    /// The path of the home page in this language, or in the default language if there is none.
+    pub home: String,
+    pub sections: Vec<NavSection>,
+}
+
+/// Parts of [`LanguageData`] as template values, converted once.
+#[derive(Debug)]
+pub(super) struct LanguageValues {
+    pub words: Value,
+    /// The words of the forms' script as JSON.
+    pub form_words: Option<String>,
+    pub footer: Value,
+    pub tags: Value,
+    pub forms: Value,
+    tag_index: HashMap<String, usize>,
+}
+
+/// The templates and the data that all pages share.
+#[derive(Debug)]
+pub(super) struct SiteContext {
+    pub data: Arc<SiteData>,
+    pub templates: Arc<CompiledTheme>,
+    // Parts of `data`, converted to template values once.
+    pub operator: Value,
+    pub brand: Value,
+    /// In the order of the site's languages.
+    pub languages: Vec<LanguageValues>,
+}
+
+impl SiteData {
+    pub fn new(structure: &Structure, has_search: bool) -> Self {
+        let StructureInputs { options, languages, forms, .. } = &*structure.inputs;
+        let documents = structure.documents();
+        let links = Translations::new(documents, languages, &options.base_url);
+        let by_path: HashMap<&str, &Document> =
+            documents.iter().map(|document| (document.path.as_str(), document)).collect();
+        let language_data = languages.iter().enumerate().map(|(index, language)| {
+            let navigation = navigation_pages(documents, index).into_iter();
+            let home = language.home();
+            LanguageData {
+                navigation: navigation.map(|page| NavLink::new(page.nav_title_or_title(), page)).collect(),
+                tags: listed_tags(documents, index, &language.prefix),
+                footer: footer_in(index, language, &options.footer, &by_path, &links),
+                home: if by_path.contains_key(home.as_str()) { home } else { "/".to_owned() },
+                sections: sections(&section_pages(documents, index)),
+                language: language.clone(),
+            }
+        });
+        let mut options = options.clone();
+        // Pages show only the year. A new day must not invalidate all cached pages.
+        options.today = options.today.first_of_year();
+        options.footer.clear();
+        options.words.clear();
+        options.redirects.clear();
+        Self {
+            options,
+            forms: forms.clone(),
+            languages: language_data.collect(),
+            custom_css: structure.asset_urls.get("custom.css").cloned(),
+            brand: structure.brand.clone(),
+            has_search,
+        }
+    }
+}
+
+impl SiteContext {
+    pub fn new(data: Arc<SiteData>, templates: Arc<CompiledTheme>) -> Self {
+        let english = WordList::english();
+        Self {
+            operator: to_template_value(&data.options.operator),
+            brand: to_template_value(&data.brand),
+            languages: data.languages.iter().map(|of| LanguageValues::new(of, &data, &english)).collect(),
+            data,
+            templates,
+        }
+    }
+
+    /// The data of the page's language.
+    pub fn language(&self, document: &Document) -> &LanguageData {
+        &self.data.languages[document.language]
+    }
+
+    pub fn find_tag(&self, name: &str, language: usize) -> Option<&Tag> {
+        self.languages[language].tag_index.get(name).map(|at| &self.data.languages[language].tags[*at])
+    }
+
+    pub fn absolute_url(&self, path: &str) -> String {
+        format!("{}{}", self.data.options.base_url, encode(path))
+    }
+}
+
+impl LanguageValues {
+    fn new(data: &LanguageData, site: &SiteData, english: &WordList) -> Self {
+        let words = &data.language.words;
+        Self {
+            words: words.to_template_value(),
+            form_words: words.of_script(english),
+            footer: to_template_value(&data.footer),
+            tags: to_template_value(&data.tags),
+            forms: form_values(&site.forms, words, site.options.html_posts, false),
+            tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
+        }
+    }
+}
+
+/// The forms by name, in the language of `words`. `is_answer` adds the markers for a page that answers a form
+/// without JavaScript.
+pub(super) fn form_values(
+    forms: &[PageForm],
+    words: &WordList,
+    works_without_script: bool,
+    is_answer: bool,
+) -> Value {
+    let form_value = |form: &PageForm| {
+        let field_value = |field: &Field| {
+            let word = |end: &str, otherwise: &'static str| {
+                words.find(&format!("{}_{}{end}", form.name, field.name)).unwrap_or(otherwise).to_owned()
+            };
+            context! {
+                label => word("", field.label),
+                description => word("_hint", field.description),
+                name => field.name,
+                kind => to_template_value(field.kind),
+                required => field.required,
+                max => field.max_chars,
+                autocomplete => field.autocomplete,
+                answer => is_answer.then(|| field_markers(field.name)),
+            }
+        };
+        context! {
+            name => form.name,
+            action => form.action,
+            tool => form.tool,
+            description => words.find(&format!("{}_description", form.name)).unwrap_or(form.description),
+            fields => form.fields.iter().map(field_value).collect::<Vec<_>>(),
+            works_without_script,
+        }
+    };
+    let forms: BTreeMap<&str, Value> = forms.iter().map(|form| (form.name, form_value(form))).collect();
+    Value::from(forms)
+}
+
+/// The pages in one language that may be in a section: listed pages that are not posts or lists.
+fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
+    let listed = documents.iter().filter(|document| {
+        let matter = &document.front_matter;
+        document.language == language
+            && (matter.section || (document.kind == PageKind::Page && !matter.unlisted))
+    });
+    let page = |document: &Document| SectionPage {
+        path: document.path.clone(),
+        title: document.nav_title_or_title().to_owned(),
+        weight: document.front_matter.weight,
+        opens_section: document.front_matter.section,
+    };
+    listed.map(page).collect()
+}
+
+pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&Document> {
+    let is_in_navigation =
+        |document: &&Document| document.language == language && document.front_matter.nav.is_some();
+    let mut pages: Vec<&Document> = documents.iter().filter(is_in_navigation).collect();
+    pages.sort_by_key(|document| document.front_matter.nav);
+    pages
+}
+
+/// The footer in a language. Links lead to translations, if there are any. Fills in missing titles: the short
+/// title of the linked page, or the link's address if there is no such page.
+fn footer_in(
+    index: usize,
+    language: &Language,
+    groups: &[FooterGroup],
+    by_path: &HashMap<&str, &Document>,
+    translations: &Translations<'_>,
+) -> Vec<FooterGroup> {
+    let is_shown = |group: &&FooterGroup| {
+        group.language.as_ref().is_none_or(|tag| tag.eq_ignore_ascii_case(&language.tag))
+    };
+    let mut groups: Vec<FooterGroup> = groups.iter().filter(is_shown).cloned().collect();
+    for link in groups.iter_mut().flat_map(|group| &mut group.links) {
+        let mut page = by_path.get(link.href.as_str()).copied();
+        if let Some(path) = page.and_then(|page| translations.path_in(index, page)) {
+            path.clone_into(&mut link.href);
+            page = by_path.get(path).copied();
+        }
+        let title = link.title.clone().or_else(|| Some(page?.nav_title_or_title().to_owned()));
+        link.title = Some(title.unwrap_or_else(|| link.href.clone()));
+    }
+    groups
+}
+
+pub(super) fn to_template_value(value: impl Serialize) -> Value {
+    Value::from(Serde(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_find_each_form_by_its_name() {
+        let forms = crate::resources::page_forms("https://www.example.com");
+        let values = form_values(&forms, &WordList::english(), true, true);
+        let fields = values.get_attr("waitlist").and_then(|form| form.get_attr("fields")).expect("a form");
+        let field = fields.get_item_by_index(0).expect("a field");
+        let get = |name: &str| field.get_attr(name).expect("a value").to_string();
+        assert_eq!(
+            (get("name"), get("kind"), get("required")),
+            ("email".into(), "email".into(), "true".into())
+        );
+    }
+}
