@@ -1,13 +1,24 @@
 //! Reads the TeX of formulas from the markup of KaTeX, MathJax and MathML.
 
 use super::block::Block;
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::Inline;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Formula {
     pub(super) tex: String,
     pub(super) is_display: bool,
+}
+
+impl Formula {
+    /// Adds the formula to inline Markdown, unless its TeX is empty.
+    pub(super) fn write(&self, out: &mut Inline) {
+        let tex = self.tex.replace('\n', " ");
+        let tex = if out.is_cell { tex.replace('|', "\\|") } else { tex };
+        if !tex.is_empty() {
+            out.add_markdown(&if self.is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        }
+    }
 }
 
 /// The formula that an element shows; `None` if it shows no formula or the TeX is unknown.
@@ -43,7 +54,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return None;
     }
     let has = |name: &str| dom.has_class(id, name);
-    let is_mathjax = local_name(dom, id) == "mjx-container" || has("MathJax") || has("mjx-chtml");
+    let is_mathjax = dom.name(id) == "mjx-container" || has("MathJax") || has("mjx-chtml");
     let is_katex = has("katex") || has("katex-display") || has("katex--display") || has("katex--inline");
     let is_plain = has("math") || has("arithmatex") || has("MathJax_Preview");
     let tex = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]);
@@ -83,7 +94,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     } else if is_mathjax {
         // MathJax before version 3 renders only boxes, so the TeX stays empty. A `<script>` with the TeX may
         // follow.
-        let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
+        let layout = dom.descendants(id).find(|&d| dom.name(d) == "mjx-math");
         layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
         return None;
@@ -107,7 +118,7 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
 /// The TeX in the `<annotation>` of a MathML formula.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
-        local_name(dom, id) == "annotation"
+        dom.name(id) == "annotation"
             && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
     };
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
@@ -138,8 +149,7 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     let mut rest = text;
     while let Some((start, tex, end, is_display)) = next_formula(rest) {
         out.add_text(&rest[..start]);
-        let tex = super::dom::collapse(tex);
-        out.add_markdown(&if is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        Formula { tex: collapse(tex), is_display }.write(out);
         rest = &rest[end..];
     }
     out.add_text(rest);
@@ -230,15 +240,10 @@ fn tex_symbol(text: &str) -> Option<&'static str> {
     SYMBOLS.iter().find(|(character, _)| *character == text).map(|(_, tex)| *tex)
 }
 
-/// The name of an element; empty for other nodes.
-fn local_name(dom: &Dom, id: NodeId) -> &str {
-    dom.element(id).map_or("", |e| &*e.name.local)
-}
-
 /// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The recursion is
 /// bounded, because the parser limits the depth of the tree.
 fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
-    let name = local_name(dom, id);
+    let name = dom.name(id);
     let (name, parts) = match name.strip_prefix("mjx-") {
         Some(name) => (name, mathjax_operands(dom, id, name)),
         None => (name, dom.child_elements(id).collect()),
@@ -298,7 +303,7 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
 
 fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
     let text: String = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
-    let text = super::dom::collapse(&text);
+    let text = collapse(&text);
     for (open, close, name) in [("(", ")", "pmatrix"), ("[", "]", "bmatrix"), ("|", "|", "vmatrix")] {
         let inner = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
         let matrix = inner.and_then(|t| t.strip_prefix("\\begin{matrix}")?.strip_suffix("\\end{matrix}"));
@@ -314,11 +319,11 @@ fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
     let boxes = dom.outermost(id, |d| {
         matches!(
-            local_name(dom, d),
+            dom.name(d),
             "mjx-num" | "mjx-den" | "mjx-base" | "mjx-under" | "mjx-over" | "mjx-root" | "mjx-script"
-        ) || name != "munderover" && local_name(dom, d) == "mjx-box"
+        ) || name != "munderover" && dom.name(d) == "mjx-box"
     });
-    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| local_name(dom, b) == wanted);
+    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| dom.name(b) == wanted);
     match name {
         "mfrac" => named("mjx-num").chain(named("mjx-den")).collect(),
         "munder" | "mover" | "munderover" => {
@@ -328,7 +333,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
         "msub" | "msup" | "msubsup" => {
             let base = dom.child_elements(id).next();
             let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
-            let is_script = |s: &NodeId| local_name(dom, *s) != "mjx-spacer";
+            let is_script = |s: &NodeId| dom.name(*s) != "mjx-spacer";
             // MathJax writes the superscript first, MathML the subscript.
             base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
         }
@@ -341,7 +346,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
 /// italic letters as mathematical alphanumeric symbols.
 fn leaf_text(dom: &Dom, id: NodeId) -> String {
     let mut text = String::new();
-    for c in dom.descendants(id).filter(|&d| local_name(dom, d) == "mjx-c" && dom.is_blank(d)) {
+    for c in dom.descendants(id).filter(|&d| dom.name(d) == "mjx-c" && dom.is_blank(d)) {
         let code =
             dom.classes(c).find_map(|class| u32::from_str_radix(class.strip_prefix("mjx-c")?, 16).ok());
         text.extend(code.and_then(char::from_u32));

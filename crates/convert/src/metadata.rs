@@ -116,7 +116,7 @@ impl Titles {
 
     /// Whether a heading below `root`, other than the logo, is the title that the page declares.
     pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
-        let is_heading = |&id: &NodeId| dom.tag(id).heading_level().is_some() && !self.is_logo(dom, id);
+        let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
         let headings: Vec<String> = headings.map(|id| clip_value(&dom.collapsed_text(id))).collect();
         let titles = self.declared.iter().map(|title| self.remove_site_name(title, &headings));
@@ -126,8 +126,7 @@ impl Titles {
     /// The title of the page with its main region below `root`: a declared one without the name of the site.
     /// If that is only the name of the site, except on the home page, or missing: the first heading.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
-        let is_title =
-            |&id: &NodeId| dom.tag(id).heading_level().is_some() && (is_home || !self.is_logo(dom, id));
+        let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let headings = dom.descendants(root).filter(is_title);
         let texts = headings
             .map(|id| (dom.tag(id), clip_value(&dom.collapsed_text(id))))
@@ -259,7 +258,7 @@ impl Head {
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
                 Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value),
-                Tag::Title if head.title.is_none() && dom.closest(id, &[Tag::Svg]).is_none() => {
+                Tag::Title if head.title.is_none() && !dom.is_in(id, &[Tag::Svg]) => {
                     head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
                 }
                 Tag::Link
