@@ -2,78 +2,12 @@
 //! other text of the main region is in it.
 
 use super::block::Block;
-use super::dom::{Dom, NodeId, clip, collapse};
+use super::dom::{Dom, NodeId, clip, collapse, count_letters};
+use super::rule::Rule;
 use super::scan::{Kind, Parts};
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::ops::Range;
-
-/// Why the Markdown leaves out an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// It is outside the main region.
-    Outside,
-    /// A selector, or `data-pagefind-ignore`, excludes it.
-    Excluded,
-    /// Browsers do not show it, and no control on the page opens it.
-    Hidden,
-    /// It repeats a sibling for a slider or for some widths of the screen.
-    Copy,
-    /// It is navigation: `<nav>`, a list of the page's own sections below a title such as "Contents", or
-    /// links beside the content of a generator that lead to the pages around.
-    Navigation,
-    /// It is a link to its own place on the page.
-    Permalink,
-    /// It is a button that copies something, or a form control.
-    Control,
-    /// It is in a code block and not code: a line number, a prompt, or the name of the language.
-    NotCode,
-    /// The kind of the alert says the same.
-    AlertTitle,
-    /// It is a tab, whose text is the label of its panel.
-    Tab,
-    /// TeX replaces it.
-    Formula,
-    /// It is the number of a footnote or of a list item, the title above the footnotes, or a link back from
-    /// one. Markdown writes these itself.
-    FootnoteMark,
-    /// It is shown instead of an embedded video or page that cannot be shown, and a link replaces both.
-    Fallback,
-    /// It is probably not part of the article.
-    Article,
-    /// The table has too many columns.
-    TooWide,
-}
-
-impl Rule {
-    /// Whether the rule removes text that readers of the page would miss.
-    fn is_loss(self) -> bool {
-        matches!(self, Self::TooWide)
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Outside => "outside the main region",
-            Self::Excluded => "excluded by a selector",
-            Self::Hidden => "hidden",
-            Self::Copy => "copy of a sibling",
-            Self::Navigation => "navigation",
-            Self::Permalink => "permalink",
-            Self::Control => "form control",
-            Self::NotCode => "not code",
-            Self::AlertTitle => "title of an alert",
-            Self::Tab => "tab, written above its panel",
-            Self::Formula => "formula as TeX",
-            Self::FootnoteMark => "number or footnote mark",
-            Self::Fallback => "text instead of embedded content",
-            Self::Article => "not part of the article",
-            Self::TooWide => "column of a table that is too wide",
-        })
-    }
-}
 
 /// An element that the Markdown leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +55,7 @@ pub(super) fn list_omissions(dom: &Dom, body: NodeId, root: NodeId) -> Vec<Omiss
     nodes.dedup_by_key(|&mut (node, _)| node);
     let omission = |&(node, rule): &(NodeId, Rule)| {
         let text = dom.text_content(node);
-        let letters = super::clean::letters(&text);
+        let letters = count_letters(&text);
         let text = collapse(&text);
         (letters > 0).then(|| Omission { rule, tag: start_tag(dom, node), text: excerpt(&text), letters })
     };
@@ -330,7 +264,7 @@ mod tests {
     /// The missing letters of a page, and the first missing text.
     fn loss(html: &str, blocks: &[Block]) -> (usize, String) {
         let dom = super::super::parse::parse(html);
-        let loss = find_loss(&dom, std::iter::once(super::super::clean::find_body(&dom)), blocks);
+        let loss = find_loss(&dom, std::iter::once(dom.body()), blocks);
         (loss.letters, loss.first)
     }
 

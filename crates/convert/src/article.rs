@@ -4,62 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::account::Rule;
 use super::clean;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use super::main_content::move_heading_into;
+use super::measure::{Measures, measure_elements};
 use super::metadata::read_structured_data;
 use super::parse::parse;
-
-/// The amount of text in an element, in bytes.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Measure {
-    pub(super) text: usize,
-    /// Text inside links.
-    pub(super) linked: usize,
-    /// Text outside links, in paragraphs and other long pieces.
-    pub(super) prose: usize,
-}
-
-impl Measure {
-    /// The size of the text, with prose counted four times.
-    fn weight(self) -> usize {
-        self.prose * 3 + self.text
-    }
-
-    /// The fraction of the text that is inside links, from 0 to 1.
-    fn link_density(self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-        if self.text == 0 { 0.0 } else { self.linked as f64 / self.text as f64 }
-    }
-}
-
-/// Measures `root` and all nodes below it, by [`NodeId`].
-pub(super) fn measure_elements(dom: &Dom, root: NodeId) -> Vec<Measure> {
-    let mut measures = vec![Measure::default(); dom.nodes.len()];
-    let order: Vec<NodeId> = std::iter::once(root).chain(dom.descendants(root)).collect();
-    for &id in order.iter().rev() {
-        let mut own = measures[id as usize];
-        match dom.tag(id) {
-            Tag::Text => {
-                own.text =
-                    dom.text(id).unwrap_or_default().split_ascii_whitespace().map(|w| w.len() + 1).sum();
-                own.prose = if own.text > 40 { own.text } else { 0 };
-            }
-            Tag::A => (own.linked, own.prose) = (own.text, 0),
-            Tag::P if own.text > own.linked + 60 => own.prose = own.text - own.linked,
-            _ => {}
-        }
-        measures[id as usize] = own;
-        if let Some(parent) = dom.parent(id).filter(|_| id != root) {
-            let parent = &mut measures[parent as usize];
-            parent.text += own.text;
-            parent.linked += own.linked;
-            parent.prose += own.prose;
-        }
-    }
-    measures
-}
+use super::rule::Rule;
 
 /// The schema.org types that a page declares for its content.
 #[derive(Default)]
@@ -100,22 +51,21 @@ const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
 /// Removes navigation and other boilerplate, and returns the element that contains the content.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
-    let body = clean::find_body(dom);
+    let body = dom.body();
     clean::remove_hidden(dom, body, true);
     let description = find_text(dom, body, &declared.description);
     let measures = measure_elements(dom, body);
-    let total = measures[body as usize];
-    clean::remove(dom, body, Rule::Article, |dom, id| {
+    dom.omit_each(body, |dom, id| {
         let is_most = !matches!(dom.tag(id), Tag::Footer | Tag::Nav)
-            && measures[id as usize].weight() * 2 > total.weight();
-        !is_most && is_boilerplate(dom, id, declared.is_discussion)
+            && measures[id].weight() * 2 > measures[body].weight();
+        (!is_most && is_boilerplate(dom, id, declared.is_discussion)).then_some(Rule::Article)
     });
     let measures = measure_elements(dom, body);
     let root = choose_content_root(dom, body, &measures, declared.is_discussion);
     remove_link_lists(dom, root, &measures);
     remove_repeated_labels(dom, root, &measures);
-    let letters = |id: NodeId| clean::letters(&dom.text_content(id));
-    let root = description.filter(|&id| letters(id) * MAX_SURROUNDINGS >= letters(root)).unwrap_or(root);
+    let is_content = |&id: &NodeId| dom.letters(id) * MAX_SURROUNDINGS >= dom.letters(root);
+    let root = description.filter(is_content).unwrap_or(root);
     move_heading_into(dom, body, root, |_| false);
     root
 }
@@ -145,8 +95,8 @@ fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
 /// Chooses the element that contains the content: inside `<main>` and the largest `<article>`, if these have
 /// at least 30 % of the text, the innermost element with 85 % of it. In a discussion, only `<main>` is
 /// searched for, because one post may have most of the text.
-fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure], is_discussion: bool) -> NodeId {
-    let weight = |id: NodeId| measures[id as usize].weight();
+fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussion: bool) -> NodeId {
+    let weight = |id: NodeId| measures[id].weight();
     let narrow = |root: NodeId, is_match: &dyn Fn(NodeId) -> bool| {
         let matches = dom.descendants(root).filter(|&id| is_match(id));
         let largest = matches.max_by_key(|&id| (weight(id), Reverse(id)));
@@ -156,49 +106,46 @@ fn choose_content_root(dom: &Dom, body: NodeId, measures: &[Measure], is_discuss
     if is_discussion {
         return main;
     }
-    let article = narrow(main, &|id| {
-        dom.tag(id) == Tag::Article || dom.attribute(id, "itemprop") == Some("articleBody")
-    });
+    let is_article = |id| dom.tag(id) == Tag::Article || dom.attribute(id, "itemprop") == Some("articleBody");
+    let article = narrow(main, &is_article);
     let mut root = if is_one_of_many(dom, article, measures) { main } else { article };
-    loop {
-        let child = dom.child_elements(root).max_by_key(|&id| weight(id));
-        match child.filter(|&id| {
-            weight(id) * 100 >= weight(root) * 85
-                && matches!(
-                    dom.tag(id),
-                    Tag::Div | Tag::Section | Tag::Article | Tag::Main | Tag::Center | Tag::Form
-                )
-        }) {
-            Some(child) => root = child,
-            None => return root,
-        }
+    let is_container = |id| {
+        use Tag::{Article, Center, Div, Form, Main, Section};
+        matches!(dom.tag(id), Article | Center | Div | Form | Main | Section)
+    };
+    while let Some(child) = dom.child_elements(root).max_by_key(|&id| weight(id))
+        && weight(child) * 100 >= weight(root) * 85
+        && is_container(child)
+    {
+        root = child;
     }
+    root
 }
 
 /// Whether the element is one of at least four with prose, the same tag and the same first class, as the
 /// posts of a thread are.
-fn is_one_of_many(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
+fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     let kind = |id: NodeId| (dom.tag(id), dom.classes(id).next());
     let siblings = dom.parent(id).into_iter().flat_map(|parent| dom.child_elements(parent));
-    siblings.filter(|&other| kind(other) == kind(id) && measures[other as usize].prose > 0).nth(3).is_some()
+    siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
 /// Removes blocks of links if the main content has enough prose, and the blocks have less than half of its
 /// text.
-fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
-    let measure = |id: NodeId| measures[id as usize];
-    let whole = measure(root);
+fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
+    let whole = measures[root];
     if whole.prose <= 500 {
         return;
     }
     let lists = dom.outermost(root, |id| {
+        let own = measures[id];
         matches!(dom.tag(id), Tag::Ul | Tag::Ol | Tag::Div | Tag::Section | Tag::Table | Tag::Aside)
-            && measure(id).link_density() > 0.75
-            && measure(id).prose == 0
-            && measure(id).text * 4 < whole.text
+            && own.linked * 4 > own.text * 3
+            && own.prose == 0
+            && own.text * 4 < whole.text
             && dom.descendants(id).filter(|&d| dom.tag(d) == Tag::A).count() > 2
     });
-    if lists.iter().map(|&id| measure(id).text).sum::<usize>() * 2 < whole.text {
+    if lists.iter().map(|&id| measures[id].text).sum::<usize>() * 2 < whole.text {
         for id in lists {
             dom.omit(id, Rule::Article);
         }
@@ -207,11 +154,10 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
 
 /// Removes links and buttons outside sentences whose label occurs at least three times, such as "Add to
 /// cart".
-fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
-    let measure = |id: NodeId| measures[id as usize];
+fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let labels = dom.outermost(root, |id| {
-        let own = measure(id).text;
-        let is_alone = |parent| measure(parent).text <= measure(parent).linked.max(own);
+        let own = measures[id].text;
+        let is_alone = |parent| measures[parent].text <= measures[parent].linked.max(own);
         matches!(dom.tag(id), Tag::A | Tag::Button)
             && (1..=40).contains(&own)
             && dom.parent(id).is_some_and(is_alone)
@@ -229,9 +175,9 @@ fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &[Measure]) {
 fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog | Tag::Aside => return true,
-        Tag::Footer => return dom.closest(id, &[Tag::Blockquote, Tag::Figure]).is_none(),
+        Tag::Footer => return !dom.is_in(id, &[Tag::Blockquote, Tag::Figure]),
         Tag::Body | Tag::Main | Tag::Article | Tag::Html | Tag::Pre | Tag::Code | Tag::P => return false,
-        tag if tag.heading_level().is_some() => return false,
+        _ if dom.is_heading(id) => return false,
         _ => {}
     }
     let role = dom.attribute(id, "role").unwrap_or_default();
@@ -240,11 +186,11 @@ fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     {
         return true;
     }
-    let names = [dom.attribute(id, "id"), dom.attribute(id, "class")].into_iter().flatten();
+    let names = ["id", "class"].into_iter().filter_map(|name| dom.attribute(id, name));
     names
         .flat_map(|names| split_identifier(clip(names, 400)))
         .any(|word| BOILERPLATE.contains(&&*word) && !(is_discussion && word == "comments"))
-        && dom.closest(id, &[Tag::Pre, Tag::Code, Tag::P]).is_none()
+        && !dom.is_in(id, &[Tag::Pre, Tag::Code, Tag::P])
 }
 
 /// Words in ids and classes that mark an element as boilerplate.
@@ -256,22 +202,19 @@ const BOILERPLATE: [&str; 19] = [
 ];
 
 /// Splits an identifier into lower-case words, at punctuation and before capitals after lower-case letters.
-fn split_identifier(name: &str) -> impl Iterator<Item = String> {
-    let mut out = Vec::new();
-    let mut word = String::new();
+fn split_identifier(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
     let mut was_lower = false;
     for c in name.chars() {
-        let is_break = !c.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && was_lower);
-        if is_break && !word.is_empty() {
-            out.push(std::mem::take(&mut word));
+        if !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && was_lower {
+            words.push(String::new());
         }
-        if c.is_ascii_alphanumeric() {
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
             word.push(c.to_ascii_lowercase());
         }
         was_lower = c.is_ascii_lowercase();
     }
-    out.push(word);
-    out.into_iter().filter(|w| !w.is_empty())
+    words
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Removes the parts of a page that visitors do not see: scripts, styles and hidden elements.
+//! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies.
 
-use super::account::Rule;
-use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
-use std::cell::OnceCell;
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
+use super::rule::Rule;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
-/// Maximum length in bytes of the URL in `<base>`; a longer one is ignored.
-const MAX_BASE: usize = 2000;
+/// Maximum length in bytes of the URL in `<base>`, and of the names of the panels that a control opens.
+const MAX_REFERENCE: usize = 2000;
 
 /// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
     // Each relative link is joined to the whole base, so a long one would multiply the output.
-    let declared = element.and_then(|id| dom.attribute(id, "href")).filter(|href| href.len() <= MAX_BASE);
+    let declared =
+        element.and_then(|id| dom.attribute(id, "href")).filter(|href| href.len() <= MAX_REFERENCE);
     match (declared, url) {
         (Some(href), Some(url)) => url.join(href).ok().or_else(|| Some(url.clone())),
         (Some(href), None) => Url::parse(href).ok(),
@@ -22,36 +22,14 @@ pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     }
 }
 
-/// The `<body>` element, or the document if there is none.
-pub(super) fn find_body(dom: &Dom) -> NodeId {
-    let html = dom.child_elements(DOCUMENT).find(|&id| dom.tag(id) == Tag::Html);
-    let body = html.and_then(|html| dom.child_elements(html).find(|&id| dom.tag(id) == Tag::Body));
-    body.unwrap_or(DOCUMENT)
-}
-
-/// Omits each element below `root` for which `is_unwanted` returns true.
-pub(super) fn remove(dom: &mut Dom, root: NodeId, rule: Rule, is_unwanted: impl Fn(&Dom, NodeId) -> bool) {
-    remove_by_rule(dom, root, |dom, id| is_unwanted(dom, id).then_some(rule));
-}
-
-/// Omits each element below `root` for which `rule_for` returns a rule.
-pub(super) fn remove_by_rule(dom: &mut Dom, root: NodeId, rule_for: impl Fn(&Dom, NodeId) -> Option<Rule>) {
-    for (id, rule) in dom.outermost_with(root, |id| rule_for(dom, id)) {
-        dom.omit(id, rule);
-    }
-}
-
 /// Counts the letters and digits in the body of a page, except in scripts and styles. Stops at the end
 /// of the text in which the count reaches `limit`.
-pub(super) fn count_letters(dom: &Dom, limit: usize) -> usize {
-    let is_text = |id: &NodeId| {
-        let parent = dom.parent(*id).map(|parent| dom.tag(parent));
-        !matches!(parent, Some(Tag::Script | Tag::Style | Tag::Noscript | Tag::Template))
-    };
-    let texts = dom.descendants(find_body(dom)).filter(is_text).filter_map(|id| dom.text(id));
+pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
+    let is_in_code = |id| matches!(dom.tag(id), Tag::Script | Tag::Style | Tag::Noscript | Tag::Template);
+    let is_text = |id: &NodeId| !dom.parent(*id).is_some_and(is_in_code);
     let mut count = 0;
-    for text in texts {
-        count += letters(text);
+    for text in dom.descendants(dom.body()).filter(is_text).filter_map(|id| dom.text(id)) {
+        count += count_letters(text);
         if count >= limit {
             break;
         }
@@ -59,16 +37,11 @@ pub(super) fn count_letters(dom: &Dom, limit: usize) -> usize {
     count
 }
 
-/// The number of letters and digits.
-pub(super) fn letters(text: &str) -> usize {
-    text.chars().filter(|c| c.is_alphanumeric()).count()
-}
-
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
-            dom.closest(id, &[Tag::Svg]).is_none()
+            !dom.is_in(id, &[Tag::Svg])
         }
         Tag::Script => !dom.attribute(id, "type").is_some_and(|t| t.starts_with("math/tex")),
         _ => false,
@@ -83,38 +56,33 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
 /// place of the placeholder before it. In an article, text is kept only if it is most of the page's.
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
-    let page = if is_article && !fallbacks.is_empty() { letters(&dom.text_content(root)) } else { 0 };
+    let page = if is_article && !fallbacks.is_empty() { dom.letters(root) } else { 0 };
     for id in fallbacks {
-        let image = dom.find(id, Tag::Img);
-        let has_text = !dom.text_content(id).trim().is_empty();
-        let is_shown = |image: NodeId| {
-            let source = dom.attribute(image, "src").filter(|source| !source.is_empty());
-            let next = dom.next_element(id).filter(|&next| dom.tag(next) == Tag::Img);
-            let names = ["src", "data-src", "data-image", "data-lazy-src"];
-            source.is_some()
-                && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
-        };
-        if image.is_some_and(is_shown) && !has_text {
-            // The image after this one is the same, and a script loads it.
-        } else if let Some(image) = image.filter(|_| !has_text) {
-            let placeholder = dom.previous_element(id).and_then(|p| {
-                if dom.tag(p) == Tag::Img {
-                    Some(p)
-                } else {
-                    dom.find(p, Tag::Img).filter(|_| dom.text_content(p).trim().is_empty())
-                }
-            });
+        if !dom.text_content(id).trim().is_empty() {
+            if is_article && dom.letters(id) * 2 < page {
+                dom.skip(id, Rule::Article);
+            } else {
+                dom.move_children_before(id, id);
+            }
+        } else if let Some(image) = dom.find(id, Tag::Img).filter(|&image| !is_loaded_after(dom, id, image)) {
+            let holds_only_image = |before: &NodeId| dom.text_content(*before).trim().is_empty();
+            let before = dom.previous_element(id).filter(holds_only_image);
+            let placeholder = before.and_then(|before| dom.subtree(before).find(|&d| dom.tag(d) == Tag::Img));
             dom.insert_before(id, image);
             if let Some(placeholder) = placeholder {
                 dom.detach(placeholder);
             }
-        } else if has_text && is_article && letters(&dom.text_content(id)) * 2 < page {
-            dom.skip(id, Rule::Article);
-        } else if has_text {
-            dom.move_children_before(id, id);
         }
         dom.detach(id);
     }
+}
+
+/// Whether the image after a `<noscript>` is the same as `image` in it, and a script loads it.
+fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
+    let source = dom.attribute(image, "src").filter(|source| !source.is_empty());
+    let next = dom.next_element(id).filter(|&next| dom.tag(next) == Tag::Img);
+    let names = ["src", "data-src", "data-image", "data-lazy-src"];
+    source.is_some() && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
 }
 
 /// The elements that a control on the page opens, and so are content even while they are hidden.
@@ -126,7 +94,7 @@ impl Panels {
         for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
             let (mut href, mut is_control) = (None, false);
             let mut add = |value: &str| {
-                let names = clip(value, MAX_BASE).split_ascii_whitespace();
+                let names = clip(value, MAX_REFERENCE).split_ascii_whitespace();
                 ids.extend(names.map(|name| name.trim_start_matches('#').to_owned()));
             };
             for attribute in &element.attributes {
@@ -154,18 +122,15 @@ impl Panels {
         }
         dom.attribute(id, "id").is_some_and(|name| self.0.contains(name))
             || dom.has_class(id, "callout-content")
-            || dom
-                .parent(id)
-                .is_some_and(|p| dom.has_class(p, "blocks") || dom.has_class(p, "tabbed-content"))
+            || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
     }
 }
 
 /// Removes elements that the page hides, and copies of others. If these contain nearly all of the text, keeps
 /// the large ones, because a script probably shows them later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
-    let code_parents = OnceCell::new();
-    remove_by_rule(dom, root, |dom, id| {
-        if is_language_label(dom, id, root, &code_parents) {
+    dom.omit_each(root, |dom, id| {
+        if is_language_label(dom, id) {
             return Some(Rule::NotCode);
         }
         is_redundant_label(dom, id).then_some(Rule::Hidden)
@@ -194,61 +159,40 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
 /// Whether an element is a block after a control with `aria-expanded`, as in a list of questions, and no menu
 /// or message.
 fn follows_control(dom: &Dom, id: NodeId) -> bool {
-    let Some(before) = dom.previous_element(id) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
     dom.tag(id).is_block()
         && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
         && !dom.has_attribute(id, "role")
-        && (is_opener(before) || dom.descendants(before).take(5).any(is_opener))
+        && dom.previous_element(id).is_some_and(|before| dom.subtree(before).take(6).any(is_opener))
 }
 
-/// Whether an element names the language of the code block beside it, as in VitePress. `code_parents` are the
-/// elements with a code block, which most pages do not need.
-fn is_language_label(dom: &Dom, id: NodeId, root: NodeId, code_parents: &OnceCell<HashSet<NodeId>>) -> bool {
-    let has_code = |parent: &NodeId| {
-        let blocks = || dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Pre);
-        code_parents.get_or_init(|| blocks().filter_map(|id| dom.parent(id)).collect()).contains(parent)
-    };
-    dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && dom.parent(id).as_ref().is_some_and(has_code)
+/// Whether an element names the language of the code block beside it, as in VitePress.
+fn is_language_label(dom: &Dom, id: NodeId) -> bool {
+    let mut beside = dom.nodes_after(id).take(5).chain(dom.nodes_before(id).take(5));
+    dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && beside.any(|beside| dom.tag(beside) == Tag::Pre)
 }
 
 /// Whether browsers hide the element, or show decoration with it.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
-    let Some(element) = dom.element(id) else { return false };
-    let hides = element.attributes.iter().any(|attribute| {
-        let value = &*attribute.value;
-        match &*attribute.name.local {
-            "hidden" => !value.eq_ignore_ascii_case("until-found"),
-            "aria-hidden" => value == "true" && is_decoration(dom, id),
-            "style" => is_hidden_by_style(value),
-            // LaTeXML hides this part of a footnote mark; it contains no note.
-            "class" => dom.classes(id).any(|c| {
-                // In a control, it only names a symbol.
-                is_for_screen_readers(c) && dom.closest(id, &[Tag::Button]).is_some()
-                    || c == "ltx_note_outer"
-                        && dom.parent(id).is_some_and(|p| dom.has_class(p, "ltx_role_footnotemark"))
-            }),
-            _ => false,
-        }
-    });
-    hides || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
-}
-
-/// Whether a `style` attribute hides its element.
-fn is_hidden_by_style(style: &str) -> bool {
-    clip(style, 2000).split(';').filter_map(|rule| rule.split_once(':')).any(|(name, value)| {
-        let value = value.trim().split(['!', ' ']).next().unwrap_or_default();
-        let is = |a: &str, b: &str| name.trim().eq_ignore_ascii_case(a) && value.eq_ignore_ascii_case(b);
-        is("display", "none") || is("visibility", "hidden")
-    })
+    if dom.element(id).is_none_or(|element| element.attributes.is_empty()) {
+        return dom.tag(id) == Tag::Dialog;
+    }
+    let is_mark_of_footnote = |p| dom.has_class(p, "ltx_role_footnotemark");
+    dom.attribute(id, "hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
+        || dom.attribute(id, "aria-hidden") == Some("true") && is_decoration(dom, id)
+        || dom.style(id, "display").is_some_and(|value| value.eq_ignore_ascii_case("none"))
+        || dom.style(id, "visibility").is_some_and(|value| value.eq_ignore_ascii_case("hidden"))
+        || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+        // In a control, it only names a symbol.
+        || dom.has_class_in(id, FOR_SCREEN_READERS) && dom.is_in(id, &[Tag::Button])
+        // LaTeXML hides this part of a footnote mark; it contains no note.
+        || dom.has_class(id, "ltx_note_outer") && dom.parent(id).is_some_and(is_mark_of_footnote)
 }
 
 /// Whether an element that is hidden from screen readers has no text of its own: a symbol, or the name of an
 /// icon in a font that shows the icon instead.
 fn is_decoration(dom: &Dom, id: NodeId) -> bool {
-    if matches!(dom.tag(id), Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure)
-        || dom.find(id, Tag::Img).is_some()
-    {
+    if CONTENT.contains(&dom.tag(id)) || dom.find(id, Tag::Img).is_some() {
         return false;
     }
     let text = dom.text_content(id);
@@ -256,120 +200,91 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
         dom.classes(id).any(|c| c.contains("icon") || c.starts_with("material-symbols"))
             && text.trim().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
-    letters(&text) == 0 || is_icon()
+    count_letters(&text) == 0 || is_icon()
 }
+
+/// Elements that are content even if they are hidden from screen readers.
+const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figure];
+
+/// Common names of classes for text that only screen readers read.
+#[rustfmt::skip]
+const FOR_SCREEN_READERS: &[&str] = &[
+    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
+];
 
 /// Whether a class with a common name hides the element. The names may mean something else on a page.
 fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
     let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
-        && !matches!(dom.tag(id), Tag::Img | Tag::Pre | Tag::Code | Tag::Table | Tag::Figure | Tag::P);
+        && !CONTENT.contains(&dom.tag(id))
+        && dom.tag(id) != Tag::P;
     is_aria_hidden
-        || dom.classes(id).any(|c| {
-            is_for_screen_readers(c)
-                || matches!(c, "noprint" | "mw-editsection" | "u-hidden" | "is-hidden")
-                || matches!(c, "hidden" | "d-none") && !is_shown_on_wide_screens(dom, id)
-                // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
-                || c.starts_with("not-") && c.ends_with(":hidden")
-        })
+        || dom.has_class_in(id, FOR_SCREEN_READERS)
+        || dom.has_class_in(id, &["noprint", "mw-editsection", "u-hidden", "is-hidden"])
+        || dom.has_class_in(id, &["hidden", "d-none"]) && !dom.classes(id).any(is_shown_on_wide_screens)
+        // Tailwind classes such as `not-print:hidden`, which hides an element except in print.
+        || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
-/// Whether a class is a common name for text that only screen readers read.
-fn is_for_screen_readers(class: &str) -> bool {
-    matches!(
-        class,
-        "sr-only"
-            | "visually-hidden"
-            | "visuallyhidden"
-            | "screen-reader-text"
-            | "screen-reader-only"
-            | "element-invisible"
-    )
+/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens.
+fn is_shown_on_wide_screens(class: &str) -> bool {
+    const WIDTHS: [&str; 5] = ["sm", "md", "lg", "xl", "2xl"];
+    const DISPLAYS: [&str; 8] =
+        ["block", "flex", "grid", "inline", "inline-block", "inline-flex", "table", "contents"];
+    match (class.split_once(':'), class.strip_prefix("d-")) {
+        (Some((width, display)), _) => WIDTHS.contains(&width) && DISPLAYS.contains(&display),
+        (None, Some(rest)) => ["-block", "-flex", "-inline"].iter().any(|display| rest.ends_with(display)),
+        (None, None) => false,
+    }
 }
 
 /// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
 /// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
 fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
-    dom.parent(id).is_some_and(|parent| {
-        dom.tag(parent) == Tag::Figcaption
-            && dom.parent(parent).is_some_and(|figure| dom.has_class(figure, "frame"))
+    let is_frame = |figure| dom.has_class(figure, "frame");
+    let is_labelled = |parent| {
+        dom.tag(parent) == Tag::Figcaption && dom.parent(parent).is_some_and(is_frame)
             || dom.has_attribute(parent, "data-footnotes")
-    }) && dom.classes(id).any(is_for_screen_readers)
+    };
+    dom.parent(id).is_some_and(is_labelled) && dom.has_class_in(id, FOR_SCREEN_READERS)
 }
 
-/// A polynomial hash of the letters, digits and images in a node.
-#[derive(Clone, Copy)]
-struct TextHash {
-    hash: u64,
-    /// The factor that moves a hash before this text.
-    factor: u64,
-}
-
-impl TextHash {
-    const EMPTY: Self = Self { hash: 0, factor: 1 };
-
-    fn of(text: &str) -> Self {
-        const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
-        text.chars()
-            .filter(|c| c.is_alphanumeric())
-            .fold(Self::EMPTY, |sum, c| sum.followed_by(Self { hash: u64::from(c) + 1, factor: BASE }))
-    }
-
-    fn followed_by(self, next: Self) -> Self {
-        Self {
-            hash: self.hash.wrapping_mul(next.factor).wrapping_add(next.hash),
-            factor: self.factor.wrapping_mul(next.factor),
-        }
-    }
-}
-
-/// Removes siblings with the same text as another one, if they are marked as copies for sliders, screen
-/// widths or animations.
+/// Removes siblings with the same text and images as another one, if they are marked as copies for sliders,
+/// screen widths or animations.
 fn remove_copies(dom: &mut Dom, root: NodeId) {
     let copies = dom.outermost_with(root, |id| copy_mark(dom, id));
-    if copies.is_empty() {
-        return;
-    }
-    let parents: HashSet<NodeId> = copies.iter().filter_map(|&(id, _)| dom.parent(id)).collect();
-    let is_inside = |id: NodeId| dom.ancestors(id).skip(1).any(|a| parents.contains(&a));
-    let mut hashes: Vec<TextHash> = vec![TextHash::EMPTY; dom.nodes.len()];
-    for &top in parents.iter().filter(|&&id| !is_inside(id)) {
-        let order: Vec<NodeId> = dom.descendants(top).collect();
-        for &id in order.iter().rev() {
-            let own = match dom.tag(id) {
-                Tag::Text => TextHash::of(dom.text(id).unwrap_or_default()),
-                Tag::Img => TextHash::of(dom.attribute(id, "src").unwrap_or_default()),
-                _ => TextHash::EMPTY,
-            };
-            let own = own.followed_by(hashes[id as usize]);
-            hashes[id as usize] = own;
-            if let Some(parent) = dom.parent(id) {
-                hashes[parent as usize] = own.followed_by(hashes[parent as usize]);
-            }
-        }
-    }
     let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
-    let mut texts_of: HashMap<NodeId, HashSet<u64>> = HashMap::new();
-    for (id, mark) in copies {
-        let Some(parent) = dom.parent(id) else { continue };
-        let hash = hashes[id as usize].hash;
-        let is_repeated = if mark == CopyMark::Slide {
-            let texts = texts_of.entry(parent).or_insert_with(|| {
-                let others = dom.children(parent).filter(|c| !marked.contains(c));
-                others.map(|c| hashes[c as usize].hash).collect()
-            });
-            !texts.insert(hash)
-        } else {
-            let beside =
-                [dom.previous_element(id), dom.next_element(id).filter(|next| !marked.contains(next))];
-            // Siblings with the same classes are shown at the same widths.
-            let class = dom.attribute(id, "class");
-            let mut others = beside.into_iter().flatten().filter(|&o| dom.attribute(o, "class") != class);
-            others.any(|other| hashes[other as usize].hash == hash)
-        };
-        if hash != 0 && is_repeated {
-            dom.omit(id, Rule::Copy);
+    let mut slides: HashMap<NodeId, HashSet<String>> = HashMap::new();
+    let is_repeated = |&(id, mark): &(NodeId, CopyMark)| {
+        let (Some(parent), content) = (dom.parent(id), comparable_content(dom, id)) else { return false };
+        if content.is_empty() {
+            return false;
         }
+        if mark == CopyMark::Slide {
+            let slides = slides.entry(parent).or_insert_with(|| {
+                let others = dom.children(parent).filter(|c| !marked.contains(c));
+                others.map(|other| comparable_content(dom, other)).collect()
+            });
+            return !slides.insert(content);
+        }
+        let next = dom.next_element(id).filter(|next| !marked.contains(next));
+        // Siblings with the same classes are shown at the same widths.
+        let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
+        let mut beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
+        beside.any(|other| comparable_content(dom, other) == content)
+    };
+    let repeated: Vec<_> = copies.into_iter().filter(is_repeated).collect();
+    for (id, _) in repeated {
+        dom.omit(id, Rule::Copy);
     }
+}
+
+/// The letters and digits of the texts and of the addresses of images in a node.
+fn comparable_content(dom: &Dom, id: NodeId) -> String {
+    let texts = dom.subtree(id).filter_map(|d| match dom.tag(d) {
+        Tag::Img => dom.attribute(d, "src"),
+        _ => dom.text(d),
+    });
+    texts.flat_map(str::chars).filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// Why an element may be a copy of a sibling.
@@ -396,13 +311,14 @@ fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     let marks = (0..class.len()).filter_map(|at| {
         let rest = &class.as_bytes()[at..];
+        let is = |name: &str| rest.starts_with(name.as_bytes());
         match rest[0] {
-            b'c' if rest.starts_with(b"clone") => Some(CopyMark::Slide),
-            b'd' if rest.starts_with(b"duplicate") => Some(CopyMark::Slide),
-            b'd' if rest.starts_with(b"d-none") => Some(CopyMark::Width),
-            b'h' if rest.starts_with(b"hidden") || rest.starts_with(b"hide") => Some(CopyMark::Width),
-            b'v' if rest.starts_with(b"visible-") => Some(CopyMark::Width),
-            b'-' if rest.starts_with(b"-only") => Some(CopyMark::Width),
+            b'c' if is("clone") => Some(CopyMark::Slide),
+            b'd' if is("duplicate") => Some(CopyMark::Slide),
+            b'd' if is("d-none") => Some(CopyMark::Width),
+            b'h' if is("hidden") || is("hide") => Some(CopyMark::Width),
+            b'v' if is("visible-") => Some(CopyMark::Width),
+            b'-' if is("-only") => Some(CopyMark::Width),
             _ => None,
         }
     });
@@ -415,30 +331,6 @@ fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }
 
-/// Whether Tailwind or Bootstrap utility classes show an otherwise hidden element on wide screens.
-fn is_shown_on_wide_screens(dom: &Dom, id: NodeId) -> bool {
-    dom.classes(id).any(|c| {
-        let tailwind = c.split_once(':').is_some_and(|(at, display)| {
-            matches!(at, "sm" | "md" | "lg" | "xl" | "2xl")
-                && matches!(
-                    display,
-                    "block"
-                        | "flex"
-                        | "grid"
-                        | "inline"
-                        | "inline-block"
-                        | "inline-flex"
-                        | "table"
-                        | "contents"
-                )
-        });
-        tailwind
-            || c.starts_with("d-")
-                && c != "d-none"
-                && (c.ends_with("-block") || c.ends_with("-flex") || c.ends_with("-inline"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::parse::parse;
@@ -446,7 +338,7 @@ mod tests {
 
     fn visible(html: &str, is_article: bool) -> String {
         let mut dom = parse(html);
-        let root = find_body(&dom);
+        let root = dom.body();
         remove_invisible(&mut dom, root, is_article);
         remove_hidden(&mut dom, root, is_article);
         dom.collapsed_text(root)
@@ -514,7 +406,7 @@ mod tests {
         }
         let dom = |html: &str| {
             let mut dom = parse(html);
-            let root = find_body(&dom);
+            let root = dom.body();
             remove_invisible(&mut dom, root, false);
             remove_hidden(&mut dom, root, false);
             dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Img).count()

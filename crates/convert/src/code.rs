@@ -1,8 +1,8 @@
 //! Reads the text and the language of code blocks from the markup of Shiki, Prism, highlight.js, Chroma,
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
-use super::account::Rule;
 use super::dom::{Dom, NodeId, Tag};
+use super::rule::Rule;
 
 /// Classes of elements in a code block that are not code: line numbers, copy buttons and prompts.
 #[rustfmt::skip]
@@ -47,7 +47,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         Tag::Table => is_code_table(dom, id),
         Tag::Code => {
             let style = dom.attribute(id, "style").unwrap_or_default();
-            dom.has_class(id, "block") && dom.closest(id, &[Tag::P, Tag::Pre, Tag::Li, Tag::Td]).is_none()
+            dom.has_class(id, "block") && !dom.is_in(id, &[Tag::P, Tag::Pre, Tag::Li, Tag::Td])
                 || style.contains("white-space")
                     && style.contains("pre")
                     && dom.text_content(id).trim().contains('\n')

@@ -1,17 +1,23 @@
 //! The document tree: an arena of nodes that the parser fills, and the converter prunes and reads.
 
-use super::account::Rule;
+use super::rule::Rule;
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, QualName};
 use std::cell::RefCell;
+use std::num::NonZeroU32;
 
-/// Index of a node in its [`Dom`].
-pub(super) type NodeId = u32;
+/// Identifies a node of a [`Dom`]. Ids increase in the order in which the parser created the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct NodeId(NonZeroU32);
 
-/// Stands for a missing parent, sibling or child.
-pub(super) const NONE: NodeId = NodeId::MAX;
+pub(super) const DOCUMENT: NodeId = NodeId(NonZeroU32::MIN);
 
-pub(super) const DOCUMENT: NodeId = 0;
+impl NodeId {
+    /// The position in lists with a value for each node.
+    pub(super) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Maximum length in bytes of the part of a `class` attribute that is read. Children check the classes of
 /// their parent, so a longer list would be read once for each of them.
@@ -64,15 +70,9 @@ tags! {
 impl Tag {
     /// The level of a heading, 1 to 6; `None` for other elements.
     pub(super) fn heading_level(self) -> Option<u8> {
-        Some(match self {
-            Self::H1 => 1,
-            Self::H2 => 2,
-            Self::H3 => 3,
-            Self::H4 => 4,
-            Self::H5 => 5,
-            Self::H6 => 6,
-            _ => return None,
-        })
+        // `H1` to `H6` are adjacent.
+        let level = (self as u8).wrapping_sub(Self::H1 as u8).wrapping_add(1);
+        (1..=6).contains(&level).then_some(level)
     }
 }
 
@@ -90,11 +90,11 @@ pub(super) struct Element {
 }
 
 pub(super) struct Node {
-    pub(super) parent: NodeId,
-    pub(super) previous: NodeId,
-    pub(super) next: NodeId,
-    pub(super) first: NodeId,
-    pub(super) last: NodeId,
+    pub(super) parent: Option<NodeId>,
+    pub(super) previous: Option<NodeId>,
+    pub(super) next: Option<NodeId>,
+    pub(super) first: Option<NodeId>,
+    pub(super) last: Option<NodeId>,
     /// Number of ancestors when the node was inserted.
     pub(super) depth: u16,
     pub(super) tag: Tag,
@@ -103,7 +103,7 @@ pub(super) struct Node {
 
 /// The tree of one document.
 pub(super) struct Dom {
-    pub(super) nodes: Vec<Node>,
+    nodes: Vec<Node>,
     /// Whether the parser dropped part of the input because it exceeded a limit.
     pub(super) is_truncated: bool,
     /// The nodes that the Markdown leaves out, and why.
@@ -119,28 +119,24 @@ impl Dom {
 
     /// Adds a node without a parent.
     pub(super) fn push(&mut self, tag: Tag, data: Data) -> NodeId {
-        let id = NodeId::try_from(self.nodes.len()).unwrap_or(NONE);
-        self.nodes.push(Node {
-            parent: NONE,
-            previous: NONE,
-            next: NONE,
-            first: NONE,
-            last: NONE,
-            depth: 0,
-            tag,
-            data,
-        });
-        id
+        let (parent, previous, next, first, last) = (None, None, None, None, None);
+        self.nodes.push(Node { parent, previous, next, first, last, depth: 0, tag, data });
+        NodeId(u32::try_from(self.nodes.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX))
+    }
+
+    /// The number of nodes, with those that are not in the tree.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
     }
 
     pub(super) fn node(&self, id: NodeId) -> &Node {
         #[cfg(test)]
         NODE_READS.set(NODE_READS.get() + 1);
-        &self.nodes[id as usize]
+        &self.nodes[id.index()]
     }
 
-    fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id as usize]
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.index()]
     }
 
     pub(super) fn tag(&self, id: NodeId) -> Tag {
@@ -152,6 +148,11 @@ impl Dom {
             Data::Element(element) => Some(element),
             _ => None,
         }
+    }
+
+    /// The local name of an element; empty for other nodes.
+    pub(super) fn name(&self, id: NodeId) -> &str {
+        self.element(id).map_or("", |element| &*element.name.local)
     }
 
     pub(super) fn text(&self, id: NodeId) -> Option<&str> {
@@ -185,60 +186,106 @@ impl Dom {
         self.classes(id).any(|c| c == class)
     }
 
-    /// The node itself or its nearest ancestor with one of the tags.
-    pub(super) fn closest(&self, id: NodeId, tags: &[Tag]) -> Option<NodeId> {
-        self.ancestors(id).find(|&a| tags.contains(&self.tag(a)))
+    pub(super) fn has_class_in(&self, id: NodeId, classes: &[&str]) -> bool {
+        self.classes(id).any(|c| classes.contains(&c))
+    }
+
+    /// The value of a property in the first [`MAX_CLASSES`] bytes of the `style` attribute, without
+    /// `!important`.
+    pub(super) fn style(&self, id: NodeId, property: &str) -> Option<&str> {
+        let style = clip(self.attribute(id, "style")?, MAX_CLASSES);
+        let rules = style.split(';').filter_map(|rule| rule.split_once(':'));
+        let mut values = rules.filter(|(name, _)| name.trim().eq_ignore_ascii_case(property));
+        values.next().map(|(_, value)| value.trim().split(['!', ' ']).next().unwrap_or_default())
+    }
+
+    pub(super) fn is_heading(&self, id: NodeId) -> bool {
+        self.tag(id).heading_level().is_some()
+    }
+
+    /// Whether the node or one of its ancestors has one of the tags.
+    pub(super) fn is_in(&self, id: NodeId, tags: &[Tag]) -> bool {
+        self.ancestors(id).any(|a| tags.contains(&self.tag(a)))
     }
 
     /// The node and its ancestors, innermost first.
     pub(super) fn ancestors(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        std::iter::successors(Some(id), |&id| valid(self.node(id).parent))
+        std::iter::successors(Some(id), |&id| self.parent(id))
     }
 
     pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
-        valid(self.node(id).parent)
+        self.node(id).parent
     }
 
     pub(super) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        std::iter::successors(valid(self.node(id).first), |&id| valid(self.node(id).next))
+        std::iter::successors(self.node(id).first, |&id| self.node(id).next)
     }
 
     pub(super) fn child_elements(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         self.children(id).filter(|&c| self.element(c).is_some())
     }
 
+    /// The following siblings, nearest first.
+    pub(super) fn nodes_after(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.node(id).next, |&id| self.node(id).next)
+    }
+
+    /// The preceding siblings, nearest first.
+    pub(super) fn nodes_before(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.node(id).previous, |&id| self.node(id).previous)
+    }
+
     /// The next sibling element.
     pub(super) fn next_element(&self, id: NodeId) -> Option<NodeId> {
-        std::iter::successors(valid(self.node(id).next), |&id| valid(self.node(id).next))
-            .find(|&n| self.element(n).is_some())
+        self.nodes_after(id).find(|&n| self.element(n).is_some())
     }
 
     /// The previous sibling element.
     pub(super) fn previous_element(&self, id: NodeId) -> Option<NodeId> {
-        std::iter::successors(valid(self.node(id).previous), |&id| valid(self.node(id).previous))
-            .find(|&n| self.element(n).is_some())
+        self.nodes_before(id).find(|&n| self.element(n).is_some())
+    }
+
+    /// The `<body>` element, or the document if there is none.
+    pub(super) fn body(&self) -> NodeId {
+        let child = |parent, tag| self.child_elements(parent).find(|&id| self.tag(id) == tag);
+        child(DOCUMENT, Tag::Html).and_then(|html| child(html, Tag::Body)).unwrap_or(DOCUMENT)
     }
 
     /// The node after `id` in document order inside `root`. If `skip`, the descendants of `id` are skipped.
     pub(super) fn following(&self, id: NodeId, root: NodeId, skip: bool) -> Option<NodeId> {
-        let node = self.node(id);
-        if !skip && node.first != NONE {
-            return Some(node.first);
+        let mut node = self.node(id);
+        if let Some(first) = node.first.filter(|_| !skip) {
+            return Some(first);
         }
         let mut id = id;
         while id != root {
-            let node = self.node(id);
-            if node.next != NONE {
-                return Some(node.next);
+            if node.next.is_some() {
+                return node.next;
             }
-            id = valid(node.parent)?;
+            id = node.parent?;
+            node = self.node(id);
         }
         None
     }
 
+    /// `root` and the nodes below it in document order, except those below a node for which `is_closed`
+    /// returns true.
+    pub(super) fn walk(
+        &self,
+        root: NodeId,
+        is_closed: impl Fn(NodeId) -> bool,
+    ) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(Some(root), move |&id| self.following(id, root, is_closed(id)))
+    }
+
+    /// `root` and all nodes below it in document order.
+    pub(super) fn subtree(&self, root: NodeId) -> impl Iterator<Item = NodeId> {
+        self.walk(root, |_| false)
+    }
+
     /// All nodes below `root` in document order.
     pub(super) fn descendants(&self, root: NodeId) -> impl Iterator<Item = NodeId> {
-        std::iter::successors(self.following(root, root, false), move |&id| self.following(id, root, false))
+        self.subtree(root).skip(1)
     }
 
     /// The first node below `root` with this tag, in document order.
@@ -269,12 +316,14 @@ impl Dom {
         found
     }
 
-    /// The text of all descendants, unchanged.
+    /// The text of the node and all nodes below it, unchanged.
     pub(super) fn text_content(&self, root: NodeId) -> String {
-        if let Some(text) = self.text(root) {
-            return text.to_owned();
-        }
-        self.descendants(root).filter_map(|id| self.text(id)).collect()
+        self.subtree(root).filter_map(|id| self.text(id)).collect()
+    }
+
+    /// Number of letters and digits in the node.
+    pub(super) fn letters(&self, root: NodeId) -> usize {
+        self.subtree(root).filter_map(|id| self.text(id)).map(count_letters).sum()
     }
 
     /// The text of all descendants with white space collapsed.
@@ -284,12 +333,11 @@ impl Dom {
 
     /// Whether the node contains only white space, and no image or other embedded content.
     pub(super) fn is_blank(&self, root: NodeId) -> bool {
-        let is_blank = |id| match self.tag(id) {
+        self.subtree(root).all(|id| match self.tag(id) {
             Tag::Text => self.text(id).is_none_or(|t| t.trim().is_empty()),
             Tag::Img | Tag::Video | Tag::Audio | Tag::Iframe | Tag::Math | Tag::Svg | Tag::Hr => false,
             _ => true,
-        };
-        is_blank(root) && self.descendants(root).all(is_blank)
+        })
     }
 
     /// Notes that the Markdown leaves out a node that stays in the tree.
@@ -303,21 +351,34 @@ impl Dom {
         self.detach(node);
     }
 
+    /// Omits each element below `root` for which `rule_for` returns a rule.
+    pub(super) fn omit_each(&mut self, root: NodeId, rule_for: impl Fn(&Self, NodeId) -> Option<Rule>) {
+        for (id, rule) in self.outermost_with(root, |id| rule_for(self, id)) {
+            self.omit(id, rule);
+        }
+    }
+
     /// Removes a node and its descendants from the tree, if they move to another place or have no text.
     pub(super) fn detach(&mut self, id: NodeId) {
         let Node { parent, previous, next, .. } = *self.node(id);
-        if previous != NONE {
-            self.node_mut(previous).next = next;
-        } else if parent != NONE {
-            self.node_mut(parent).first = next;
+        match (previous, parent) {
+            (Some(previous), _) => self.node_mut(previous).next = next,
+            (None, Some(parent)) => self.node_mut(parent).first = next,
+            (None, None) => {}
         }
-        if next != NONE {
-            self.node_mut(next).previous = previous;
-        } else if parent != NONE {
-            self.node_mut(parent).last = previous;
+        match (next, parent) {
+            (Some(next), _) => self.node_mut(next).previous = previous,
+            (None, Some(parent)) => self.node_mut(parent).last = previous,
+            (None, None) => {}
         }
         let node = self.node_mut(id);
-        (node.parent, node.previous, node.next) = (NONE, NONE, NONE);
+        (node.parent, node.previous, node.next) = (None, None, None);
+    }
+
+    pub(super) fn detach_children(&mut self, parent: NodeId) {
+        while let Some(child) = self.node(parent).first {
+            self.detach(child);
+        }
     }
 
     /// Moves a node to the end of the children of `parent`.
@@ -325,18 +386,17 @@ impl Dom {
         self.detach(id);
         let Node { last, depth, .. } = *self.node(parent);
         let node = self.node_mut(id);
-        (node.parent, node.previous, node.depth) = (parent, last, depth.saturating_add(1));
-        if last == NONE {
-            self.node_mut(parent).first = id;
-        } else {
-            self.node_mut(last).next = id;
+        (node.parent, node.previous, node.depth) = (Some(parent), last, depth.saturating_add(1));
+        match last {
+            Some(last) => self.node_mut(last).next = Some(id),
+            None => self.node_mut(parent).first = Some(id),
         }
-        self.node_mut(parent).last = id;
+        self.node_mut(parent).last = Some(id);
     }
 
     /// Moves the children of `parent` to the position before `sibling`.
     pub(super) fn move_children_before(&mut self, sibling: NodeId, parent: NodeId) {
-        while let Some(child) = valid(self.node(parent).first) {
+        while let Some(child) = self.node(parent).first {
             self.insert_before(sibling, child);
         }
     }
@@ -346,20 +406,19 @@ impl Dom {
         self.detach(id);
         let Node { parent, previous, depth, .. } = *self.node(sibling);
         let node = self.node_mut(id);
-        node.depth = depth;
-        (node.parent, node.previous, node.next) = (parent, previous, sibling);
-        self.node_mut(sibling).previous = id;
-        if previous != NONE {
-            self.node_mut(previous).next = id;
-        } else if parent != NONE {
-            self.node_mut(parent).first = id;
+        (node.parent, node.previous, node.next, node.depth) = (parent, previous, Some(sibling), depth);
+        self.node_mut(sibling).previous = Some(id);
+        match (previous, parent) {
+            (Some(previous), _) => self.node_mut(previous).next = Some(id),
+            (None, Some(parent)) => self.node_mut(parent).first = Some(id),
+            (None, None) => {}
         }
     }
 }
 
-/// Converts [`NONE`] to `None`.
-pub(super) fn valid(id: NodeId) -> Option<NodeId> {
-    (id != NONE).then_some(id)
+/// The number of letters and digits.
+pub(super) fn count_letters(text: &str) -> usize {
+    text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
 /// The first `max` bytes of `text`, or a few less if a character would be divided.

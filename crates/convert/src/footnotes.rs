@@ -1,14 +1,13 @@
 //! Recognizes footnotes, usually by the short link to each note and the link back.
 
-use super::account::Rule;
-use super::dom::{Dom, NodeId, Tag, clip, valid};
+use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
+use super::rule::Rule;
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The footnotes of a page. The notes have been detached from the tree.
-#[derive(Default)]
 pub(super) struct Footnotes {
-    /// Maps each reference (a link, or the element around the link) to its label.
+    /// Maps each reference (a link, or the element around the link) to the label of its note.
     pub(super) references: HashMap<NodeId, String>,
     pub(super) definitions: Vec<Definition>,
 }
@@ -19,28 +18,60 @@ pub(super) struct Definition {
     pub(super) nodes: Vec<NodeId>,
 }
 
-/// Words that occur in the ids and classes of references and notes.
-const NAMES: &[&str] = &[
-    "fn",
-    "footnote",
-    "ftn",
-    "cite_note",
-    "note",
-    "reference",
-    "endnote",
-    "sidenote",
-    "bib",
-    "easy-footnote",
-    "ref",
-    "fna",
-];
-
-/// Finds the footnotes below `root` and detaches the notes.
+/// Finds the footnotes below `root` and detaches the notes. Numbers them in the order of their references, as
+/// renderers of Markdown do, and returns them in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
-    let mut footnotes = Footnotes::default();
-    let mut labels: HashMap<NodeId, String> = HashMap::new();
-    let mut order: Vec<NodeId> = Vec::new();
+    let mut found = find_linked_notes(dom, root, &ids);
+    if found.order.is_empty() {
+        found = find_unlinked_notes(dom, root, &ids);
+    }
+    if !found.order.is_empty() {
+        // Remove the copies of notes that pages show in the margin.
+        let is_copy = |dom: &Dom, id| dom.tag(id) == Tag::Span && is_side_note(dom, id);
+        dom.omit_each(root, |dom, id| is_copy(dom, id).then_some(Rule::Copy));
+    }
+    for &note in &found.order {
+        remove_back_links(dom, note, |dom, link| {
+            let target = fragment(dom, link).and_then(|fragment| ids.get(dom, fragment));
+            target.is_some_and(|target| {
+                let mut around = dom.ancestors(target).take(3).chain(dom.descendants(target).take(5));
+                around.any(|id| found.references.contains_key(&id))
+            })
+        });
+        remove_number(dom, note, &found.numbers[&note]);
+    }
+    let labels = found.order.iter().zip(1..).map(|(&note, number): (_, u32)| (note, number.to_string()));
+    let labels: HashMap<NodeId, String> = labels.collect();
+    let references = found.references.iter().map(|(&id, note)| (id, labels[note].clone())).collect();
+    // Node ids increase in document order, except for misnested tags.
+    found.order.sort_unstable();
+    Footnotes { references, definitions: detach_notes(dom, found.order, labels) }
+}
+
+/// References and notes that have been found.
+#[derive(Default)]
+struct Found {
+    /// The note of each reference.
+    references: HashMap<NodeId, NodeId>,
+    /// The number or symbol that the page shows for each note.
+    numbers: HashMap<NodeId, String>,
+    /// The notes in the order in which they were found.
+    order: Vec<NodeId>,
+}
+
+impl Found {
+    fn add_note(&mut self, note: NodeId, number: String) {
+        self.numbers.entry(note).or_insert_with(|| {
+            self.order.push(note);
+            number
+        });
+    }
+}
+
+/// Finds the notes to which links lead.
+fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
+    let mut found = Found::default();
     // Any number of links may have the same target, and any number of targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
@@ -48,54 +79,105 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
         if fragment(dom, link).is_none() && !dom.has_attribute(link, "onclick") {
             continue;
         }
-        let Some(number) = reference_number(dom, link).filter(|_| !is_marked_as_back(dom, link)) else {
-            continue;
-        };
-        let Some(target) = reference_target(dom, link, &ids) else { continue };
+        let number = reference_number(dom, link).filter(|_| !is_marked_as_back(dom, link));
+        let Some((number, target)) = number.zip(reference_target(dom, link, ids)) else { continue };
         let Some(note) = *notes.entry(target).or_insert_with(|| note_around(dom, target)) else { continue };
         // A note does not contain the reference to it.
-        if dom.ancestors(link).any(|a| a == note || labels.contains_key(&a)) {
+        if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
         }
         let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note));
         if !is_footnote_reference(dom, link, target, note, content) {
             continue;
         }
-        let label = labels.entry(note).or_insert_with(|| {
-            order.push(note);
-            number
-        });
-        let outer = dom
-            .parent(link)
-            .filter(|&p| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small) && is_only_text(dom, link));
-        footnotes.references.insert(outer.unwrap_or(link), label.clone());
+        found.add_note(note, number);
+        let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
+        let outer = dom.parent(link).filter(is_outer).filter(|_| is_only_text(dom, link));
+        found.references.insert(outer.unwrap_or(link), note);
     }
-    if order.is_empty() {
-        add_unlinked_footnotes(dom, root, &ids, &mut footnotes, &mut labels, &mut order);
-    }
-    if !order.is_empty() {
-        // Remove the copies of notes that pages show in the margin.
-        super::clean::remove(dom, root, Rule::Copy, |dom, id| {
-            dom.tag(id) == Tag::Span && is_side_note(dom, id)
+    found
+}
+
+/// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
+/// with the same superscript number, an item of a list beside the text, a paragraph that follows the last
+/// `<hr>` and begins with the number, or an element with an id such as `fn1`.
+fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
+    let mut found = Found::default();
+    let mut references: Vec<(NodeId, String)> = Vec::new();
+    let mut numbers: HashSet<String> = HashSet::new();
+    let mut notes: HashMap<String, NodeId> = HashMap::new();
+    let mut add_note = |note, number: &str| {
+        if !notes.contains_key(number) {
+            notes.insert(number.to_owned(), note);
+            found.add_note(note, number.to_owned());
+        }
+    };
+    // The first text of each block.
+    let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
+    for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
+        let number = dom.collapsed_text(id);
+        if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
+        let note = block.filter(|&b| {
+            let start = *starts.entry(b).or_insert_with(|| first_text(dom, b));
+            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
+                && start.is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
         });
-    }
-    for note in &order {
-        remove_back_links(dom, *note, |dom, link| {
-            let target = fragment(dom, link).and_then(|fragment| ids.get(dom, fragment));
-            target.is_some_and(|target| {
-                let around = dom.ancestors(target).take(3);
-                around.chain(dom.descendants(target).take(5)).any(|id| footnotes.references.contains_key(&id))
-            })
-        });
-        if let Some(label) = labels.get(note) {
-            remove_number(dom, *note, label);
+        match note {
+            Some(note) if numbers.contains(&number) => add_note(note, &number),
+            Some(_) => {}
+            None => {
+                numbers.insert(number.clone());
+                references.push((id, number));
+            }
         }
     }
-    number_notes(&order, &mut labels, &mut footnotes);
-    // Sort the notes in document order. Node ids increase in this order, except for misnested tags.
-    order.sort_unstable();
-    footnotes.definitions = detach_notes(dom, order, labels);
-    footnotes
+    if references.is_empty() {
+        return found;
+    }
+    for list in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Ol) {
+        let is_aside = dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_only_text(dom, list));
+        let start = dom.attribute(list, "start").map_or(Some(1), |start| start.trim().parse::<usize>().ok());
+        let (true, Some(start)) = (is_aside, start) else { continue };
+        let items = dom.child_elements(list).enumerate();
+        let items: Vec<_> = items.map(|(at, item)| (item, start.saturating_add(at).to_string())).collect();
+        if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
+            for (item, number) in &items {
+                add_note(*item, number);
+            }
+        }
+    }
+    let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
+    for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
+        let text = dom.collapsed_text(note);
+        let bold = bold_start(dom, note).map(|bold| dom.collapsed_text(bold));
+        let digits = text.strip_prefix('[').unwrap_or(&text);
+        let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+        let number = bold
+            .as_deref()
+            .filter(|bold| numbers.contains(*bold))
+            .or_else(|| Some(digits).filter(|d| numbers.contains(*d) && numbered_text(&text, d).is_some()));
+        if let Some(number) = number {
+            add_note(note, number);
+        }
+    }
+    for (id, number) in &references {
+        let is_named = |a| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
+        let mut names = ["fn", "fn-", "footnote-", "fn:"].into_iter().map(|start| format!("{start}{number}"));
+        let note = names.find_map(|n| ids.get(dom, &n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
+        if let Some(note) = note {
+            add_note(note, number);
+        }
+    }
+    // Exponents and numbered paragraphs are no footnotes: the notes of a page begin with the first one.
+    if !notes.contains_key("1") {
+        return Found::default();
+    }
+    let references = references.into_iter().filter_map(|(id, number)| Some((id, *notes.get(&number)?)));
+    found.references = references.collect();
+    found
 }
 
 /// Detaches the notes, which are in document order, with the sections that are empty without them.
@@ -121,12 +203,10 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
                 dom.classes(p).chain(dom.attribute(p, "id")).any(|name| name.to_lowercase().contains("note"))
             }),
         };
-        let is_heading = dom.tag(note).heading_level().is_some();
+        let is_heading = dom.is_heading(note);
         if dom.tag(note) == Tag::P && is_section || is_heading {
             // The blocks up to the next note or heading continue the note after its first paragraph.
-            while let Some(block) =
-                next.filter(|id| !labels.contains_key(id) && dom.tag(*id).heading_level().is_none())
-            {
+            while let Some(block) = next.filter(|id| !labels.contains_key(id) && !dom.is_heading(*id)) {
                 next = dom.next_element(block);
                 dom.detach(block);
                 parts.push(block);
@@ -148,9 +228,7 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
         if let Some(next) = next {
             above.insert(next, previous);
         } else {
-            let is_title = |p: NodeId| {
-                dom.tag(p).heading_level().is_some() && titles.get(&p).is_some_and(|is_title| *is_title)
-            };
+            let is_title = |p: NodeId| dom.is_heading(p) && titles.get(&p).is_some_and(|is_title| *is_title);
             if let Some(above) = previous.filter(|&p| dom.tag(p) == Tag::Hr || is_title(p)) {
                 dom.omit(above, Rule::FootnoteMark);
             }
@@ -160,96 +238,6 @@ fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, S
     }
     remove_empty_containers(dom, containers);
     definitions
-}
-
-/// Adds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, a paragraph that follows the last `<hr>` and begins with the number, or
-/// an element with an id such as `fn1`.
-fn add_unlinked_footnotes(
-    dom: &Dom,
-    root: NodeId,
-    ids: &Ids,
-    footnotes: &mut Footnotes,
-    labels: &mut HashMap<NodeId, String>,
-    order: &mut Vec<NodeId>,
-) {
-    let mut references: Vec<(NodeId, String)> = Vec::new();
-    let mut numbers: HashSet<String> = HashSet::new();
-    let mut labelled: HashSet<String> = HashSet::new();
-    let mut add_note = |note, number: &String| {
-        if labelled.insert(number.clone()) {
-            labels.insert(note, number.clone());
-            order.push(note);
-        }
-    };
-    // The first text of each block.
-    let mut starts: HashMap<NodeId, Option<NodeId>> = HashMap::new();
-    for id in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Sup) {
-        let number = dom.collapsed_text(id);
-        if number.is_empty() || number.len() > 3 || !number.bytes().all(|b| b.is_ascii_digit()) {
-            continue;
-        }
-        let block = dom.ancestors(id).skip(1).find(|&a| dom.tag(a).is_block());
-        let note = block.filter(|&b| {
-            matches!(dom.tag(b), Tag::P | Tag::Li | Tag::Div)
-                && starts
-                    .entry(b)
-                    .or_insert_with(|| first_text(dom, b))
-                    .is_some_and(|f| dom.ancestors(f).take(4).any(|a| a == id))
-        });
-        match note {
-            Some(note) if numbers.contains(&number) => add_note(note, &number),
-            Some(_) => {}
-            None => {
-                numbers.insert(number.clone());
-                references.push((id, number));
-            }
-        }
-    }
-    // Lists beside the text whose items have the numbers of references.
-    for list in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Ol) {
-        let is_aside = dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_only_text(dom, list));
-        let start = dom.attribute(list, "start").map_or(Some(1), |start| start.trim().parse::<usize>().ok());
-        let (true, Some(start)) = (is_aside, start) else { continue };
-        let items = dom.child_elements(list).enumerate();
-        let items: Vec<_> = items.map(|(at, item)| (item, start.saturating_add(at).to_string())).collect();
-        if items.iter().all(|(item, number)| dom.tag(*item) == Tag::Li && numbers.contains(number)) {
-            for (item, number) in &items {
-                add_note(*item, number);
-            }
-        }
-    }
-    let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
-    for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
-        let text = dom.collapsed_text(note);
-        let bold = bold_start(dom, note).map(|bold| dom.collapsed_text(bold));
-        let number = bold.filter(|bold| numbers.contains(bold)).or_else(|| {
-            let digits = text.strip_prefix('[').unwrap_or(&text);
-            let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
-            numbers.get(digits).filter(|number| numbered_text(&text, number).is_some()).cloned()
-        });
-        if let Some(number) = number {
-            add_note(note, &number);
-        }
-    }
-    for (id, number) in &references {
-        let is_named = |a: NodeId| dom.classes(a).any(|c| c.contains("footnote") || c.contains("reference"));
-        let mut names = ["fn", "fn-", "footnote-", "fn:"].into_iter().map(|start| format!("{start}{number}"));
-        let note = names.find_map(|n| ids.get(dom, &n)).filter(|_| dom.ancestors(*id).take(3).any(is_named));
-        if let Some(note) = note {
-            add_note(note, number);
-        }
-    }
-    // Exponents and numbered paragraphs are no footnotes: the notes of a page begin with the first one.
-    if !labelled.contains("1") {
-        labels.clear();
-        return order.clear();
-    }
-    for (id, number) in references {
-        if labelled.contains(&number) {
-            footnotes.references.insert(id, number);
-        }
-    }
 }
 
 fn is_side_note(dom: &Dom, id: NodeId) -> bool {
@@ -269,7 +257,7 @@ impl Ids {
 
     fn read(dom: &Dom) -> HashMap<String, NodeId> {
         let mut ids = HashMap::new();
-        for id in dom.descendants(super::dom::DOCUMENT) {
+        for id in dom.descendants(DOCUMENT) {
             let names =
                 [dom.attribute(id, "id"), dom.attribute(id, "name").filter(|_| dom.tag(id) == Tag::A)];
             for name in names.into_iter().flatten().filter(|n| !n.is_empty()) {
@@ -350,7 +338,7 @@ fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
 
 /// Whether an element is a heading that consists of a link with the number of a note.
 fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
-    dom.tag(id).heading_level().is_some()
+    dom.is_heading(id)
         && dom
             .find(id, Tag::A)
             .is_some_and(|link| reference_number(dom, link).is_some() && is_only_text(dom, link))
@@ -365,12 +353,9 @@ struct NoteContent<'a> {
 
 impl<'a> NoteContent<'a> {
     fn read(dom: &'a Dom, note: NodeId) -> Self {
-        let nodes = || std::iter::once(note).chain(dom.descendants(note));
-        let links = nodes().filter(|&id| dom.tag(id) == Tag::A);
+        let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
         Self {
-            has_heading: dom
-                .descendants(note)
-                .any(|id| dom.tag(id).heading_level().is_some() && !is_number_heading(dom, id)),
+            has_heading: dom.descendants(note).any(|id| dom.is_heading(id) && !is_number_heading(dom, id)),
             fragments: links.filter_map(|link| fragment(dom, link)).collect(),
         }
     }
@@ -379,11 +364,25 @@ impl<'a> NoteContent<'a> {
 /// Whether an element has no siblings except blank ones and brackets.
 fn is_only_text(dom: &Dom, id: NodeId) -> bool {
     let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
-    let is_blank = |id| dom.descendants(id).chain([id]).all(|d| dom.text(d).is_none_or(is_bracket));
-    let siblings = |step: fn(&Dom, NodeId) -> NodeId| {
-        std::iter::successors(valid(step(dom, id)), move |&id| valid(step(dom, id)))
-    };
-    siblings(|dom, id| dom.node(id).previous).chain(siblings(|dom, id| dom.node(id).next)).all(is_blank)
+    let is_blank = |id| dom.subtree(id).all(|d| dom.text(d).is_none_or(is_bracket));
+    dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
+}
+
+/// Words that occur in the ids and classes of references and notes.
+const NAMES: [&str; 8] = ["fn", "ftn", "cite_note", "note", "endnote", "sidenote", "bib", "ref"];
+
+/// Whether an element has attributes like those of references and notes.
+fn is_named_as_note(dom: &Dom, id: NodeId) -> bool {
+    let attributes = ["id", "class", "role", "href", "rel", "epub:type", "data-type"];
+    attributes.into_iter().filter_map(|name| dom.attribute(id, name)).any(|value| {
+        let value = clip(value, MAX_NAME).to_ascii_lowercase();
+        let mut words = value.split_ascii_whitespace();
+        let start = value.trim_start_matches(['#', '_']);
+        words.any(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
+            || value.contains("footnote")
+            || value.contains("noteref")
+            || NAMES.iter().any(|name| start.starts_with(name) || value.contains(&format!("-{name}")))
+    })
 }
 
 /// Whether a link refers to the footnote `note`, judging by the link's number and position, the names of the
@@ -395,119 +394,74 @@ fn is_footnote_reference(
     note: NodeId,
     content: &NoteContent<'_>,
 ) -> bool {
-    let names = |id: NodeId| -> bool {
-        let texts = ["id", "class", "role", "href", "rel", "epub:type", "data-type"]
-            .into_iter()
-            .filter_map(|a| dom.attribute(id, a));
-        texts.into_iter().any(|t| {
-            let t = clip(t, MAX_NAME).to_ascii_lowercase();
-            t.ends_with("note")
-                || t.split_ascii_whitespace()
-                    .any(|w| w.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("note"))
-                || NAMES.iter().any(|n| {
-                    t.trim_start_matches(['#', '_']).starts_with(n)
-                        || t.contains(&format!("-{n}"))
-                        || t.contains("footnote")
-                        || t.contains("noteref")
-                })
-        })
-    };
-    let is_raised = dom.closest(link, &[Tag::Sup]).is_some();
     let is_numbered = reference_number(dom, link)
         .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) || n.chars().count() == 1);
-    if !is_numbered || content.has_heading || dom.tag(target).heading_level().is_some() {
+    if !is_numbered || content.has_heading || dom.is_heading(target) {
         return false;
     }
+    let is_raised = dom.is_in(link, &[Tag::Sup]);
+    let is_named = |id| is_named_as_note(dom, id);
     let around = dom.ancestors(link).take(3);
     let around = around.filter_map(|a| dom.attribute(a, "id").or_else(|| dom.attribute(a, "name")));
     let own = dom.descendants(link).filter_map(|a| dom.attribute(a, "id"));
     let leads_back = around.chain(own).any(|name| name.len() <= MAX_NAME && content.fragments.contains(name));
     let is_back = dom.tag(target) == Tag::A && fragment(dom, target).is_some_and(|f| f.contains("ref"));
     leads_back
-        || is_back && is_raised
-        || ((names(link) || dom.parent(link).is_some_and(names))
-            && (is_raised || names(target) || names(note)))
-        || (is_raised && (names(target) || dom.tag(note) == Tag::Li))
-}
-
-/// Numbers the notes in the order of their references, as renderers of Markdown do.
-fn number_notes(order: &[NodeId], labels: &mut HashMap<NodeId, String>, footnotes: &mut Footnotes) {
-    let mut renamed: HashMap<String, VecDeque<String>> = HashMap::new();
-    for (i, note) in order.iter().enumerate() {
-        let new = (i + 1).to_string();
-        if let Some(old) = labels.insert(*note, new.clone()) {
-            renamed.entry(old).or_default().push_back(new);
-        }
-    }
-    let mut references: Vec<_> = footnotes.references.iter_mut().collect();
-    references.sort_by_key(|(id, _)| **id);
-    for (_, label) in references {
-        if let Some(news) = renamed.get_mut(label) {
-            let new = if news.len() > 1 { news.pop_front() } else { news.front().cloned() };
-            *label = new.unwrap_or_default();
-        }
-    }
+        || is_raised && (is_back || is_named(target) || dom.tag(note) == Tag::Li)
+        || (is_named(link) || dom.parent(link).is_some_and(is_named))
+            && (is_raised || is_named(target) || is_named(note))
 }
 
 /// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
 const MAX_BACK_LINK: usize = 60;
 
+/// The classes of links back and of the elements around them, and of the numbers of notes.
+#[rustfmt::skip]
+const BACK_CLASSES: &[&str] = &[
+    "footnote-backref", "mw-cite-backlink", "footnote-back", "data-footnote-backref", "footnote-definition-label",
+    "easy-footnote-to-top", "fn-backref", "label", "ltx_tag_note", "ltx_note_mark",
+];
+
 /// Removes a note's number and its links back to the text. `leads_back` is true for a link whose target is a
 /// reference.
 fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
-    let is_back = |dom: &Dom, id: NodeId| {
+    let is_back_link = |id| {
         let text = dom.collapsed_text(id);
         let length = text.chars().count();
-        let is_symbol = text.chars().all(|c| !c.is_alphanumeric()) && length <= 12;
+        let is_symbol = length <= 12 && !text.contains(char::is_alphanumeric);
+        let is_script = || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript"));
         // Numbers, short words and phrases such as "Back to the text" may also be the text of other links.
-        let is_short = is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id);
-        let is_link = dom.tag(id) == Tag::A
-            && (fragment(dom, id).is_some()
-                || dom.attribute(id, "href").is_none_or(|h| h.starts_with("javascript")))
-            && is_short;
-        let is_marked = dom.classes(id).any(|c| {
-            matches!(
-                c,
-                "footnote-backref"
-                    | "mw-cite-backlink"
-                    | "footnote-back"
-                    | "data-footnote-backref"
-                    | "footnote-definition-label"
-                    | "easy-footnote-to-top"
-                    | "fn-backref"
-                    | "label"
-                    | "ltx_tag_note"
-                    | "ltx_note_mark"
-            )
-        });
-        is_link || is_marked
+        (fragment(dom, id).is_some() || is_script())
+            && (is_symbol || length <= MAX_BACK_LINK && leads_back(dom, id))
     };
-    let links: Vec<NodeId> = dom.descendants(note).filter(|&id| is_back(dom, id)).collect();
-    let first_number = first_text(dom, note);
+    let is_back =
+        |&id: &NodeId| dom.has_class_in(id, BACK_CLASSES) || dom.tag(id) == Tag::A && is_back_link(id);
+    let links: Vec<NodeId> = dom.descendants(note).filter(is_back).collect();
+    let first = first_text(dom, note);
     let mut parents: Vec<NodeId> = Vec::new();
     for link in links {
-        parents.extend(dom.parent(link).filter(|&p| p != note && parents.last() != Some(&p)));
+        parents.extend(dom.parent(link).filter(|&p| p != note));
         dom.omit(link, Rule::FootnoteMark);
     }
     // Also remove the parents that now contain only brackets and arrows.
     let mut seen = HashSet::new();
     for parent in parents.into_iter().filter(|&parent| seen.insert(parent)) {
-        let rest = dom.text_content(parent);
         let is_symbol = |c: char| "[]()^.:↑↩ \u{a0}".contains(c);
-        if rest.trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
+        if dom.text_content(parent).trim().chars().all(is_symbol) && dom.find(parent, Tag::Img).is_none() {
             dom.omit(parent, Rule::FootnoteMark);
         }
     }
-    let Some(first) = first_number else { return };
-    let raised = dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup);
-    let is_number = |t: &str| {
-        let t = t.trim().trim_matches(['[', ']', '.', ':', ')', '(', ' ']);
-        !t.is_empty() && t.len() <= 4 && t.bytes().all(|b| b.is_ascii_digit())
-    };
-    if let Some(raised) = raised.filter(|&r| is_number(&dom.text_content(r))) {
-        dom.omit(raised, Rule::FootnoteMark);
+    let raised = first.and_then(|first| dom.ancestors(first).take(3).find(|&a| dom.tag(a) == Tag::Sup));
+    if let Some(raised) = raised {
+        let number = dom.text_content(raised);
+        let number = number.trim().trim_matches(['[', ']', '.', ':', ')', '(', ' ']);
+        if (1..=4).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()) {
+            dom.omit(raised, Rule::FootnoteMark);
+        }
     }
-    trim_note_start(dom, note);
+    if first.is_some() {
+        trim_note_start(dom, note);
+    }
 }
 
 /// Removes the number at the beginning of a note, if it is bold or followed by punctuation.
@@ -515,7 +469,7 @@ fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
     if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
         dom.omit(bold, Rule::FootnoteMark);
-    } else if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data
+    } else if let Data::Text(text) = &mut dom.node_mut(first).data
         && let Some(rest) = numbered_text(text.trim_start(), number)
     {
         *text = rest.into();
@@ -537,7 +491,7 @@ fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
 /// Removes the punctuation left at the beginning of a note after its number has been removed.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
     let Some(first) = first_text(dom, note) else { return };
-    if let super::dom::Data::Text(text) = &mut dom.nodes[first as usize].data {
+    if let Data::Text(text) = &mut dom.node_mut(first).data {
         let trimmed = text.trim_start().trim_start_matches([']', ':', '.', '↑', '^', ')', '-', '\u{2013}']);
         if trimmed.len() < text.trim_start().len() {
             *text = trimmed.trim_start().into();
@@ -561,8 +515,7 @@ fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeI
             continue;
         }
         if let Some(previous) = dom.previous_element(id) {
-            let is_title =
-                dom.tag(previous).heading_level().is_some() && is_title_of_notes(&dom.text_content(previous));
+            let is_title = dom.is_heading(previous) && is_title_of_notes(&dom.text_content(previous));
             if is_title || dom.tag(previous) == Tag::Hr {
                 dom.omit(previous, Rule::FootnoteMark);
             }

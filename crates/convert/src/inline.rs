@@ -1,6 +1,7 @@
 //! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
 //! text.
 
+use super::dom::Tag;
 use super::writer::longest_run;
 
 /// A kind of emphasis, written with delimiters, or with tags where delimiters would not be recognized.
@@ -12,6 +13,16 @@ pub(super) enum Emphasis {
 }
 
 impl Emphasis {
+    /// The emphasis that an element adds to its text.
+    pub(super) fn of(tag: Tag) -> Option<Self> {
+        Some(match tag {
+            Tag::Em | Tag::I => Self::Regular,
+            Tag::Strong | Tag::B => Self::Strong,
+            Tag::Del | Tag::S | Tag::Strike => Self::Deleted,
+            _ => return None,
+        })
+    }
+
     fn delimiter(self) -> &'static str {
         match self {
             Self::Regular => "*",
@@ -20,7 +31,7 @@ impl Emphasis {
         }
     }
 
-    fn tag(self) -> &'static str {
+    pub(super) fn tag(self) -> &'static str {
         match self {
             Self::Regular => "em",
             Self::Strong => "strong",

@@ -13,21 +13,25 @@ mod footnotes;
 mod inline;
 mod main_content;
 mod math;
+mod measure;
 mod media;
 mod metadata;
 mod notices;
 mod parse;
+mod phrasing;
 mod render;
+mod rule;
 mod scan;
 mod select;
 mod table;
 mod writer;
 
-pub use account::{Loss, Omission, Rule};
+pub use account::{Loss, Omission};
 use block::Block;
-use blocks::{Converter, Mode};
 pub use embedded::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
+use phrasing::{Converter, Mode};
+pub use rule::Rule;
 use scan::{Kind, Parts};
 pub use select::Selector;
 use std::borrow::Cow;
@@ -125,12 +129,12 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
     let declared = options.article.then(|| article::Declared::read(&dom));
-    let page_letters = clean::count_letters(&dom, COUNTED_LETTERS);
+    let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     render::render_templates(&mut dom);
     let is_fragment = is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
-        let body = clean::find_body(&dom);
+        let body = dom.body();
         clean::remove_invisible(&mut dom, body, options.article);
         clean::remove_hidden(&mut dom, body, options.article);
         body
@@ -163,7 +167,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
     let mut omissions = Vec::new();
     if options.explain {
-        omissions = account::list_omissions(&dom, clean::find_body(&dom), root);
+        omissions = account::list_omissions(&dom, dom.body(), root);
     }
     let link_blocks = remove_boilerplate(&mut blocks, &options.boilerplate, limit);
     let has_title_as_heading = metadata.title.as_deref().is_some_and(|title| add_title(&mut blocks, title));

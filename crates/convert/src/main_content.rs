@@ -1,12 +1,12 @@
 //! Finds the main region of a page of the operator's own site. Nothing that readers would call content is
 //! removed from it: losing a sentence is worse than keeping a menu.
 
-use super::account::Rule;
-use super::article::{Measure, measure_elements};
 use super::clean;
-use super::dom::{DOCUMENT, Data, Dom, NONE, NodeId, Tag};
+use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
+use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::notices;
+use super::rule::Rule;
 use super::select::Selector;
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -19,13 +19,11 @@ pub(super) fn select_content(
     exclude: Option<&Selector>,
     is_article: bool,
 ) -> Option<NodeId> {
-    let body = clean::find_body(dom);
+    let body = dom.body();
     clean::remove_invisible(dom, body, is_article);
-    clean::remove(dom, body, Rule::Excluded, |dom, id| dom.has_attribute(id, "data-pagefind-ignore"));
-    if let Some(exclude) = exclude {
-        for id in exclude.outermost(dom, body) {
-            dom.omit(id, Rule::Excluded);
-        }
+    dom.omit_each(body, |dom, id| dom.has_attribute(id, "data-pagefind-ignore").then_some(Rule::Excluded));
+    for id in exclude.map(|exclude| exclude.outermost(dom, body)).unwrap_or_default() {
+        dom.omit(id, Rule::Excluded);
     }
     let chosen = main?.outermost(dom, DOCUMENT);
     if chosen.is_empty() {
@@ -38,7 +36,7 @@ pub(super) fn select_content(
 
 /// Reduces the page to its main region and returns the element that contains it.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
-    let body = clean::find_body(dom);
+    let body = dom.body();
     clean::remove_hidden(dom, body, false);
     let root = find_explicit_region(dom, body).unwrap_or_else(|| {
         let keeps_logo = is_home && !titles.has_title_heading(dom, body);
@@ -52,31 +50,21 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 /// The region that the page marks as its content: for search engines, as a known generator does, or with
 /// `<main>` or the role.
 fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
-    let (mut marked, mut mains, mut known) = (Vec::new(), Vec::new(), Vec::new());
-    for id in dom.descendants(body) {
-        let Some(element) = dom.element(id) else { continue };
-        let add = |found: &mut Vec<NodeId>| {
-            let is_inside = found.last().is_some_and(|&last| dom.ancestors(id).any(|a| a == last));
-            if !is_inside {
+    let mut found: [Vec<NodeId>; 3] = Default::default();
+    for id in dom.descendants(body).filter(|&id| dom.element(id).is_some()) {
+        let is = |name, value| dom.attribute(id, name) == Some(value);
+        let is_kind = [
+            dom.has_attribute(id, "data-pagefind-body"),
+            dom.tag(id) == Tag::Main || is("role", "main"),
+            is("itemprop", "articleBody") || dom.has_class_in(id, CONTENT_OF_GENERATORS),
+        ];
+        for (found, _) in found.iter_mut().zip(is_kind).filter(|(_, is_kind)| *is_kind) {
+            if !found.last().is_some_and(|&last| dom.ancestors(id).any(|a| a == last)) && !dom.is_blank(id) {
                 found.push(id);
             }
-        };
-        if dom.tag(id) == Tag::Main {
-            add(&mut mains);
-        }
-        for attribute in &element.attributes {
-            match (&*attribute.name.local, &*attribute.value) {
-                ("role", "main") => add(&mut mains),
-                ("data-pagefind-body", _) => add(&mut marked),
-                ("itemprop", "articleBody") => add(&mut known),
-                ("class", _) if dom.classes(id).any(is_content_of_generator) => add(&mut known),
-                _ => {}
-            }
         }
     }
-    for found in [&mut marked, &mut mains, &mut known] {
-        found.retain(|&id| !dom.is_blank(id));
-    }
+    let [marked, mains, known] = found;
     let regions = if marked.is_empty() { mains } else { marked };
     match (&*known, &*regions) {
         ([known], []) => {
@@ -93,6 +81,13 @@ fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
 }
 
+/// The classes of the elements in which known generators put the content, and nothing else.
+#[rustfmt::skip]
+const CONTENT_OF_GENERATORS: &[&str] = &[
+    "sl-markdown-content", "theme-doc-markdown", "md-content__inner", "markdown-section", "mw-parser-output",
+    "entry-content", "gh-content", "theme-default-content", "nextra-content", "available-content",
+];
+
 /// Removes the links and buttons that a generator puts beside its content in the main region: the elements
 /// without other text or a heading whose links all lead to the pages around, to the sections of this page or
 /// to its source.
@@ -101,15 +96,12 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     if dom.parent(*around.last().unwrap_or(&content)) != Some(main) {
         return;
     }
-    let beside: Vec<NodeId> = around
-        .iter()
-        .filter_map(|&id| dom.parent(id))
-        .flat_map(|parent| dom.child_elements(parent))
-        .filter(|id| !around.contains(id))
-        .collect();
+    let parents = around.iter().filter_map(|&id| dom.parent(id));
+    let beside: Vec<NodeId> =
+        parents.flat_map(|parent| dom.child_elements(parent)).filter(|id| !around.contains(id)).collect();
     for id in beside {
         let is_link = |d: &NodeId| dom.tag(*d) == Tag::A;
-        let is_around = dom.descendants(id).chain([id]).filter(is_link).all(|link| leads_around(dom, link));
+        let is_around = dom.subtree(id).filter(is_link).all(|link| leads_around(dom, link));
         if is_around && has_link_or_button(dom, id) && !has_own_text(dom, id) {
             dom.omit(id, Rule::Navigation);
         }
@@ -130,96 +122,56 @@ fn is_control(dom: &Dom, id: NodeId) -> bool {
 }
 
 fn has_link_or_button(dom: &Dom, id: NodeId) -> bool {
-    is_control(dom, id) || dom.descendants(id).any(|d| is_control(dom, d))
+    dom.subtree(id).any(|d| is_control(dom, d))
 }
 
 /// Whether an element has letters or digits outside of links and buttons, or a heading or an image.
 fn has_own_text(dom: &Dom, root: NodeId) -> bool {
-    let is_own = |id| dom.tag(id) == Tag::Img || dom.tag(id).heading_level().is_some();
-    let mut next = Some(root);
-    while let Some(id) = next {
-        if is_own(id) || dom.text(id).is_some_and(|text| clean::letters(text) > 0) {
-            return true;
-        }
-        let is_control = is_control(dom, id);
-        if is_control && dom.descendants(id).any(is_own) {
-            return true;
-        }
-        next = dom.following(id, root, is_control);
-    }
-    false
+    let mut outside = dom.walk(root, |id| is_control(dom, id));
+    dom.subtree(root).any(|id| dom.tag(id) == Tag::Img || dom.is_heading(id))
+        || outside.any(|id| dom.text(id).is_some_and(|text| count_letters(text) > 0))
 }
 
 /// The only `<article>` of the page, if it contains most of the text.
 fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
-    let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
-    let letters = |id| clean::letters(&dom.text_content(id));
-    match *articles {
-        [article] if letters(article) * 2 > letters(body) => Some(article),
+    match *dom.outermost(body, |id| dom.tag(id) == Tag::Article) {
+        [article] if dom.letters(article) * 2 > dom.letters(body) => Some(article),
         _ => None,
     }
 }
 
-/// Whether a class is that of the element in which a known generator puts the content, and nothing else.
-fn is_content_of_generator(class: &str) -> bool {
-    matches!(
-        class,
-        "sl-markdown-content"
-            | "theme-doc-markdown"
-            | "md-content__inner"
-            | "markdown-section"
-            | "mw-parser-output"
-            | "entry-content"
-            | "gh-content"
-            | "theme-default-content"
-            | "nextra-content"
-            | "available-content"
-    )
-}
-
 /// Removes what surrounds the content of a page without a main region: headers without a first-level heading
-/// or a sentence, footers, and blocks of links in elements named for navigation.
-/// Also removes a first-level heading that is a link with the name of the site.
+/// or a sentence, footers, blocks of links to the pages around, and blocks of links in elements named for
+/// navigation. Also removes a first-level heading that is a link with the name of the site.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
     let steps = linked_steps(dom);
-    clean::remove(dom, body, Rule::Outside, |dom, id| {
-        let is_nested =
-            || dom.closest(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]).is_some();
-        let measure = measures[id as usize];
+    let is_around = |dom: &Dom, id| {
+        let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]);
+        let measure = measures[id];
+        let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;
         match (dom.tag(id), dom.attribute(id, "role").unwrap_or_default()) {
-            (_, "banner") | (Tag::Header, _) => {
-                let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;
-                !is_nested() && !is_text && dom.find(id, Tag::H1).is_none()
-            }
+            (_, "banner") | (Tag::Header, _) => !is_nested() && !is_text && dom.find(id, Tag::H1).is_none(),
             (_, "contentinfo") | (Tag::Footer, _) => !is_nested(),
             (Tag::Search, _) | (_, "search") => true,
             (Tag::H1, _) => is_logo(dom, id),
-            (tag, _)
-                if tag.is_block()
-                    && measure.text < MAX_STEPS
-                    && is_sequential_navigation(dom, id, &steps) =>
-            {
-                true
+            (tag, _) => {
+                tag.is_block() && measure.text < MAX_STEPS && is_sequential_navigation(dom, id, &steps)
+                    || measure.prose == 0
+                        && measure.linked > 0
+                        && measure.linked * 2 >= measure.text
+                        && dom.classes(id).chain(dom.attribute(id, "id")).any(|n| NAVIGATION.contains(&n))
             }
-            _ if measure.prose > 0 || measure.linked * 2 < measure.text || measure.linked == 0 => false,
-            _ => dom.classes(id).chain(dom.attribute(id, "id")).any(|name| {
-                matches!(
-                    name,
-                    "navheader"
-                        | "navfooter"
-                        | "navbar"
-                        | "navigation"
-                        | "nav"
-                        | "breadcrumb"
-                        | "breadcrumbs"
-                        | "sidebar"
-                        | "sphinxsidebar"
-                )
-            }),
         }
-    });
+    };
+    dom.omit_each(body, |dom, id| is_around(dom, id).then_some(Rule::Outside));
 }
+
+/// Classes and ids of elements for navigation.
+#[rustfmt::skip]
+const NAVIGATION: &[&str] = &[
+    "navheader", "navfooter", "navbar", "navigation", "nav", "breadcrumb", "breadcrumbs", "sidebar", "sphinxsidebar",
+];
 
 /// Maximum length in bytes of the text of a block that links to the pages before and after.
 const MAX_STEPS: usize = 500;
@@ -228,14 +180,14 @@ fn is_step(rel: &str) -> bool {
     matches!(rel, "next" | "prev" | "previous" | "up")
 }
 
-/// The addresses of the pages before, after and above, which the head of the page names.
+/// The addresses of the pages before, after and above, which the first [`MAX_LINKED_STEPS`] such `<link>`
+/// elements name.
 fn linked_steps(dom: &Dom) -> HashSet<String> {
     let is_link = |id: &NodeId| dom.tag(*id) == Tag::Link && dom.attribute(*id, "rel").is_some_and(is_step);
     let links = dom.descendants(DOCUMENT).filter(is_link).take(MAX_LINKED_STEPS);
     links.filter_map(|id| dom.attribute(id, "href")).map(str::to_owned).collect()
 }
 
-/// Maximum number of addresses that are read from the head of a page.
 const MAX_LINKED_STEPS: usize = 20;
 
 /// Whether an element only links to the pages before, after and above, as the `rel` of its links or the head
@@ -244,30 +196,24 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
     let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
     let mut named = HashSet::new();
-    let mut next = Some(root);
-    while let Some(id) = next {
-        let is_link = dom.tag(id) == Tag::A;
-        if is_link {
-            let rels = || dom.attribute(id, "rel").unwrap_or_default().split_ascii_whitespace();
+    for id in dom.walk(root, |id| dom.tag(id) == Tag::A) {
+        if dom.tag(id) == Tag::A {
+            let mut rels = dom.attribute(id, "rel").unwrap_or_default().split_ascii_whitespace();
+            let (is_to_step, is_to_start) = (rels.clone().any(is_step), rels.any(is_start));
             let target = dom.attribute(id, "href").filter(|href| linked.contains(*href));
-            if target.is_none()
-                && !dom.has_attribute(id, "accesskey")
-                && !rels().any(|rel| is_step(rel) || is_start(rel))
-            {
+            let has_key = dom.has_attribute(id, "accesskey");
+            if target.is_none() && !has_key && !is_to_step && !is_to_start {
                 return false;
             }
-            has_step |= rels().any(is_step);
-            let has_key = dom.has_attribute(id, "accesskey");
+            has_step |= is_to_step;
             keys += usize::from(has_key && target.is_some());
-            is_marked |= rels().any(is_start) || has_key;
+            is_marked |= is_to_start || has_key;
             named.extend(target);
             links += 1;
-        } else if let Some(text) = dom.text(id) {
-            labels += clean::letters(text);
-        } else if dom.tag(id).heading_level().is_some() || dom.tag(id) == Tag::Img {
+        } else if dom.is_heading(id) || dom.tag(id) == Tag::Img {
             return false;
         }
-        next = dom.following(id, root, is_link);
+        labels += dom.text(id).map_or(0, count_letters);
     }
     // Links to the pages around may be content too, such as the items of a list.
     // DocBook adds the titles of the pages.
@@ -282,11 +228,10 @@ const MAX_LABEL: usize = 12;
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Most pages need neither.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
-    let measure = |dom: &Dom| measures.get_or_init(|| measure_elements(dom, root)).as_slice();
-    let rule_for = |dom: &Dom, id: NodeId| {
+    dom.omit_each(root, |dom, id| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
         if is_navigation
-            && !holds_paragraph(dom, id, measure(dom))
+            && !holds_paragraph(dom, id, measures.get_or_init(|| measure_elements(dom, root)))
             && !panels.get_or_init(|| clean::Panels::read(dom)).contains(dom, id)
             && has_link_or_button(dom, id)
             && !dom.descendants(id).any(|d| is_tab(dom, d))
@@ -297,14 +242,12 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
         } else {
             notices::is_copy_button(dom, id).then_some(Rule::Control)
         }
-    };
-    clean::remove_by_rule(dom, root, rule_for);
+    });
     if is_fragment {
         return;
     }
-    let lists =
-        dom.outermost(root, |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id));
-    for list in lists {
+    let is_list = |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id);
+    for list in dom.outermost(root, is_list) {
         if let Some(title) = title_of_contents(dom, list) {
             dom.omit(title, Rule::Navigation);
             dom.omit(list, Rule::Navigation);
@@ -319,18 +262,17 @@ fn is_tab(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element for navigation holds paragraphs of text, as the panels of some page builders do.
-fn holds_paragraph(dom: &Dom, id: NodeId, measures: &[Measure]) -> bool {
-    let measure = measures[id as usize];
-    let has_prose = |id: NodeId| measures[id as usize].prose > 0;
+fn holds_paragraph(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
+    let measure = measures[id];
     measure.linked * 2 < measure.text
-        && has_prose(id)
-        && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && has_prose(d))
+        && measure.prose > 0
+        && dom.descendants(id).any(|d| dom.tag(d) == Tag::P && measures[d].prose > 0)
 }
 
 /// Whether an element has at least three links, all to places on the same page, and no other letters.
 fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
-    let (mut links, mut next) = (0, Some(id));
-    while let Some(node) = next {
+    let mut links = 0;
+    for node in dom.walk(id, |node| dom.tag(node) == Tag::A) {
         let is_link = dom.tag(node) == Tag::A;
         if is_link && !dom.attribute(node, "href").is_some_and(|h| h.starts_with('#') && h.len() > 1)
             || dom.text(node).is_some_and(|text| text.contains(char::is_alphabetic))
@@ -338,7 +280,6 @@ fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
             return false;
         }
         links += usize::from(is_link);
-        next = dom.following(node, id, is_link);
     }
     links > 2
 }
@@ -346,28 +287,17 @@ fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
 /// The heading before a table of contents, such as "On this page".
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
-    let is_heading = |id: NodeId| dom.tag(id).heading_level().is_some();
-    if !is_heading(title) && !dom.descendants(title).any(is_heading) {
-        return None;
-    }
-    let is_title = matches!(
-        dom.collapsed_text(title).trim_end_matches(':').to_lowercase().as_str(),
-        "contents"
-            | "table of contents"
-            | "on this page"
-            | "in this article"
-            | "on this page:"
-            | "page contents"
-            | "inhalt"
-            | "inhaltsverzeichnis"
-            | "auf dieser seite"
-            | "sommaire"
-            | "contenido"
-            | "indice"
-            | "índice"
-    );
-    is_title.then_some(title)
+    dom.subtree(title).find(|&id| dom.is_heading(id))?;
+    let text = dom.collapsed_text(title).trim_end_matches(':').to_lowercase();
+    CONTENTS.contains(&&*text).then_some(title)
 }
+
+/// The titles of tables of contents.
+#[rustfmt::skip]
+const CONTENTS: &[&str] = &[
+    "contents", "table of contents", "on this page", "in this article", "page contents", "inhalt", "inhaltsverzeichnis",
+    "auf dieser seite", "sommaire", "contenido", "indice", "índice",
+];
 
 /// Moves `nodes` into one element.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
@@ -391,8 +321,8 @@ pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId, is_lo
     }
     let before = dom.descendants(body).take_while(|&id| id != root);
     let heading = before.filter(|&id| dom.tag(id) == Tag::H1 && !is_logo(&dom.collapsed_text(id))).last();
-    let first = dom.node(root).first;
-    if let Some(heading) = heading.filter(|&h| first != NONE && !dom.ancestors(root).any(|a| a == h)) {
+    let heading = heading.filter(|&h| !dom.ancestors(root).any(|a| a == h));
+    if let (Some(heading), Some(first)) = (heading, dom.node(root).first) {
         dom.insert_before(first, heading);
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the TeX of formulas from the markup of KaTeX, MathJax and MathML.
 
 use super::block::Block;
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
 
 #[derive(Debug, PartialEq)]
@@ -10,53 +10,58 @@ pub(super) struct Formula {
     pub(super) is_display: bool,
 }
 
+impl Formula {
+    /// Adds the formula to inline Markdown, unless its TeX is empty.
+    pub(super) fn write(&self, out: &mut Inline) {
+        let tex = self.tex.replace('\n', " ");
+        let tex = if out.is_cell { tex.replace('|', "\\|") } else { tex };
+        if !tex.is_empty() {
+            out.add_markdown(&if self.is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        }
+    }
+}
+
 /// The formula that an element shows; `None` if it shows no formula or the TeX is unknown.
 pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
-    match dom.tag(id) {
-        Tag::Math => Some(Formula {
-            tex: clean_tex(
-                &tex_annotation(dom, id)
-                    .or_else(|| dom.first_attribute(id, &["alttext", "data-latex"]).map(str::to_owned))
-                    .unwrap_or_else(|| mathml_to_tex(dom, id)),
-            )?,
-            is_display: dom.attribute(id, "display") == Some("block"),
-        }),
-        Tag::Script => {
-            let kind = dom.attribute(id, "type")?;
-            let rest = kind.strip_prefix("math/tex")?;
-            Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: rest.contains("display") })
+    let (tex, is_display) = match dom.tag(id) {
+        Tag::Math => {
+            let attribute = || dom.first_attribute(id, &["alttext", "data-latex"]).map(str::to_owned);
+            let tex = tex_annotation(dom, id).or_else(attribute).unwrap_or_else(|| mathml_to_tex(dom, id));
+            (clean_tex(&tex)?, dom.attribute(id, "display") == Some("block"))
         }
-        Tag::Span | Tag::Div | Tag::Other | Tag::P => read_renderer_element(dom, id),
-        _ => None,
-    }
+        Tag::Script => {
+            let rest = dom.attribute(id, "type")?.strip_prefix("math/tex")?;
+            (clean_tex(&dom.text_content(id))?, rest.contains("display"))
+        }
+        Tag::Span | Tag::Div | Tag::Other | Tag::P => return read_renderer_element(dom, id),
+        _ => return None,
+    };
+    Some(Formula { tex, is_display })
 }
 
 /// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name or classes.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
-    let class = dom.attribute(id, "class").unwrap_or_default();
-    let is_candidate = ["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part));
     // Renderers of Markdown mark formulas with this attribute.
     if let Some(style) = dom.attribute(id, "data-math-style") {
         return Some(Formula { tex: clean_tex(&dom.text_content(id))?, is_display: style == "display" });
     }
-    if !is_candidate && dom.tag(id) != Tag::Other {
+    let class = dom.attribute(id, "class").unwrap_or_default();
+    if dom.tag(id) != Tag::Other && !["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part)) {
         return None;
     }
     let has = |name: &str| dom.has_class(id, name);
-    let is_mathjax = local_name(dom, id) == "mjx-container" || has("MathJax") || has("mjx-chtml");
-    let is_katex = has("katex") || has("katex-display") || has("katex--display") || has("katex--inline");
-    let is_plain = has("math") || has("arithmatex") || has("MathJax_Preview");
+    let is_mathjax = dom.name(id) == "mjx-container" || dom.has_class_in(id, &["MathJax", "mjx-chtml"]);
+    let is_plain = dom.has_class_in(id, &["math", "arithmatex", "MathJax_Preview"]);
     let tex = dom.first_attribute(id, &["data-latex", "data-tex", "data-math"]);
-    if !(is_mathjax || is_katex || is_plain || tex.is_some() || has("mwe-math-element") || has("temml")) {
+    let is_renderer = is_mathjax || is_plain || tex.is_some() || dom.has_class_in(id, RENDERERS);
+    if !is_renderer {
         return None;
     }
-    let math = dom.find(id, Tag::Math);
-    let mut is_display = has("katex-display")
-        || has("katex--display")
-        || has("display")
-        || has("block") && is_plain
-        || dom.attribute(id, "display").is_some_and(|d| d == "true" || d == "block")
-        || is_mathjax && dom.attribute(id, "jax").is_some() && dom.has_attribute(id, "display")
+    let display = dom.attribute(id, "display");
+    let mut is_display = dom.has_class_in(id, &["katex-display", "katex--display", "display"])
+        || is_plain && has("block")
+        || matches!(display, Some("true" | "block"))
+        || is_mathjax && display.is_some() && dom.has_attribute(id, "jax")
         || dom.tag(id) == Tag::Div && (is_plain || tex.is_some())
         // `math-block` or `math-display`, but not `inline-block`.
         || dom.classes(id).any(|c| {
@@ -64,7 +69,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         });
     let tex = if let Some(tex) = tex {
         clean_tex(tex)?
-    } else if let Some(math) = math {
+    } else if let Some(math) = dom.find(id, Tag::Math) {
         let formula = read_formula(dom, math)?;
         is_display |= formula.is_display;
         formula.tex
@@ -75,15 +80,15 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         let text: String = parts.collect();
         let (tex, is_delimited_display) = strip_delimiters(text.trim())?;
         is_display |= is_delimited_display;
-        let number = number.map(|number| dom.collapsed_text(number));
-        let number =
-            number.as_deref().map(|n| n.trim_matches(['(', ')', '¶', ' ', '#'])).filter(|n| !n.is_empty());
-        number
-            .map_or_else(|| clean_tex(tex), |number| Some(format!("{} \\tag{{{number}}}", clean_tex(tex)?)))?
+        let number = number.map(|number| dom.collapsed_text(number)).unwrap_or_default();
+        match number.trim_matches(['(', ')', '¶', ' ', '#']) {
+            "" => clean_tex(tex)?,
+            number => format!("{} \\tag{{{number}}}", clean_tex(tex)?),
+        }
     } else if is_mathjax {
         // MathJax before version 3 renders only boxes, so the TeX stays empty. A `<script>` with the TeX may
         // follow.
-        let layout = dom.descendants(id).find(|&d| local_name(dom, d) == "mjx-math");
+        let layout = dom.descendants(id).find(|&d| dom.name(d) == "mjx-math");
         layout.and_then(|layout| clean_tex(&mathml_to_tex(dom, layout))).unwrap_or_default()
     } else {
         return None;
@@ -91,23 +96,26 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex, is_display })
 }
 
-/// Removes the delimiters `\(…\)`, `\[…\]`, `$…$` or `$$…$$`. The second value is whether they delimit a
-/// display formula. `None` if the text has neither delimiters nor TeX syntax, and so is not a formula.
+/// Classes of elements that renderers put around MathML.
+#[rustfmt::skip]
+const RENDERERS: &[&str] = &["katex", "katex-display", "katex--display", "katex--inline", "mwe-math-element", "temml"];
+
+/// The delimiters of TeX in text, and whether they delimit a display formula.
+const DELIMITERS: [(&str, &str, bool); 4] =
+    [("$$", "$$", true), ("\\[", "\\]", true), ("\\(", "\\)", false), ("$", "$", false)];
+
+/// Removes the delimiters of a formula. The second value is whether they delimit a display formula. `None` if
+/// the text has neither delimiters nor TeX syntax, and so is not a formula.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
-    for (start, end, is_display) in
-        [("\\[", "\\]", true), ("$$", "$$", true), ("\\(", "\\)", false), ("$", "$", false)]
-    {
-        if let Some(tex) = text.strip_prefix(start).and_then(|t| t.strip_suffix(end)) {
-            return Some((tex, is_display));
-        }
-    }
-    text.contains(['\\', '^', '_']).then_some((text, false))
+    let strip = |(start, end, is_display)| Some((text.strip_prefix(start)?.strip_suffix(end)?, is_display));
+    let plain = || text.contains(['\\', '^', '_']).then_some((text, false));
+    DELIMITERS.into_iter().find_map(strip).or_else(plain)
 }
 
 /// The TeX in the `<annotation>` of a MathML formula.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
-        local_name(dom, id) == "annotation"
+        dom.name(id) == "annotation"
             && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
     };
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
@@ -127,7 +135,7 @@ fn clean_tex(tex: &str) -> Option<String> {
 
 /// Whether the page loads a script that renders TeX between delimiters as formulas.
 pub(super) fn has_math_script(dom: &Dom) -> bool {
-    dom.descendants(super::dom::DOCUMENT).any(|id| {
+    dom.descendants(DOCUMENT).any(|id| {
         let source = if dom.tag(id) == Tag::Script { dom.attribute(id, "src") } else { None };
         source.is_some_and(|s| s.to_ascii_lowercase().contains("mathjax") || s.contains("katex"))
     })
@@ -138,36 +146,31 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     let mut rest = text;
     while let Some((start, tex, end, is_display)) = next_formula(rest) {
         out.add_text(&rest[..start]);
-        let tex = super::dom::collapse(tex);
-        out.add_markdown(&if is_display { format!("$${tex}$$") } else { format!("${tex}$") });
+        Formula { tex: collapse(tex), is_display }.write(out);
         rest = &rest[end..];
     }
     out.add_text(rest);
 }
 
-/// The first formula in `text`: where it starts, its TeX, where it ends, and whether it is a display formula.
+/// The first formula in `text`: where it starts, its TeX of at most 2000 bytes, where it ends, and whether it
+/// is a display formula.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {
-        let delimiters = [("$$", "$$", true), ("\\[", "\\]", true), ("\\(", "\\)", false), ("$", "$", false)];
-        let found = delimiters.into_iter().find(|(open, ..)| text[at..].starts_with(open));
-        if let Some((open, close, is_display)) = found {
-            let inner = &text[at + open.len()..];
-            let window = &inner[..inner.floor_char_boundary(2000)];
-            if let Some(length) = window.find(close).filter(|&l| l > 0) {
-                let tex = &inner[..length];
-                let end = at + open.len() + length + close.len();
-                // `$5 and $6` are prices, not a formula.
-                let is_price = open == "$"
-                    && (tex.starts_with(char::is_whitespace)
-                        || tex.ends_with(char::is_whitespace)
-                        || text[end..].starts_with(|c: char| c.is_ascii_digit()));
-                if !is_price {
-                    return Some((at, tex, end, is_display));
-                }
-            }
-        }
+        let found = DELIMITERS.into_iter().find(|(open, ..)| text[at..].starts_with(open));
         from = at + found.map_or(1, |(open, ..)| open.len());
+        let Some((open, close, is_display)) = found else { continue };
+        let Some(length) = clip(&text[from..], 2000).find(close).filter(|&l| l > 0) else { continue };
+        let tex = &text[from..from + length];
+        let end = from + length + close.len();
+        // `$5 and $6` are prices, not a formula.
+        let is_price = open == "$"
+            && (tex.starts_with(char::is_whitespace)
+                || tex.ends_with(char::is_whitespace)
+                || text[end..].starts_with(|c: char| c.is_ascii_digit()));
+        if !is_price {
+            return Some((at, tex, end, is_display));
+        }
     }
     None
 }
@@ -175,11 +178,8 @@ fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
 /// Converts inline Markdown to a block: a display formula if the text consists only of one, otherwise a
 /// paragraph.
 pub(super) fn paragraph_or_formula(text: String) -> Block {
-    match text
-        .strip_prefix("$$")
-        .and_then(|t| t.strip_suffix("$$"))
-        .filter(|t| !t.is_empty() && !t.contains('$'))
-    {
+    let tex = text.strip_prefix("$$").and_then(|t| t.strip_suffix("$$"));
+    match tex.filter(|t| !t.is_empty() && !t.contains('$')) {
         Some(tex) => Block::Math(tex.to_owned()),
         None => Block::Paragraph(text),
     }
@@ -187,63 +187,29 @@ pub(super) fn paragraph_or_formula(text: String) -> Block {
 
 /// The TeX command for a Greek letter or an operator that MathML writes as a character.
 fn tex_symbol(text: &str) -> Option<&'static str> {
+    #[rustfmt::skip]
     const SYMBOLS: &[(&str, &str)] = &[
-        ("α", "\\alpha"),
-        ("β", "\\beta"),
-        ("γ", "\\gamma"),
-        ("δ", "\\delta"),
-        ("ε", "\\epsilon"),
-        ("θ", "\\theta"),
-        ("λ", "\\lambda"),
-        ("μ", "\\mu"),
-        ("π", "\\pi"),
-        ("ρ", "\\rho"),
-        ("σ", "\\sigma"),
-        ("τ", "\\tau"),
-        ("φ", "\\phi"),
-        ("ψ", "\\psi"),
-        ("ω", "\\omega"),
-        ("Γ", "\\Gamma"),
-        ("Δ", "\\Delta"),
-        ("Σ", "\\Sigma"),
-        ("Φ", "\\Phi"),
-        ("Ω", "\\Omega"),
-        ("∞", "\\infty"),
-        ("∂", "\\partial"),
-        ("∇", "\\nabla"),
-        ("∑", "\\sum"),
-        ("∫", "\\int"),
-        ("∏", "\\prod"),
-        ("∮", "\\oint"),
-        ("≤", " \\leq "),
-        ("≥", " \\geq "),
-        ("≠", " \\neq "),
-        ("≈", " \\approx "),
-        ("→", " \\to "),
-        ("∈", " \\in "),
-        ("×", " \\times "),
-        ("⋅", " \\cdot "),
-        ("±", " \\pm "),
-        ("…", "\\dots"),
-        ("⋯", "\\cdots"),
+        ("α", "\\alpha"), ("β", "\\beta"), ("γ", "\\gamma"), ("δ", "\\delta"), ("ε", "\\epsilon"),
+        ("θ", "\\theta"), ("λ", "\\lambda"), ("μ", "\\mu"), ("π", "\\pi"), ("ρ", "\\rho"), ("σ", "\\sigma"),
+        ("τ", "\\tau"), ("φ", "\\phi"), ("ψ", "\\psi"), ("ω", "\\omega"), ("Γ", "\\Gamma"), ("Δ", "\\Delta"),
+        ("Σ", "\\Sigma"), ("Φ", "\\Phi"), ("Ω", "\\Omega"), ("∞", "\\infty"), ("∂", "\\partial"),
+        ("∇", "\\nabla"), ("∑", "\\sum"), ("∫", "\\int"), ("∏", "\\prod"), ("∮", "\\oint"), ("≤", " \\leq "),
+        ("≥", " \\geq "), ("≠", " \\neq "), ("≈", " \\approx "), ("→", " \\to "), ("∈", " \\in "),
+        ("×", " \\times "), ("⋅", " \\cdot "), ("±", " \\pm "), ("…", "\\dots"), ("⋯", "\\cdots"),
     ];
     SYMBOLS.iter().find(|(character, _)| *character == text).map(|(_, tex)| *tex)
-}
-
-/// The name of an element; empty for other nodes.
-fn local_name(dom: &Dom, id: NodeId) -> &str {
-    dom.element(id).map_or("", |e| &*e.name.local)
 }
 
 /// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. The recursion is
 /// bounded, because the parser limits the depth of the tree.
 fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
-    let name = local_name(dom, id);
+    let name = dom.name(id);
     let (name, parts) = match name.strip_prefix("mjx-") {
         Some(name) => (name, mathjax_operands(dom, id, name)),
         None => (name, dom.child_elements(id).collect()),
     };
     let part = |i: usize| parts.get(i).map(|&p| mathml_to_tex(dom, p)).unwrap_or_default();
+    let joined = |by: &str| parts.iter().map(|&p| mathml_to_tex(dom, p)).collect::<Vec<_>>().join(by);
     let leaf = || leaf_text(dom, id);
     match name {
         "mi" => {
@@ -267,38 +233,40 @@ fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
         "msup" => format!("{}^{{{}}}", part(0), part(1)),
         "msub" | "munder" => format!("{}_{{{}}}", part(0), part(1)),
         "msubsup" | "munderover" => format!("{}_{{{}}}^{{{}}}", part(0), part(1), part(2)),
-        "mover" => match part(1).trim() {
-            "¯" | "‾" | "_" => format!("\\overline{{{}}}", part(0)),
-            "~" | "˜" => format!("\\tilde{{{}}}", part(0)),
-            "˙" => format!("\\dot{{{}}}", part(0)),
-            "⏞" => format!("\\overbrace{{{}}}", part(0)),
-            "^" => format!("\\hat{{{}}}", part(0)),
-            "\\to" => format!("\\vec{{{}}}", part(0)),
-            over => format!("{}^{{{over}}}", part(0)),
-        },
+        "mover" => {
+            let command = match part(1).trim() {
+                "¯" | "‾" | "_" => "overline",
+                "~" | "˜" => "tilde",
+                "˙" => "dot",
+                "⏞" => "overbrace",
+                "^" => "hat",
+                "\\to" => "vec",
+                over => return format!("{}^{{{over}}}", part(0)),
+            };
+            format!("\\{command}{{{}}}", part(0))
+        }
         "mfrac" => format!("\\frac{{{}}}{{{}}}", part(0), part(1)),
-        "msqrt" => format!("\\sqrt{{{}}}", join_tex(dom, &parts)),
+        "msqrt" => format!("\\sqrt{{{}}}", join_matrix(&joined(""))),
         "mroot" => format!("\\sqrt[{}]{{{}}}", part(1), part(0)),
         "mtable" => {
-            let rows: Vec<_> = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
-            format!("\\begin{{matrix}} {} \\end{{matrix}}", rows.join(" \\\\ "))
+            format!("\\begin{{matrix}} {} \\end{{matrix}}", joined(" \\\\ "))
         }
-        "mtr" => parts.iter().map(|&p| mathml_to_tex(dom, p)).collect::<Vec<_>>().join(" & "),
+        "mtr" => joined(" & "),
         "menclose" if dom.attribute(id, "notation") == Some("top") => {
-            format!("\\overline{{{}}}", join_tex(dom, &parts))
+            format!("\\overline{{{}}}", join_matrix(&joined("")))
         }
         "annotation" | "annotation-xml" | "mspace" | "mphantom" | "nstrut" | "dstrut" | "line" => {
             String::new()
         }
         "semantics" => part(0),
         _ if parts.is_empty() => leaf(),
-        _ => join_tex(dom, &parts),
+        _ => join_matrix(&joined("")),
     }
 }
 
-fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
-    let text: String = parts.iter().map(|&p| mathml_to_tex(dom, p)).collect();
-    let text = super::dom::collapse(&text);
+/// Collapses white space, and writes a matrix between brackets as a matrix with these brackets.
+fn join_matrix(tex: &str) -> String {
+    let text = collapse(tex);
     for (open, close, name) in [("(", ")", "pmatrix"), ("[", "]", "bmatrix"), ("|", "|", "vmatrix")] {
         let inner = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
         let matrix = inner.and_then(|t| t.strip_prefix("\\begin{matrix}")?.strip_suffix("\\end{matrix}"));
@@ -314,11 +282,11 @@ fn join_tex(dom: &Dom, parts: &[NodeId]) -> String {
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
     let boxes = dom.outermost(id, |d| {
         matches!(
-            local_name(dom, d),
+            dom.name(d),
             "mjx-num" | "mjx-den" | "mjx-base" | "mjx-under" | "mjx-over" | "mjx-root" | "mjx-script"
-        ) || name != "munderover" && local_name(dom, d) == "mjx-box"
+        ) || name != "munderover" && dom.name(d) == "mjx-box"
     });
-    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| local_name(dom, b) == wanted);
+    let named = |wanted: &'static str| boxes.iter().copied().filter(move |&b| dom.name(b) == wanted);
     match name {
         "mfrac" => named("mjx-num").chain(named("mjx-den")).collect(),
         "munder" | "mover" | "munderover" => {
@@ -328,7 +296,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
         "msub" | "msup" | "msubsup" => {
             let base = dom.child_elements(id).next();
             let scripts: Vec<NodeId> = named("mjx-script").flat_map(|s| dom.child_elements(s)).collect();
-            let is_script = |s: &NodeId| local_name(dom, *s) != "mjx-spacer";
+            let is_script = |s: &NodeId| dom.name(*s) != "mjx-spacer";
             // MathJax writes the superscript first, MathML the subscript.
             base.into_iter().chain(scripts.into_iter().rev().filter(is_script)).collect()
         }
@@ -341,7 +309,7 @@ fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
 /// italic letters as mathematical alphanumeric symbols.
 fn leaf_text(dom: &Dom, id: NodeId) -> String {
     let mut text = String::new();
-    for c in dom.descendants(id).filter(|&d| local_name(dom, d) == "mjx-c" && dom.is_blank(d)) {
+    for c in dom.descendants(id).filter(|&d| dom.name(d) == "mjx-c" && dom.is_blank(d)) {
         let code =
             dom.classes(c).find_map(|class| u32::from_str_radix(class.strip_prefix("mjx-c")?, 16).ok());
         text.extend(code.and_then(char::from_u32));
@@ -376,7 +344,6 @@ fn plain_letter(c: char) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dom::DOCUMENT;
     use super::super::parse::parse;
     use super::*;
 

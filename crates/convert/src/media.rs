@@ -1,6 +1,6 @@
 //! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
-use super::dom::{Dom, NodeId, Tag, valid};
+use super::dom::{Dom, NodeId, Tag};
 use super::inline::{Inline, end_of_address, may_be_entity};
 use url::Url;
 
@@ -140,7 +140,7 @@ fn is_bare_email(text: &str) -> bool {
 fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
-        let Some(next) = valid(dom.node(id).next) else {
+        let Some(next) = dom.node(id).next else {
             // The Markdown of these elements ends an address.
             let is_delimited = |tag| {
                 use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};

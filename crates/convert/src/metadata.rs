@@ -34,57 +34,41 @@ const MAX_VALUE: usize = 1000;
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(dom: &Dom, base: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {
     let head = Head::read(dom, base);
-    let data = StructuredData::read(dom);
-    let site = head.first_value(&["og:site_name", "application-name"]).or(data.site);
-    let titles = Titles {
-        declared: [
-            data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str()))),
-            head.first_value(&["og:title", "twitter:title", "dc.title"]),
-            head.title.clone(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-        site_names: site
-            .iter()
-            .map(String::as_str)
-            .chain(head.logos.iter().map(String::as_str))
-            .chain(site_name)
-            .map(str::to_lowercase)
-            .collect(),
-    };
+    let data = read_articles(dom);
+    let first = |names: &[&str]| head.first_value(names);
+    let site = first(&["og:site_name", "application-name"]).or(data.site);
+    let names = site.as_deref().into_iter().chain(head.logos.iter().map(String::as_str)).chain(site_name);
+    let site_names = names.map(str::to_lowercase).collect();
+    let declared = [
+        data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str()))),
+        first(&["og:title", "twitter:title", "dc.title"]),
+        head.title.clone(),
+    ];
+    let titles = Titles { declared: declared.into_iter().flatten().collect(), site_names };
     let resolve = |link: String| media::resolve_link(base, &link);
-    let author =
-        head.first_value(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
+    let author = first(&["author", "article:author", "dc.creator", "citation_author", "parsely-author"]);
     let metadata = Metadata {
         title: None,
-        description: head
-            .first_value(&["description", "og:description", "twitter:description"])
-            .or(data.description),
-        url: head.canonical.clone().or_else(|| head.first_value(&["og:url"])).and_then(resolve),
+        description: first(&["description", "og:description", "twitter:description"]).or(data.description),
+        url: head.canonical.clone().or_else(|| first(&["og:url"])).and_then(resolve),
         author: data.author.or_else(|| author.filter(|a| !a.starts_with("http"))),
-        published: data.published.or_else(|| {
-            head.first_value(&[
-                "article:published_time",
-                "date",
-                "dc.date",
-                "citation_publication_date",
-                "parsely-pub-date",
-            ])
-        }),
+        published: data.published.or_else(|| first(PUBLISHED)),
         modified: data
             .modified
-            .or_else(|| head.first_value(&["article:modified_time", "og:updated_time", "last-modified"])),
-        language: head
-            .language
-            .clone()
-            .or_else(|| head.first_value(&["og:locale"]).map(|l| l.replace('_', "-"))),
-        image: head.first_value(&["og:image", "twitter:image"]).and_then(resolve),
+            .or_else(|| first(&["article:modified_time", "og:updated_time", "last-modified"])),
+        language: head.language.clone().or_else(|| Some(first(&["og:locale"])?.replace('_', "-"))),
+        image: first(&["og:image", "twitter:image"]).and_then(resolve),
         is_unlisted: head.is_redirect || head.forbids_index(),
         site,
     };
     (metadata, titles)
 }
+
+/// The names of `<meta>` values with the publication date.
+#[rustfmt::skip]
+const PUBLISHED: &[&str] = &[
+    "article:published_time", "date", "dc.date", "citation_publication_date", "parsely-pub-date",
+];
 
 /// The titles that a page declares, and what may be the name of the site in them.
 pub(super) struct Titles {
@@ -116,7 +100,7 @@ impl Titles {
 
     /// Whether a heading below `root`, other than the logo, is the title that the page declares.
     pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
-        let is_heading = |&id: &NodeId| dom.tag(id).heading_level().is_some() && !self.is_logo(dom, id);
+        let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
         let headings: Vec<String> = headings.map(|id| clip_value(&dom.collapsed_text(id))).collect();
         let titles = self.declared.iter().map(|title| self.remove_site_name(title, &headings));
@@ -126,12 +110,11 @@ impl Titles {
     /// The title of the page with its main region below `root`: a declared one without the name of the site.
     /// If that is only the name of the site, except on the home page, or missing: the first heading.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
-        let is_title =
-            |&id: &NodeId| dom.tag(id).heading_level().is_some() && (is_home || !self.is_logo(dom, id));
-        let headings = dom.descendants(root).filter(is_title);
-        let texts = headings
-            .map(|id| (dom.tag(id), clip_value(&dom.collapsed_text(id))))
-            .filter(|(_, t)| !t.is_empty());
+        let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
+        let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
+            let text = clip_value(&dom.collapsed_text(id));
+            (!text.is_empty()).then(|| (dom.tag(id), text))
+        });
         let mut headings: Vec<String> = Vec::new();
         for (at, (tag, text)) in texts.take(MAX_HEADINGS).enumerate() {
             if tag == Tag::H1 {
@@ -214,29 +197,20 @@ impl Metadata {
         ];
         let title = self.title.as_deref().map(|title| ("title", title));
         let others = fields.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
-        let lines: String = title
-            .into_iter()
-            .chain(more.iter().copied())
-            .chain(others)
-            .map(|(name, value)| format!("{name}: {}\n", yaml_scalar(value)))
-            .collect();
+        let values = title.into_iter().chain(more.iter().copied()).chain(others);
+        let lines: String = values.map(|(name, value)| format!("{name}: {}\n", yaml_scalar(value))).collect();
         if lines.is_empty() { lines } else { format!("---\n{lines}---\n\n") }
     }
 }
 
 /// Formats a YAML scalar: plain if that is unambiguous, otherwise as a JSON string, which is also valid YAML.
 fn yaml_scalar(value: &str) -> String {
-    let is_plain = value.starts_with(|c: char| c.is_alphabetic())
-        && !value.contains([
-            ':', '#', '"', '\'', '\\', '\n', '\t', '[', ']', '{', '}', '`', '|', '>', '&', '*', '!', '%',
-            '@', ',',
-        ])
+    const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+    let is_syntax = |c: char| ":#\"'\\[]{}`|>&*!%@,\u{2028}\u{2029}\u{feff}".contains(c) || c.is_control();
+    let is_plain = value.starts_with(char::is_alphabetic)
+        && !value.contains(is_syntax)
         && !value.ends_with(' ')
-        && value.chars().all(|c| !c.is_control() && c != '\u{2028}' && c != '\u{2029}' && c != '\u{feff}')
-        && !matches!(
-            value.to_ascii_lowercase().as_str(),
-            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
-        );
+        && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word));
     if is_plain { value.to_owned() } else { Value::from(value).to_string().replace('\u{7f}', "\\u007F") }
 }
 
@@ -256,24 +230,24 @@ struct Head {
 impl Head {
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
+        let is = |id, name, value: &str| {
+            dom.attribute(id, name).is_some_and(|own| own.eq_ignore_ascii_case(value))
+        };
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
                 Tag::Html => head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value),
-                Tag::Title if head.title.is_none() && dom.closest(id, &[Tag::Svg]).is_none() => {
+                Tag::Title if head.title.is_none() && !dom.is_in(id, &[Tag::Svg]) => {
                     head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
                 }
-                Tag::Link
-                    if dom.attribute(id, "rel").is_some_and(|r| r.eq_ignore_ascii_case("canonical")) =>
-                {
+                Tag::Link if is(id, "rel", "canonical") => {
                     head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
                 }
                 Tag::A if head.logos.len() < MAX_LOGOS && is_home_link(dom, id, base) => {
                     head.logos.push(clip_value(&dom.collapsed_text(id)));
                 }
                 Tag::Meta => {
-                    let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
                     let content = dom.attribute(id, "content").unwrap_or_default().to_ascii_lowercase();
-                    head.is_redirect |= equiv.eq_ignore_ascii_case("refresh") && content.contains("url");
+                    head.is_redirect |= is(id, "http-equiv", "refresh") && content.contains("url");
                     let name = dom.first_attribute(id, &["property", "name", "itemprop", "http-equiv"]);
                     if let (Some(name), Some(value)) = (name, dom.first_attribute(id, &["content"])) {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
@@ -298,17 +272,9 @@ impl Head {
 }
 
 /// The names by which pages address crawlers: all of them, and those of large search engines.
+#[rustfmt::skip]
 const CRAWLERS: [&str; 11] = [
-    "robots",
-    "x-robots-tag",
-    "applebot",
-    "baiduspider",
-    "bingbot",
-    "duckduckbot",
-    "googlebot",
-    "msnbot",
-    "slurp",
-    "teoma",
+    "robots", "x-robots-tag", "applebot", "baiduspider", "bingbot", "duckduckbot", "googlebot", "msnbot", "slurp", "teoma",
     "yandex",
 ];
 
@@ -329,7 +295,7 @@ const MAX_LOGOS: usize = 4;
 
 /// Whether a link outside of the main region leads to the home page or to the start of a section above the
 /// page, as logos do.
-pub(super) fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
+fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     let Some(href) = dom.attribute(link, "href") else { return false };
     if dom.attribute(link, "rel") == Some("home") {
         return true;
@@ -341,13 +307,13 @@ pub(super) fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool 
     };
     let without_index = |path: &str| path.strip_suffix("index.html").unwrap_or(path).to_owned();
     let folder = without_index(href);
+    // A page that is the start of its section links to itself.
+    let is_own =
+        |base: &Url| !base.join(href).is_ok_and(|to| without_index(to.path()) != without_index(base.path()));
     let is_above = || {
         folder.split('/').all(|part| matches!(part, "" | "." | ".."))
             && (folder != href || !folder.is_empty())
-            // A page that is the start of its section links to itself.
-            && base.is_none_or(|base| {
-                base.join(href).is_ok_and(|to| without_index(to.path()) != without_index(base.path()))
-            })
+            && !base.is_some_and(is_own)
     };
     let is_main = |a| dom.tag(a) == Tag::Main || dom.attribute(a, "role") == Some("main");
     (matches!(href, "/" | "./" | "." | "../" | "..") || is_origin() || is_above())
@@ -361,51 +327,31 @@ fn clip_value(value: &str) -> String {
     value
 }
 
-/// The metadata of the article or page that JSON-LD describes.
-#[derive(Default)]
-struct StructuredData {
-    title: Option<String>,
-    description: Option<String>,
-    site: Option<String>,
-    author: Option<String>,
-    published: Option<String>,
-    modified: Option<String>,
-}
-
-impl StructuredData {
-    fn read(dom: &Dom) -> Self {
-        let mut data = Self::default();
-        for item in read_structured_data(dom) {
-            data.add_item(&item);
-        }
-        data
-    }
-
-    /// Adds the values of one item that are not set yet.
-    fn add_item(&mut self, item: &Value) {
-        let kinds = |kind: &Value| match kind {
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            kind => kind.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
+/// The metadata of the articles and pages that JSON-LD describes: the first of each value.
+fn read_articles(dom: &Dom) -> Metadata {
+    let mut data = Metadata::default();
+    for item in read_structured_data(dom) {
+        let kinds = match &item["@type"] {
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+            kind => Vec::from_iter(kind.as_str()),
         };
-        let kinds = item.get("@type").map(kinds).unwrap_or_default();
-        let is_article =
-            kinds.iter().any(|k| k.ends_with("Article") || k.ends_with("Posting") || k == "Report");
-        let is_page = is_article || kinds.iter().any(|k| k.ends_with("Page") || k == "CreativeWork");
-        let text =
-            |name: &str| item.get(name).and_then(Value::as_str).map(clip_value).filter(|t| !t.is_empty());
-        if kinds.iter().any(|k| k == "WebSite") {
-            self.site = self.site.take().or_else(|| text("name"));
+        let has_kind = |ends: &[&str]| kinds.iter().any(|kind| ends.iter().any(|end| kind.ends_with(end)));
+        let text = |name: &str| item[name].as_str().map(clip_value).filter(|t| !t.is_empty());
+        if kinds.contains(&"WebSite") {
+            data.site = data.site.or_else(|| text("name"));
         }
+        let is_article = has_kind(&["Article", "Posting"]) || kinds.contains(&"Report");
         if is_article {
-            self.title = self.title.take().or_else(|| text("headline"));
-            self.author = self.author.take().or_else(|| item.get("author").and_then(author_names));
-            self.description = self.description.take().or_else(|| text("description"));
+            data.title = data.title.or_else(|| text("headline"));
+            data.author = data.author.or_else(|| author_names(&item["author"]));
+            data.description = data.description.or_else(|| text("description"));
         }
-        if is_page {
-            self.published = self.published.take().or_else(|| text("datePublished"));
-            self.modified = self.modified.take().or_else(|| text("dateModified"));
+        if is_article || has_kind(&["Page"]) || kinds.contains(&"CreativeWork") {
+            data.published = data.published.or_else(|| text("datePublished"));
+            data.modified = data.modified.or_else(|| text("dateModified"));
         }
     }
+    data
 }
 
 /// The top-level items of the JSON-LD in a page.
@@ -428,12 +374,9 @@ pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
 /// Joins the names of authors in JSON-LD with commas. `value` is a string, an object, or a list of either.
 fn author_names(value: &Value) -> Option<String> {
     let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(clip_value);
-    let names: Vec<String> = match value {
-        Value::Array(list) => list.iter().take(20).filter_map(one).collect(),
-        value => one(value).into_iter().collect(),
-    };
-    let names: Vec<_> = names.into_iter().filter(|n| !n.is_empty() && !n.starts_with("http")).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+    let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let names = values.iter().take(20).filter_map(one).filter(|n| !n.is_empty() && !n.starts_with("http"));
+    Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
 }
 
 #[cfg(test)]

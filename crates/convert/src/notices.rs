@@ -1,4 +1,4 @@
-//! Recognizes admonitions, tab panels and permalinks in the markup of documentation generators.
+//! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
 use super::dom::{Dom, NodeId, Tag, clip};
 use std::collections::{HashMap, HashSet};
@@ -6,143 +6,122 @@ use std::collections::{HashMap, HashSet};
 /// An admonition, which is converted to a GitHub alert.
 pub(super) struct Notice {
     pub(super) kind: &'static str,
-    pub(super) title_node: Option<NodeId>,
+    pub(super) title: Option<NodeId>,
     /// The element with an icon, or with a text that says no more than the kind.
     pub(super) icon: Option<NodeId>,
     /// Whether the title says more than the kind.
     pub(super) has_own_title: bool,
-    /// The elements that contain the text, and perhaps the title.
-    pub(super) bodies: Vec<NodeId>,
+    /// The element that contains the text, and perhaps the title.
+    pub(super) body: NodeId,
 }
+
+/// The kinds of GitHub alerts: the words that say no more than the kind, and the other words that generators
+/// use for such an admonition.
+#[rustfmt::skip]
+const KINDS: [(&str, &[&str], &[&str]); 5] = [
+    ("NOTE", &["note", "info"], &["seealso", "abstract", "summary", "tldr", "todo", "question", "help", "faq", "example",
+        "quote", "cite", "primary", "secondary"]),
+    ("TIP", &["tip", "hint"], &["success", "check", "done"]),
+    ("IMPORTANT", &["important"], &[]),
+    ("WARNING", &["warning", "attention", "warn"], &[]),
+    ("CAUTION", &["caution", "danger"], &["error", "failure", "fail", "bug", "missing"]),
+];
 
 /// Maps a generator's word for an admonition to a kind of GitHub alert, such as `danger` to `CAUTION`.
 fn alert_kind(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "note" | "info" | "seealso" | "abstract" | "summary" | "tldr" | "todo" | "question" | "help"
-        | "faq" | "example" | "quote" | "cite" | "primary" | "secondary" => "NOTE",
-        "tip" | "hint" | "success" | "check" | "done" => "TIP",
-        "important" => "IMPORTANT",
-        "warning" | "attention" | "warn" => "WARNING",
-        "caution" | "danger" | "error" | "failure" | "fail" | "bug" | "missing" => "CAUTION",
-        _ => return None,
-    })
+    let mut kinds = KINDS.iter();
+    kinds.find(|(_, names, others)| names.contains(&word) || others.contains(&word)).map(|(kind, ..)| *kind)
 }
 
 /// Whether the text of an element says no more than the kind of the alert.
 fn says_kind(dom: &Dom, id: NodeId, kind: &str) -> bool {
     let text = dom.collapsed_text(id).to_lowercase();
     let word = text.trim_end_matches([':', '.']);
-    let synonyms: &[&str] = match kind {
-        "NOTE" => &["note", "info"],
-        "TIP" => &["tip", "hint"],
-        "IMPORTANT" => &["important"],
-        "WARNING" => &["warning", "attention", "warn"],
-        _ => &["caution", "danger"],
-    };
-    synonyms.contains(&word)
+    KINDS.iter().any(|(other, names, _)| *other == kind && names.contains(&word))
 }
 
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
-    let (kind, icon, title_node, bodies) =
-        find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
-    let is_own = |title| !dom.is_blank(title) && !says_kind(dom, title, kind);
-    Some(Notice { kind, title_node, icon, has_own_title: title_node.is_some_and(is_own), bodies })
+    let mut notice = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
+    let is_own = |title| !dom.is_blank(title) && !says_kind(dom, title, notice.kind);
+    notice.has_own_title = notice.title.is_some_and(is_own);
+    Some(notice)
 }
-
-type NoticeParts = (&'static str, Option<NodeId>, Option<NodeId>, Vec<NodeId>);
 
 /// Admonitions of Asciidoctor, DocBook and Doxygen, which are laid out as tables or lists, or have a class
 /// that alone is too common.
-fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
+fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
+    const COMMON: [&str; 7] = ["note", "tip", "hint", "important", "warning", "caution", "attention"];
     if !matches!(dom.tag(id), Tag::Div | Tag::Dl | Tag::Aside) {
         return None;
     }
-    let is_short = |class: &&str| {
-        matches!(*class, "note" | "tip" | "hint" | "important" | "warning" | "caution" | "attention")
-    };
-    let kind = dom.classes(id).find(is_short).and_then(alert_kind)?;
+    let kind = dom.classes(id).find(|class| COMMON.contains(class)).and_then(alert_kind)?;
     let is_kind = |d: NodeId| says_kind(dom, d, kind);
+    let notice = |icon, title, body| Some(Notice { kind, title, icon, has_own_title: false, body });
+    let first = dom.child_elements(id).next()?;
     if dom.tag(id) == Tag::Dl {
-        let title = dom.child_elements(id).next().filter(|&d| dom.tag(d) == Tag::Dt && is_kind(d))?;
-        return Some((kind, None, Some(title), vec![id]));
+        let is_title = dom.tag(first) == Tag::Dt && is_kind(first);
+        return notice(None, Some(first), id).filter(|_| is_title);
     }
-    let table = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table);
-    let Some(table) = table else {
-        let title = dom.child_elements(id).next()?;
-        let is_title = dom.has_class(title, "title") || dom.tag(title).heading_level().is_some();
-        return (is_title && (dom.has_class(title, "title") || is_kind(title)))
-            .then(|| (kind, None, Some(title), vec![id]));
+    let Some(table) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table) else {
+        let is_title = dom.has_class(first, "title") || dom.is_heading(first) && is_kind(first);
+        return notice(None, Some(first), id).filter(|_| is_title);
     };
-    let cells: Vec<NodeId> = dom
-        .descendants(table)
-        .take(200)
-        .filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th))
-        .take(4)
-        .collect();
-    match *cells {
-        [icon, body]
-            if dom.has_class(icon, "icon") && (dom.collapsed_text(icon).is_empty() || is_kind(icon)) =>
-        {
+    let cells = dom.descendants(table).take(200).filter(|&d| matches!(dom.tag(d), Tag::Td | Tag::Th)).take(4);
+    let is_empty = |cell| dom.collapsed_text(cell).is_empty();
+    match *cells.collect::<Vec<NodeId>>() {
+        [icon, body] if dom.has_class(icon, "icon") && (is_empty(icon) || is_kind(icon)) => {
             let title = dom.child_elements(body).next().filter(|&t| dom.has_class(t, "title"));
-            Some((kind, Some(icon), title, vec![body]))
+            notice(Some(icon), title, body)
         }
-        [icon, title, body] if dom.find(icon, Tag::Img).is_some() && dom.collapsed_text(icon).is_empty() => {
-            Some((kind, None, Some(title), vec![body]))
+        [icon, title, body] if dom.find(icon, Tag::Img).is_some() && is_empty(icon) => {
+            notice(None, Some(title), body)
         }
         _ => None,
     }
 }
 
 /// Admonitions in elements with a class for the kind.
-fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<NoticeParts> {
+fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
     }
     let kind = kind_by_class(dom, id)?;
-    let is_title = |&d: &NodeId| {
-        dom.classes(d).any(|c| {
-            c.ends_with("admonition-title")
-                || c.ends_with("alert-title")
-                || c.ends_with("callout-title")
-                || c == "custom-block-title"
-                || c == "starlight-aside__title"
-                || c.starts_with("admonitionHeading")
-                || c == "alert-heading"
-                || c == "blockquote-tag-title"
-        })
+    let is_title = |c: &str| {
+        ["admonition-title", "alert-title", "callout-title"].iter().any(|end| c.ends_with(end))
+            || matches!(
+                c,
+                "custom-block-title" | "starlight-aside__title" | "alert-heading" | "blockquote-tag-title"
+            )
+            || c.starts_with("admonitionHeading")
     };
-    let title = dom.descendants(id).take(30).find(is_title);
+    let title = dom.descendants(id).take(30).find(|&d| dom.classes(d).any(is_title));
     // An admonition inside may have a title of its own.
-    let is_inside = |title: &NodeId| {
-        dom.ancestors(*title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
+    let is_inside = |title: NodeId| {
+        dom.ancestors(title).skip(1).take_while(|&a| a != id).any(|a| kind_by_class(dom, a).is_some())
     };
-    Some((kind, None, title.filter(|title| !is_inside(title)), vec![id]))
+    let title = title.filter(|&title| !is_inside(title));
+    Some(Notice { kind, title, icon: None, has_own_title: false, body: id })
 }
+
+/// The beginnings of classes that end with the kind of an admonition.
+#[rustfmt::skip]
+const KIND_PREFIXES: [&str; 9] = [
+    "markdown-alert-", "theme-admonition-", "starlight-aside--", "admonition-", "callout-", "hint-", "alert--", "alert-",
+    "blockquote-tag-",
+];
+
+/// The classes of admonitions whose kind is another class.
+const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
 
 /// The kind of the alert that the classes of an element name.
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
-    let found = dom.classes(id).find_map(|class| {
-        [
-            "markdown-alert-",
-            "theme-admonition-",
-            "starlight-aside--",
-            "admonition-",
-            "callout-",
-            "hint-",
-            "alert--",
-            "alert-",
-            "blockquote-tag-",
-        ]
-        .into_iter()
-        .find_map(|prefix| alert_kind(class.strip_prefix(prefix)?))
-    });
-    let is_container = |c: &str| {
-        matches!(c, "admonition" | "custom-block" | "callout" | "hint" | "alert" | "admonitionblock")
-    };
-    found
+    let prefixed =
+        |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
+    dom.classes(id)
+        .find_map(prefixed)
         .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
-        .or_else(|| dom.classes(id).any(is_container).then(|| dom.classes(id).find_map(alert_kind)).flatten())
+        .or_else(|| dom.classes(id).find_map(alert_kind).filter(|_| dom.has_class_in(id, &ADMONITIONS)))
         .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
 
@@ -159,7 +138,8 @@ pub(super) struct Tabs {
 /// have the same tab.
 const MAX_LABEL: usize = 200;
 
-/// Finds the tabs of the panels below `root`.
+/// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
+/// position.
 pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
@@ -170,24 +150,17 @@ pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
         let Some(parent) = dom.parent(id).filter(|&parent| is_tab_panel(dom, id, parent)) else { continue };
         let position = positions.entry(parent).or_default();
         let before = std::mem::replace(position, *position + 1);
-        let container = dom
-            .ancestors(id)
-            .skip(1)
-            .take(4)
-            .find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
+        let mut above = dom.ancestors(id).skip(1).take(4);
+        let container = above.find(|&a| tabs.entry(a).or_insert_with(|| find_tabs(dom, a)).len() > 1);
         let Some(tabs) = container.and_then(|container| tabs.get(&container)) else { continue };
-        let name = dom.attribute(id, "aria-labelledby").filter(|name| !name.is_empty());
-        let own = dom.attribute(id, "id").filter(|own| !own.is_empty());
+        let [name, own] = ["aria-labelledby", "id"].map(|a| dom.attribute(id, a).filter(|v| !v.is_empty()));
         let opens = |tab: NodeId| {
             let targets = ["aria-controls", "data-bs-target", "data-target", "href"];
-            own.is_some()
-                && targets
-                    .iter()
-                    .any(|name| dom.attribute(tab, name).map(|t| t.trim_start_matches('#')) == own)
+            let mut targets = targets.iter().filter_map(|name| dom.attribute(tab, name));
+            targets.any(|target| Some(target.trim_start_matches('#')) == own)
         };
-        let named =
-            tabs.iter().find(|&&tab| name.is_some() && dom.attribute(tab, "id") == name || opens(tab));
-        let Some(&tab) = named.or_else(|| tabs.get(before)) else { continue };
+        let named = |tab: NodeId| name.is_some() && dom.attribute(tab, "id") == name || opens(tab);
+        let Some(&tab) = tabs.iter().find(|&&tab| named(tab)).or_else(|| tabs.get(before)) else { continue };
         let text = texts.entry(tab).or_insert_with(|| clip(&dom.collapsed_text(tab), MAX_LABEL).to_owned());
         if !text.is_empty() {
             found.labels.insert(id, text.clone());
@@ -200,8 +173,7 @@ pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
 /// The tabs among the first 2000 nodes below `container`.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     let is_tab = |&d: &NodeId| {
-        let in_labels =
-            || dom.parent(d).is_some_and(|p| dom.has_class(p, "tabbed-labels") || dom.has_class(p, "tabs"));
+        let in_labels = || dom.parent(d).is_some_and(|p| dom.has_class_in(p, &["tabbed-labels", "tabs"]));
         dom.attribute(d, "role") == Some("tab") || dom.tag(d) == Tag::Label && in_labels()
     };
     dom.descendants(container).take(2000).filter(is_tab).collect()
@@ -215,87 +187,60 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
 
+/// The characters of links that lead to their own place; the private use areas are those of icon fonts.
+const PERMALINK_SYMBOLS: &[char] =
+    &['#', '¶', '§', '🔗', '\u{fe0f}', '\u{200b}', '\u{feff}', '∞', '⚓', '↩', ' '];
+
+#[rustfmt::skip]
+const PERMALINKS: &[&str] = &[
+    "anchor", "headerlink", "header-anchor", "hash-link", "permalink", "heading-anchor", "anchorjs-link", "heading-link",
+];
+
+/// The beginnings of texts of links that lead to their own place.
+#[rustfmt::skip]
+const PERMALINK_LABELS: [&str; 7] = [
+    "link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link",
+];
+
 /// Whether an element is a link to its own place on the page, whose text is a symbol or says so. Links in
 /// code are code.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
-    if !href.contains('#') || dom.closest(link, &[Tag::Pre, Tag::Code]).is_some() {
+    if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
         return false;
     }
-    let text = dom.collapsed_text(link);
-    let is_symbol = text.chars().all(|c| {
-        matches!(
-            c,
-            '#' | '¶'
-                | '§'
-                | '🔗'
-                | '\u{fe0f}'
-                | '\u{200b}'
-                | '\u{feff}'
-                | '∞'
-                | '⚓'
-                | '↩'
-                | ' '
-                | '\u{e000}'..='\u{f8ff}'
-        )
-    });
-    let is_named = || {
-        dom.classes(link).any(|c| {
-            matches!(
-                c,
-                "anchor"
-                    | "headerlink"
-                    | "header-anchor"
-                    | "hash-link"
-                    | "permalink"
-                    | "heading-anchor"
-                    | "anchorjs-link"
-                    | "heading-link"
-            )
-        })
-    };
-    let starts =
-        ["link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link"];
-    let says_so = || {
-        let text = text.to_lowercase();
-        starts.iter().any(|start| text.starts_with(start))
-    };
+    let text = dom.collapsed_text(link).to_lowercase();
+    let is_symbol =
+        text.chars().all(|c| PERMALINK_SYMBOLS.contains(&c) || matches!(c, '\u{e000}'..='\u{f8ff}'));
+    let is_named = dom.has_class_in(link, PERMALINKS);
+    let says_so = PERMALINK_LABELS.iter().any(|start| text.starts_with(start));
     match text.as_str() {
-        "" => is_named() && !dom.descendants(link).any(|d| dom.tag(d) == Tag::Img),
+        "" => is_named && dom.find(link, Tag::Img).is_none(),
         // Other links may be about the character.
-        _ if is_named() => is_symbol || says_so() && href.starts_with('#'),
+        _ if is_named => is_symbol || says_so && href.starts_with('#'),
         _ if is_symbol => {
-            let is_title = |id| matches!(dom.tag(id), Tag::Dt) || dom.tag(id).heading_level().is_some();
+            let is_title = |id| dom.tag(id) == Tag::Dt || dom.is_heading(id);
             text.contains('↩')
                 || dom.ancestors(link).take(4).any(is_title)
                 || leads_to_own_place(dom, link, href)
         }
-        _ => says_so() && leads_to_own_place(dom, link, href),
+        _ => says_so && leads_to_own_place(dom, link, href),
     }
 }
 
 /// Whether a link leads to an element around it or before it.
 fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
-    let before = dom.previous_element(link);
-    let below = before.into_iter().flat_map(|id| dom.descendants(id).take(5));
-    let mut places = dom.ancestors(link).take(4).chain(before).chain(below);
+    let before = dom.previous_element(link).into_iter().flat_map(|id| dom.subtree(id).take(6));
+    let mut places = dom.ancestors(link).take(4).chain(before);
     places.any(|id| dom.attribute(id, "id") == Some(name) || dom.attribute(id, "name") == Some(name))
 }
 
 /// The texts of buttons that copy something, and what they say afterwards.
+#[rustfmt::skip]
 const COPY_LABELS: &[&str] = &[
-    "copy",
-    "copied",
-    "copied!",
-    "copy code",
-    "copy to clipboard",
-    "copy text",
-    "copy snippet",
-    "copy command",
-    "copy link",
-    "copy page",
-    "copy copied!",
+    "copy", "copied", "copied!", "copy code", "copy to clipboard", "copy text", "copy snippet", "copy command", "copy link",
+    "copy page", "copy copied!",
 ];
 
 /// Whether an element is a button that copies code or a link.

@@ -1,6 +1,6 @@
 //! Parses HTML into a [`Dom`] with html5ever, within limits on depth, nodes and attributes.
 
-use super::dom::{DOCUMENT, Data, Dom, Element, NONE, NodeId, Tag};
+use super::dom::{DOCUMENT, Data, Dom, Element, NodeId, Tag};
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{
@@ -75,7 +75,7 @@ struct Limiter {
 
 impl Limiter {
     fn node_count(&self) -> usize {
-        self.builder.sink.dom.borrow().nodes.len()
+        self.builder.sink.dom.borrow().node_count()
     }
 
     /// Sets `current` to the parent of the element that an end tag closes.
@@ -148,16 +148,12 @@ impl Sink {
     }
 
     /// Appends the text of `child` to the node `id` if both are text. Returns whether they are.
-    fn merge_text(&self, id: NodeId, child: &NodeOrText<NodeId>) -> bool {
-        let NodeOrText::AppendText(text) = child else { return false };
+    fn merge_text(&self, id: Option<NodeId>, child: &NodeOrText<NodeId>) -> bool {
+        let (Some(id), NodeOrText::AppendText(text)) = (id, child) else { return false };
         let mut dom = self.dom.borrow_mut();
-        match dom.nodes.get_mut(id as usize).map(|n| &mut n.data) {
-            Some(Data::Text(existing)) => {
-                existing.push_tendril(text);
-                true
-            }
-            _ => false,
-        }
+        let Data::Text(existing) = &mut dom.node_mut(id).data else { return false };
+        existing.push_tendril(text);
+        true
     }
 }
 
@@ -232,7 +228,7 @@ impl TreeSink for Sink {
     fn set_quirks_mode(&self, _: QuirksMode) {}
 
     fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
-        if let Data::Element(element) = &mut self.dom.borrow_mut().nodes[*target as usize].data {
+        if let Data::Element(element) = &mut self.dom.borrow_mut().node_mut(*target).data {
             for attribute in attributes {
                 let is_new = element.attributes.iter().all(|a| a.name != attribute.name);
                 if is_new && element.attributes.len() < MAX_ATTRIBUTES {
@@ -248,7 +244,7 @@ impl TreeSink for Sink {
 
     fn reparent_children(&self, node: &NodeId, new_parent: &NodeId) {
         let mut dom = self.dom.borrow_mut();
-        while let Some(child) = super::dom::valid(dom.node(*node).first) {
+        while let Some(child) = dom.node(*node).first {
             dom.append(*new_parent, child);
         }
     }
@@ -264,22 +260,21 @@ const VOID: [&str; 14] = [
 pub(super) fn detach_deep_nodes(dom: &mut Dom) {
     let (mut id, mut depth) = (DOCUMENT, 0);
     loop {
-        let first = dom.node(id).first;
-        if first != NONE {
+        if let Some(first) = dom.node(id).first {
             if depth < MAX_TREE_DEPTH {
                 (id, depth) = (first, depth + 1);
                 continue;
             }
-            while let Some(child) = super::dom::valid(dom.node(id).first) {
-                dom.detach(child);
-            }
+            dom.detach_children(id);
             dom.is_truncated = true;
         }
-        while dom.node(id).next == NONE {
+        id = loop {
+            if let Some(next) = dom.node(id).next {
+                break next;
+            }
             let Some(parent) = dom.parent(id) else { return };
             (id, depth) = (parent, depth - 1);
-        }
-        id = dom.node(id).next;
+        };
     }
 }
 
@@ -377,9 +372,9 @@ mod tests {
         let html: String =
             (0..300).map(|i| format!("<b id={i}>")).collect::<String>() + &"<p>x".repeat(100_000);
         let dom = parse(&html);
-        assert!(dom.nodes.len() < MAX_NODES + 1000);
+        assert!(dom.node_count() < MAX_NODES + 1000);
         let html: String = (0..1000).map(|i| format!("<p><b id={i}></p>")).collect();
         let dom = parse(&html);
-        assert!(dom.is_truncated && dom.nodes.len() < MAX_NODES_PER_BYTE * html.len() + 1000);
+        assert!(dom.is_truncated && dom.node_count() < MAX_NODES_PER_BYTE * html.len() + 1000);
     }
 }

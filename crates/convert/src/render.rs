@@ -1,7 +1,7 @@
 //! Moves what a page carries in templates to where browsers show it: declarative shadow trees, and the parts
 //! that React streams after the page.
 
-use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip, valid};
+use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
 use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
 use std::collections::{HashMap, HashSet};
 
@@ -37,9 +37,7 @@ fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
         match slot {
             Some(slot) if !is_blank => {
                 if filled.insert(slot) {
-                    while let Some(fallback) = valid(dom.node(slot).first) {
-                        dom.detach(fallback);
-                    }
+                    dom.detach_children(slot);
                 }
                 dom.append(slot, child);
             }
@@ -104,20 +102,19 @@ fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
 
 /// Removes what a boundary shows until its content arrives: the nodes up to the comment that ends it.
 fn remove_fallback(dom: &mut Dom, place: NodeId) {
-    let (mut depth, mut fallback) = (0, Vec::new());
-    let mut next = valid(dom.node(place).next);
-    while let Some(id) = next {
-        if let Data::Comment(text) = &dom.node(id).data {
-            match &**text {
-                "/$" if depth == 0 => return fallback.into_iter().for_each(|id| dom.detach(id)),
-                "/$" => depth -= 1,
-                "$" | "$?" | "$!" | "$~" => depth += 1,
-                _ => {}
-            }
+    let nodes: Vec<NodeId> = dom.nodes_after(place).collect();
+    let mut depth = 0;
+    let end = nodes.iter().position(|&id| {
+        let Data::Comment(text) = &dom.node(id).data else { return false };
+        match &**text {
+            "/$" if depth == 0 => return true,
+            "/$" => depth -= 1,
+            "$" | "$?" | "$!" | "$~" => depth += 1,
+            _ => {}
         }
-        fallback.push(id);
-        next = valid(dom.node(id).next);
-    }
+        false
+    });
+    nodes[..end.unwrap_or(0)].iter().for_each(|&id| dom.detach(id));
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ struct ElementRef<'a> {
 
 impl fmt::Debug for ElementRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "element {}", self.id)
+        write!(f, "element {:?}", self.id)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Reads HTML tables: spans, alignment and header rows. Recognizes tables that only lay out the page.
 
-use super::account::Rule;
-use super::block::{Alignment, Block, Item, List, MarkdownTable};
-use super::blocks::Converter;
+use super::block::{Alignment, MarkdownTable};
 use super::dom::{Dom, NodeId, Tag};
+use super::rule::Rule;
 
 /// Maximum number of columns that one `colspan` fills. A `rowspan` fills up to 20 times as many rows.
 const MAX_SPAN: usize = 50;
@@ -15,57 +14,45 @@ const MAX_COLUMNS: usize = 200;
 const FILLED_PER_CELL: usize = 8;
 const FILLED_PER_TABLE: usize = 1000;
 
-/// Appends a table, or its content if the table only lays out other blocks.
-pub(super) fn append_table(dom: &Dom, id: NodeId, converter: &Converter<'_>, out: &mut Vec<Block>) {
-    if let Some(caption) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Caption) {
-        converter.append_children(caption, out);
-    }
-    let rows = collect_rows(dom, id);
-    if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
-        && append_callouts(dom, &rows, converter, out)
-    {
-        return;
-    }
-    if is_layout(dom, id, &rows) {
-        for &row in &rows {
-            for cell in dom.child_elements(row) {
-                let start = out.len();
-                converter.append_children(cell, out);
-                // LaTeXML lays out displayed equations in tables.
-                if let [Block::Paragraph(text)] = &out[start..]
-                    && is_latexml_equation(dom, id)
-                    && let Some(tex) = text.strip_prefix('$').and_then(|t| t.strip_suffix('$'))
-                {
-                    out[start] = Block::Math(tex.trim_matches('$').to_owned());
-                }
-            }
-        }
-        return;
-    }
-    if let Some(table) = read_table(dom, converter, &rows) {
-        out.push(Block::Table(table));
-    }
+/// The purpose of a `<table>`, with the elements to convert.
+pub(super) enum Table {
+    /// Explains the numbers in a code block of Asciidoctor, with the texts in their order.
+    Callouts(Vec<NodeId>),
+    /// Lays out other blocks in these cells.
+    Layout(Vec<NodeId>),
+    /// Lays out displayed equations in these cells, as LaTeXML does.
+    Equations(Vec<NodeId>),
+    /// Lists data in these rows.
+    Data(Vec<NodeId>),
 }
 
-/// Appends the explanations of the numbers in a code block of Asciidoctor as a list. Returns whether all rows
-/// have a number and a text.
-fn append_callouts(dom: &Dom, rows: &[NodeId], converter: &Converter<'_>, out: &mut Vec<Block>) -> bool {
-    let mut items = Vec::new();
+pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
+    let rows = collect_rows(dom, id);
+    if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
+        && let Some(texts) = read_callouts(dom, &rows)
+    {
+        return Table::Callouts(texts);
+    }
+    let cells = || rows.iter().flat_map(|&row| dom.child_elements(row)).collect();
+    if dom.classes(id).any(|c| c.starts_with("ltx_eqn") || c.starts_with("ltx_equation")) {
+        return Table::Equations(cells());
+    }
+    if is_layout(dom, id, &rows) { Table::Layout(cells()) } else { Table::Data(rows) }
+}
+
+/// The second cells of the rows; `None` unless all rows have two cells and the first one is a number.
+fn read_callouts(dom: &Dom, rows: &[NodeId]) -> Option<Vec<NodeId>> {
+    let mut callouts = Vec::new();
     for &row in rows {
         let cells: Vec<NodeId> = dom.child_elements(row).collect();
-        let [number, text] = *cells else { return false };
-        if !dom.collapsed_text(number).bytes().all(|b| b.is_ascii_digit()) {
-            return false;
-        }
+        let [number, text] = *cells else { return None };
+        let is_number = dom.collapsed_text(number).bytes().all(|b| b.is_ascii_digit());
+        callouts.push(is_number.then_some((number, text))?);
+    }
+    for &(number, _) in &callouts {
         dom.skip(number, Rule::FootnoteMark);
-        let mut blocks = Vec::new();
-        converter.append_children(text, &mut blocks);
-        items.push(Item { checked: None, blocks });
     }
-    if !items.is_empty() {
-        out.push(Block::List(List { start: Some(1), is_loose: false, items }));
-    }
-    true
+    (!callouts.is_empty()).then(|| callouts.into_iter().map(|(_, text)| text).collect())
 }
 
 /// The rows of a table, header first and footer last, without the rows of tables inside its cells.
@@ -86,88 +73,75 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 
 /// Whether a table lays out blocks instead of listing data.
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
-    if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) || is_latexml_equation(dom, id) {
+    if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;
     }
     let cells = || rows.iter().flat_map(|&r| dom.child_elements(r)).filter(|&c| is_cell(dom, c));
     // Without the blank cells at the ends of rows.
-    let widths = rows.iter().map(|&row| {
+    let widths = rows.iter().filter_map(|&row| {
         let cells: Vec<NodeId> = dom.child_elements(row).collect();
-        cells.iter().rposition(|&cell| !dom.is_blank(cell)).map_or(0, |last| last + 1)
+        cells.iter().rposition(|&cell| !dom.is_blank(cell)).map(|last| last + 1)
     });
-    let widths: Vec<usize> = widths.filter(|&width| width > 0).collect();
+    let widths: Vec<usize> = widths.collect();
     let columns = widths.iter().max().copied().unwrap_or(0);
     let has_header = cells().any(|c| dom.tag(c) == Tag::Th);
-    let holds_blocks = |cell| {
-        dom.descendants(cell).any(|d| {
-            matches!(dom.tag(d), Tag::Table | Tag::Pre | Tag::Blockquote)
-                || dom.tag(d).heading_level().is_some()
-        })
-    };
-    let holds_lists = |cell| dom.descendants(cell).any(|d| matches!(dom.tag(d), Tag::Ul | Tag::Ol | Tag::Hr));
     if columns <= 1 && (!has_header || widths.len() <= 1) {
         return true;
     }
+    let holds = |is_match: fn(Tag) -> bool| cells().any(|c| dom.descendants(c).any(|d| is_match(dom.tag(d))));
     if has_header {
-        return cells().any(|c| dom.find(c, Tag::Table).is_some()) && rows.len() <= 2;
+        return rows.len() <= 2 && holds(|tag| tag == Tag::Table);
     }
-    cells().any(holds_blocks) || rows.len() <= 2 && cells().any(holds_lists)
-}
-
-fn is_latexml_equation(dom: &Dom, table: NodeId) -> bool {
-    dom.classes(table).any(|c| c.starts_with("ltx_eqn") || c.starts_with("ltx_equation"))
+    holds(|t| matches!(t, Tag::Table | Tag::Pre | Tag::Blockquote) || t.heading_level().is_some())
+        || rows.len() <= 2 && holds(|t| matches!(t, Tag::Ul | Tag::Ol | Tag::Hr))
 }
 
 fn is_cell(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Td | Tag::Th)
 }
 
-/// Converts rows to a Markdown table. Fills the rest of each span with empty cells. `None` if all cells are
-/// empty.
-fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<MarkdownTable> {
+/// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
+/// cells, and drops the cells beyond [`MAX_COLUMNS`]. `None` if all cells are empty.
+pub(super) fn fill_grid(
+    dom: &Dom,
+    rows: &[NodeId],
+    convert: impl Fn(NodeId) -> String,
+) -> Option<MarkdownTable> {
     let mut texts: Vec<Vec<String>> = Vec::new();
     let mut alignments: Vec<Alignment> = Vec::new();
     // For each column, the number of rows that a cell above still covers.
     let mut covered: Vec<usize> = Vec::new();
     let mut fillable = FILLED_PER_TABLE;
+    let mut fill = |line: &mut Vec<String>, covered: &mut [usize], more: usize| {
+        fillable = fillable.saturating_add(more);
+        while let Some(rest) = covered.get_mut(line.len()).filter(|rest| **rest > 0 && fillable > 0) {
+            *rest -= 1;
+            fillable -= 1;
+            line.push(String::new());
+        }
+    };
     for &row in rows {
         let mut line: Vec<String> = Vec::new();
-        let fill = |line: &mut Vec<String>, covered: &mut Vec<usize>, fillable: &mut usize| {
-            while let Some(rest) = covered.get_mut(line.len()).filter(|rest| **rest > 0 && *fillable > 0) {
-                *rest -= 1;
-                *fillable -= 1;
-                line.push(String::new());
-            }
-        };
         for cell in dom.child_elements(row).filter(|&c| is_cell(dom, c)) {
-            fillable = fillable.saturating_add(FILLED_PER_CELL);
-            fill(&mut line, &mut covered, &mut fillable);
+            fill(&mut line, &mut covered, FILLED_PER_CELL);
             if line.len() >= MAX_COLUMNS {
                 dom.skip(cell, Rule::TooWide);
                 continue;
             }
             let span =
                 |name| dom.attribute(cell, name).and_then(|v| v.trim().parse::<usize>().ok()).unwrap_or(1);
-            let (columns, lines) =
-                (span("colspan").clamp(1, MAX_SPAN), span("rowspan").clamp(1, MAX_SPAN * 20));
-            if alignments.len() <= line.len() {
-                alignments.resize(line.len() + 1, Alignment::None);
-            }
-            let aligned = cell_alignment(dom, cell);
-            if aligned != Alignment::None && alignments[line.len()] == Alignment::None {
-                alignments[line.len()] = aligned;
-            }
-            line.push(converter.cell_line(cell));
-            for column in 0..columns {
-                if column > 0 {
-                    line.push(String::new());
-                }
-                let at = line.len() - 1;
-                covered.resize(covered.len().max(at + 1), 0);
-                covered[at] = lines - 1;
+            let lines = span("rowspan").clamp(1, MAX_SPAN * 20);
+            let column = line.len();
+            line.push(convert(cell));
+            line.resize(column + span("colspan").clamp(1, MAX_SPAN), String::new());
+            covered.resize(covered.len().max(line.len()), 0);
+            covered[column..line.len()].fill(lines - 1);
+            alignments.resize(alignments.len().max(column + 1), Alignment::None);
+            if alignments[column] == Alignment::None {
+                alignments[column] = cell_alignment(dom, cell);
             }
         }
-        fill(&mut line, &mut covered, &mut fillable);
+        fill(&mut line, &mut covered, 0);
         if line.iter().any(|cell| !cell.is_empty()) {
             texts.push(line);
         }
@@ -175,9 +149,8 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
     let columns = texts.iter().map(Vec::len).max()?;
     // A wide span must not make a narrow table huge: if fewer than an eighth of the columns are used, drop
     // the others.
-    let used =
-        texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max().map_or(0, |last| last + 1);
-    let columns = columns.min(if used * texts.len() * 8 < columns * texts.len() { used } else { columns });
+    let used = texts.iter().filter_map(|r| r.iter().rposition(|c| !c.is_empty())).max()? + 1;
+    let columns = if used * 8 < columns { used } else { columns };
     for line in &mut texts {
         line.truncate(columns);
     }
@@ -187,9 +160,7 @@ fn read_table(dom: &Dom, converter: &Converter<'_>, rows: &[NodeId]) -> Option<M
 
 /// The alignment of a cell, from its style, its `align` attribute or its classes.
 fn cell_alignment(dom: &Dom, cell: NodeId) -> Alignment {
-    let style = dom.attribute(cell, "style").unwrap_or_default();
-    let styled = style.split(';').find_map(|rule| rule.trim().strip_prefix("text-align"));
-    let value = styled.map(|v| v.trim_start_matches([':', ' '])).or_else(|| dom.attribute(cell, "align"));
+    let value = dom.style(cell, "text-align").or_else(|| dom.attribute(cell, "align"));
     let class =
         dom.classes(cell).find_map(|c| c.strip_prefix("text-").or_else(|| c.strip_prefix("has-text-align-")));
     match value.or(class).unwrap_or_default().trim() {

@@ -1,0 +1,59 @@
+//! Measures how much text, and how much of it in links and sentences, the elements of a page have.
+
+use super::dom::{Dom, NodeId, Tag};
+use std::ops::Index;
+
+/// The amount of text in an element, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Measure {
+    pub(super) text: usize,
+    /// Text inside links.
+    pub(super) linked: usize,
+    /// Text outside links, in paragraphs and other long pieces.
+    pub(super) prose: usize,
+}
+
+impl Measure {
+    /// The size of the text, with prose counted four times.
+    pub(super) fn weight(self) -> usize {
+        self.prose * 3 + self.text
+    }
+}
+
+/// The measures of elements and texts.
+pub(super) struct Measures(Vec<Measure>);
+
+impl Index<NodeId> for Measures {
+    type Output = Measure;
+
+    fn index(&self, id: NodeId) -> &Measure {
+        &self.0[id.index()]
+    }
+}
+
+/// Measures `root` and all nodes below it; the measures of other nodes are 0.
+pub(super) fn measure_elements(dom: &Dom, root: NodeId) -> Measures {
+    let mut measures = vec![Measure::default(); dom.node_count()];
+    let order: Vec<NodeId> = dom.subtree(root).collect();
+    for &id in order.iter().rev() {
+        let mut own = measures[id.index()];
+        match dom.tag(id) {
+            Tag::Text => {
+                own.text =
+                    dom.text(id).unwrap_or_default().split_ascii_whitespace().map(|w| w.len() + 1).sum();
+                own.prose = if own.text > 40 { own.text } else { 0 };
+            }
+            Tag::A => (own.linked, own.prose) = (own.text, 0),
+            Tag::P if own.text > own.linked + 60 => own.prose = own.text - own.linked,
+            _ => {}
+        }
+        measures[id.index()] = own;
+        if let Some(parent) = dom.parent(id).filter(|_| id != root) {
+            let parent = &mut measures[parent.index()];
+            parent.text += own.text;
+            parent.linked += own.linked;
+            parent.prose += own.prose;
+        }
+    }
+    Measures(measures)
+}

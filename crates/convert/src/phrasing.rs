@@ -1,0 +1,376 @@
+//! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
+
+use super::code;
+use super::dom::{Dom, NodeId, Tag};
+use super::footnotes::Footnotes;
+use super::inline::{Emphasis, Inline};
+use super::math;
+use super::media;
+use super::notices::{self, Tabs};
+use super::rule::Rule;
+use std::cell::Cell;
+use url::Url;
+
+/// Converts the tree of one page. The recursion is bounded, because the parser limits the depth of the tree.
+/// [`super::blocks`] adds the methods for blocks.
+pub(super) struct Converter<'a> {
+    pub(super) dom: &'a Dom,
+    /// The base URL for relative links.
+    base: Option<Url>,
+    pub(super) footnotes: Footnotes,
+    pub(super) tabs: Tabs,
+    /// The title of the admonition that is being converted; it has been written already.
+    pub(super) skipped: Cell<Option<NodeId>>,
+    pub(super) mode: Mode,
+    /// For each node, whether it contains block elements.
+    has_blocks: Vec<bool>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Mode {
+    /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
+    /// same kind.
+    pub(super) is_exact: bool,
+    /// Whether to leave out the buttons of a page.
+    pub(super) is_article: bool,
+    /// Whether a script on the page renders TeX in text as formulas.
+    pub(super) has_math: bool,
+}
+
+impl<'a> Converter<'a> {
+    pub(super) fn new(
+        dom: &'a Dom,
+        root: NodeId,
+        base: Option<Url>,
+        footnotes: Footnotes,
+        mode: Mode,
+    ) -> Self {
+        let mut has_blocks = vec![false; dom.node_count()];
+        let notes = footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
+        for id in notes.copied().chain([root]).flat_map(|root| dom.descendants(root)) {
+            if is_block_element(dom, id) {
+                let mut above = dom.ancestors(id).skip(1);
+                while above.next().is_some_and(|a| !std::mem::replace(&mut has_blocks[a.index()], true)) {}
+            }
+        }
+        let tabs = notices::find_labelled_panels(dom, root);
+        tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
+        Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, has_blocks }
+    }
+
+    /// Whether a node is converted to blocks instead of inline Markdown.
+    pub(super) fn is_block(&self, id: NodeId) -> bool {
+        self.has_blocks[id.index()] || is_block_element(self.dom, id)
+    }
+
+    /// The resolved and escaped address in an attribute of a link or an image.
+    pub(super) fn address(&self, id: NodeId, attribute: &str) -> Option<String> {
+        media::resolve_link(self.base.as_ref(), self.dom.attribute(id, attribute)?)
+    }
+
+    /// Converts the content of a table cell to one line of inline Markdown.
+    pub(super) fn cell_line(&self, id: NodeId) -> String {
+        let mut inline = Inline::for_cell();
+        self.write_inline_children(id, &mut inline);
+        inline.finish().join("\n").replace('\n', "<br>")
+    }
+
+    pub(super) fn write_inline_children(&self, id: NodeId, out: &mut Inline) {
+        for child in self.dom.children(id) {
+            self.write_inline(child, out);
+        }
+    }
+
+    pub(super) fn write_inline(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        if let Some(text) = dom.text(id) {
+            return if self.mode.has_math {
+                math::add_text_with_formulas(text, out);
+            } else {
+                out.add_text(text);
+            };
+        }
+        if self.tabs.tabs.contains(&id) || self.skipped.get() == Some(id) {
+            return;
+        }
+        if let Some(label) = self.footnotes.references.get(&id) {
+            dom.skip(id, Rule::FootnoteMark);
+            return out.add_markdown(&format!("[^{label}]"));
+        }
+        if let Some(formula) = math::read_formula(dom, id) {
+            dom.skip(id, Rule::Formula);
+            return formula.write(out);
+        }
+        self.write_element(id, out);
+    }
+
+    fn write_element(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        match dom.tag(id) {
+            Tag::Br => out.add_line_break(),
+            // Text pasted from Google Docs is in a `<b>` whose style turns bold off.
+            Tag::B | Tag::Strong if dom.style(id, "font-weight") == Some("normal") => {
+                self.write_inline_children(id, out);
+            }
+            Tag::Code | Tag::Samp | Tag::Tt => self.write_code_span(id, out),
+            tag if let Some(emphasis) = Emphasis::of(tag) => self.write_emphasis(id, emphasis, out),
+            tag if let Some(name) = html_tag(tag) => {
+                out.open_tag(name);
+                self.write_inline_children(id, out);
+                out.close();
+            }
+            Tag::Q => self.write_between(id, "\u{201c}", "\u{201d}", out),
+            Tag::Rt => self.write_between(id, "(", ")", out),
+            Tag::A => self.write_link(id, out),
+            Tag::Img => media::add_image(dom, self.base.as_ref(), id, out),
+            Tag::Video | Tag::Audio | Tag::Iframe | Tag::Embed | Tag::Object => {
+                dom.skip(id, Rule::Fallback);
+                media::add_embedded(dom, self.base.as_ref(), id, out);
+            }
+            Tag::Button => {
+                // The text of a button inside a heading or paragraph is part of it, as in an accordion.
+                let is_text = |p| dom.tag(p) == Tag::P || dom.is_heading(p);
+                if self.mode.is_article && !dom.ancestors(id).skip(1).take(3).any(is_text) {
+                    return dom.skip(id, Rule::Article);
+                }
+                out.add_space();
+                self.write_inline_children(id, out);
+                out.add_space();
+            }
+            Tag::Svg => self.write_drawing(id, out),
+            tag if is_without_text(tag) || tag == Tag::Rp => dom.skip(id, Rule::Control),
+            Tag::Ol if out.is_cell => self.write_numbered_lines(id, out),
+            _ if out.is_cell && code::is_code_block(dom, id) => {
+                out.add_block_boundary();
+                write_code_lines(code::code_text(dom, id).lines(), out);
+                out.add_block_boundary();
+            }
+            tag if tag.is_block() || tag == Tag::Span && is_styled_as_block(dom, id) => {
+                out.add_block_boundary();
+                self.write_inline_children(id, out);
+                out.add_block_boundary();
+            }
+            _ => {
+                if needs_space_before(dom, id) {
+                    out.add_space();
+                }
+                self.write_inline_children(id, out);
+            }
+        }
+    }
+
+    fn write_between(&self, id: NodeId, start: &str, end: &str, out: &mut Inline) {
+        out.add_text(start);
+        self.write_inline_children(id, out);
+        out.add_text(end);
+    }
+
+    /// Writes a numbered list in a table cell as lines that begin with their numbers.
+    fn write_numbered_lines(&self, list: NodeId, out: &mut Inline) {
+        let mut next = number_attribute(self.dom, list, "start").unwrap_or(1);
+        for child in self.dom.children(list) {
+            out.add_block_boundary();
+            if self.dom.tag(child) != Tag::Li {
+                self.write_inline(child, out);
+                continue;
+            }
+            let number = number_attribute(self.dom, child, "value").unwrap_or(next);
+            next = number.saturating_add(1);
+            out.add_number(number);
+            self.write_inline_children(child, out);
+        }
+        out.add_block_boundary();
+    }
+
+    /// Writes the text that a drawing shows, such as the labels of a diagram.
+    pub(super) fn write_drawing(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        for child in dom.child_elements(id) {
+            match dom.name(child) {
+                "g" | "a" | "svg" | "switch" => self.write_drawing(child, out),
+                "text" | "foreignObject" => {
+                    out.add_space();
+                    for part in dom.children(child) {
+                        self.write_inline(part, out);
+                        out.add_space();
+                    }
+                }
+                _ => dom.skip(child, Rule::Control),
+            }
+        }
+    }
+
+    pub(super) fn write_emphasis(&self, id: NodeId, emphasis: Emphasis, out: &mut Inline) {
+        out.open_emphasis(emphasis, self.mode.is_exact);
+        self.write_inline_children(id, out);
+        out.close();
+    }
+
+    fn write_link(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
+        let is_in_heading = || dom.ancestors(id).take(8).any(|a| dom.is_heading(a));
+        let destination = self.address(id, "href").or_else(empty);
+        let Some(destination) = destination.filter(|to| !to.starts_with('#') || !is_in_heading()) else {
+            return self.write_inline_children(id, out);
+        };
+        if needs_space_before(dom, id) {
+            out.add_space();
+        }
+        if let Some(address) = media::bare_address(dom, id).filter(|address| out.may_start_address(address)) {
+            return out.add_text(&address);
+        }
+        out.open_link(format!("]({destination}{})", media::quoted_title(dom, id)));
+        self.write_inline_children(id, out);
+        out.close();
+    }
+
+    fn write_code_span(&self, id: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        // A Markdown code span cannot contain links, so links divide the code.
+        let is_link = |d| dom.tag(d) == Tag::A && self.address(d, "href").is_some();
+        if !out.is_in_link() && dom.descendants(id).any(is_link) {
+            return self.write_linked_code(id, out);
+        }
+        // A code span cannot contain line breaks either.
+        let text = |d| {
+            if dom.tag(d) == Tag::Br { "\n".to_owned() } else { one_line(dom.text(d).unwrap_or_default()) }
+        };
+        let code: String = dom.descendants(id).map(text).collect();
+        if !code.contains('\n') {
+            return write_code(&code, out);
+        }
+        write_code_lines(code.lines().map(str::trim).filter(|line| !line.is_empty()), out);
+    }
+
+    /// Writes the code below an element as code spans, those in links inside Markdown links.
+    fn write_linked_code(&self, parent: NodeId, out: &mut Inline) {
+        let dom = self.dom;
+        for child in dom.children(parent) {
+            match (dom.tag(child), dom.text(child)) {
+                (Tag::Br, _) => out.add_line_break(),
+                (_, Some(text)) if text.trim().is_empty() => out.add_text(text),
+                (_, Some(text)) => write_code(&one_line(text), out),
+                (Tag::A, _) => {
+                    let code = one_line(&dom.text_content(child));
+                    let Some(address) = self.address(child, "href").filter(|_| !code.is_empty()) else {
+                        write_code(&code, out);
+                        continue;
+                    };
+                    out.open_link(format!("]({address})"));
+                    write_code(&code, out);
+                    out.close();
+                }
+                _ => self.write_linked_code(child, out),
+            }
+        }
+    }
+
+    /// The inline content of an element as HTML, because Markdown inside a block of HTML is not parsed.
+    pub(super) fn inline_html(&self, id: NodeId) -> String {
+        self.dom.children(id).map(|child| self.node_as_html(child)).collect()
+    }
+
+    fn node_as_html(&self, id: NodeId) -> String {
+        let dom = self.dom;
+        if let Some(text) = dom.text(id) {
+            return escape_html(text);
+        }
+        if let Some(formula) = math::read_formula(dom, id) {
+            dom.skip(id, Rule::Formula);
+            return escape_html(&format!("${}$", formula.tex));
+        }
+        let tag = dom.tag(id);
+        if is_without_text(tag) {
+            dom.skip(id, Rule::Control);
+            return String::new();
+        }
+        let inner = self.inline_html(id);
+        let heading = tag.heading_level().map(|level| format!("h{level}"));
+        let code = matches!(tag, Tag::Code | Tag::Samp | Tag::Tt).then_some("code");
+        let name = html_tag(tag).or(Emphasis::of(tag).map(Emphasis::tag)).or(code).or(heading.as_deref());
+        match (tag, name) {
+            (Tag::Br, _) => "<br>".to_owned(),
+            (Tag::Img, _) => self.address(id, "src").map_or_else(String::new, |source| {
+                let alt = escape_html(dom.attribute(id, "alt").unwrap_or_default());
+                format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source))
+            }),
+            (Tag::A, _) if !inner.trim().is_empty() => match self.address(id, "href") {
+                Some(to) => format!("<a href=\"{}\">{inner}</a>", escape_html(&to)),
+                None => inner,
+            },
+            (_, Some(name)) if !inner.trim().is_empty() => {
+                let inner = if heading.is_some() { inner.trim() } else { &inner };
+                format!("<{name}>{inner}</{name}>")
+            }
+            (_, Some(_)) if heading.is_none() => String::new(),
+            _ if tag.is_block() => format!(" {inner} "),
+            _ => inner,
+        }
+    }
+}
+
+fn write_code_lines<'t>(lines: impl Iterator<Item = &'t str>, out: &mut Inline) {
+    for (at, line) in lines.enumerate() {
+        if at > 0 {
+            out.add_line_break();
+        }
+        write_code(line, out);
+    }
+}
+
+fn write_code(text: &str, out: &mut Inline) {
+    if !text.is_empty() {
+        out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.to_owned() });
+    }
+}
+
+fn one_line(code: &str) -> String {
+    code.replace(['\n', '\r', '\t'], " ")
+}
+
+/// Escapes text for HTML, in content and in quoted attributes.
+fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The name of an element that stays an HTML tag in Markdown.
+fn html_tag(tag: Tag) -> Option<&'static str> {
+    let tags = [(Tag::Kbd, "kbd"), (Tag::Sub, "sub"), (Tag::Sup, "sup"), (Tag::Mark, "mark")];
+    tags.into_iter().find_map(|(other, name)| (other == tag).then_some(name))
+}
+
+/// Whether an element is converted to blocks instead of inline Markdown, even without blocks inside.
+fn is_block_element(dom: &Dom, id: NodeId) -> bool {
+    dom.tag(id).is_block()
+        || dom.tag(id) == Tag::Code && code::is_code_block(dom, id)
+        || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
+}
+
+/// Whether elements with this tag are dropped with their content: form controls, drawings and scripts.
+#[rustfmt::skip]
+pub(super) fn is_without_text(tag: Tag) -> bool {
+    use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};
+    matches!(tag, Canvas | Head | Ignored | Input | Noscript | Optgroup | Option | Script | Select | Style | Svg
+        | Template | Textarea)
+}
+
+pub(super) fn number_attribute(dom: &Dom, id: NodeId, name: &str) -> Option<u32> {
+    dom.attribute(id, name)?.trim().parse().ok()
+}
+
+/// Whether a style makes an inline element a block.
+fn is_styled_as_block(dom: &Dom, id: NodeId) -> bool {
+    matches!(dom.style(id, "display"), Some("block" | "flex" | "grid"))
+}
+
+/// Whether the page's layout separates the element from the one before it, although the HTML has no white
+/// space between them.
+fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
+    let is_item = |id: NodeId| {
+        matches!(dom.tag(id), Tag::Span | Tag::A | Tag::Time | Tag::Small | Tag::Label)
+            && dom.has_attribute(id, "class")
+    };
+    let is_layout = |p| matches!(dom.tag(p), Tag::Div | Tag::Header | Tag::Footer);
+    is_item(id) && dom.parent(id).is_some_and(is_layout) && dom.node(id).previous.is_some_and(is_item)
+}
