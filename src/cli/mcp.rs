@@ -118,7 +118,7 @@ fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
     session.allows_changes || tool.effect == Effect::Reads
 }
 
-/// Runs a tool. Returns its labelled result.
+/// Runs a tool. Returns its labeled result.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)

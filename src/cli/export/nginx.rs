@@ -401,7 +401,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             (
                 "away",
                 error(
-                    "The request could not be answered. Try again in a moment: an unchanged repeat is recognised.",
+                    "The request could not be answered. Try again in a moment: an unchanged repeat is recognized.",
                 ),
             ),
         ],
