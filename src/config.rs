@@ -1,8 +1,8 @@
 //! Reads `frontdesk.toml`, environment variables and flags into typed options, and reports every fault.
 //!
-//! Each section is a module that declares its keys where it reads them: name, default, documentation, and what
-//! a change affects. Environment variables, the check for unknown keys, `frontdesk config`, the starter file
-//! and reloads are all derived from the declarations. [`sections`] reads them in the order of the
+//! Each section is a module that declares its keys where it reads them: name, default, documentation, and the
+//! effect of a change. Environment variables, the check for unknown keys, `frontdesk config`, the starter
+//! file and reloads are all derived from the declarations. [`sections`] reads them in the order of the
 //! documentation, and `compose` makes the options of each part from them.
 
 mod agents;
@@ -43,7 +43,7 @@ pub use self::log::{LogFormat, LogOptions};
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
 
 use self::missing_site::hint_at_site;
-use self::reader::{Reader, ValueOrigin, fault_of};
+use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
 use self::secret_file::SecretFile;
 use self::sections::Sections;
 use crate::web;
@@ -145,10 +145,32 @@ impl Config {
     fn read(mut reader: Reader<'_>) -> (Self, Vec<Fault>) {
         let folder = reader.site_folder();
         let sections = Sections::read(&mut reader);
-        let result = reader.finish();
-        let config =
-            compose::compose(sections, folder, result.settings, result.secret_files, result.named_files);
-        (config.with_effective_values(), result.faults)
+        let ReadResult { settings, secret_files, named_files, faults } = reader.finish();
+        let store = compose::store_options(&sections);
+        let private = compose::private_files(folder, &sections.store.data_dir, &store.url, named_files);
+        let config = Self {
+            base_url: Some(sections.base_url.clone()).filter(|url| !url.is_empty()),
+            served_folders: sections.served_folders(folder),
+            web: compose::web_options(&sections, &store),
+            pages: compose::pages_options(&sections, private),
+            resources: compose::resource_options(&sections),
+            intake: compose::intake_options(&sections),
+            store,
+            listen: sections.server.listen,
+            tls_listen: sections.tls.listen,
+            ops_listen: sections.server.ops_listen,
+            inbox_listen: sections.inbox.listen,
+            data_dir: sections.store.data_dir,
+            channels: sections.channels,
+            visitor_channels: sections.visitor_channels,
+            maintenance: sections.store.maintenance,
+            limits: sections.limits,
+            agents: sections.agents,
+            log: sections.log,
+            settings,
+            secret_files,
+        };
+        (config.with_effective_values(), faults)
     }
 
     /// Records the effective values of keys that depend on the machine or on other keys.

@@ -15,7 +15,7 @@ use frontdesk_fetch::{ExtraRoots, Url, address};
 use frontdesk_forms::FORMS;
 use frontdesk_site::Operator;
 
-/// Values from other sections: what channels use if their own keys are empty, and what mails to visitors name.
+/// Values from other sections, for channels whose own keys are empty and for mails to visitors.
 #[derive(Clone, Copy)]
 pub(super) struct SiteIdentity<'a> {
     pub(super) operator: &'a Operator,

@@ -4,10 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::reader::Setting;
-use super::secret_file::SecretFile;
+use super::reader::FILE_NAME;
 use super::sections::Sections;
-use super::{Config, FILE_NAME};
 use crate::web::{self, InboxOptions, WebOptions};
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
@@ -15,42 +13,7 @@ use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_site::resources::{self, ResourceOptions};
 use frontdesk_site::{PagesOptions, PrivatePath, PublicationOptions};
 
-/// Composes the configuration of the site in `folder`. `named` are the files and folders that keys name.
-pub(super) fn compose(
-    sections: Sections,
-    folder: &Path,
-    settings: Vec<Setting>,
-    secret_files: Vec<SecretFile>,
-    named: Vec<PrivatePath>,
-) -> Config {
-    let store = store_options(&sections);
-    let web = web_options(&sections, &store);
-    let private = private_files(folder, &sections.store.data_dir, &store.url, named);
-    Config {
-        base_url: Some(sections.base_url.clone()).filter(|url| !url.is_empty()),
-        served_folders: sections.served_folders(folder),
-        pages: pages_options(&sections, private),
-        resources: resource_options(&sections),
-        intake: intake_options(&sections),
-        web,
-        store,
-        listen: sections.server.listen,
-        tls_listen: sections.tls.listen,
-        ops_listen: sections.server.ops_listen,
-        inbox_listen: sections.inbox.listen,
-        data_dir: sections.store.data_dir,
-        channels: sections.channels,
-        visitor_channels: sections.visitor_channels,
-        maintenance: sections.store.maintenance,
-        limits: sections.limits,
-        agents: sections.agents,
-        log: sections.log,
-        settings,
-        secret_files,
-    }
-}
-
-fn store_options(sections: &Sections) -> StoreOptions {
+pub(super) fn store_options(sections: &Sections) -> StoreOptions {
     let is_limited = sections.limits.requests.enabled;
     let channels = sections.channels.iter().chain(&sections.visitor_channels).map(|channel| {
         let route = channel.route();
@@ -59,7 +22,7 @@ fn store_options(sections: &Sections) -> StoreOptions {
     StoreOptions { url: sections.store.url.clone(), channels: channels.collect() }
 }
 
-fn web_options(sections: &Sections, store: &StoreOptions) -> WebOptions {
+pub(super) fn web_options(sections: &Sections, store: &StoreOptions) -> WebOptions {
     let Sections { server, forms, inbox, tls, .. } = sections;
     WebOptions {
         content_security_policy: web::content_security_policy(&sections.allowed),
@@ -79,7 +42,7 @@ fn web_options(sections: &Sections, store: &StoreOptions) -> WebOptions {
     }
 }
 
-fn intake_options(sections: &Sections) -> IntakeOptions {
+pub(super) fn intake_options(sections: &Sections) -> IntakeOptions {
     IntakeOptions {
         duplicate_window: sections.forms.duplicate_window,
         retention: sections.store.maintenance.retention,
@@ -90,8 +53,8 @@ fn intake_options(sections: &Sections) -> IntakeOptions {
     }
 }
 
-/// [`Config::with_base_url`] fills in the base URL.
-fn pages_options(sections: &Sections, private: Vec<PrivatePath>) -> PagesOptions {
+/// The base URL is empty: it may depend on the address that the server listens on.
+pub(super) fn pages_options(sections: &Sections, private: Vec<PrivatePath>) -> PagesOptions {
     let site = &sections.site;
     let now = jiff::Timestamp::now();
     PagesOptions {
@@ -123,7 +86,7 @@ fn pages_options(sections: &Sections, private: Vec<PrivatePath>) -> PagesOptions
     }
 }
 
-fn resource_options(sections: &Sections) -> ResourceOptions {
+pub(super) fn resource_options(sections: &Sections) -> ResourceOptions {
     let limits = &sections.limits.requests;
     ResourceOptions {
         security_email: sections.security_email.clone(),
@@ -136,7 +99,7 @@ fn resource_options(sections: &Sections) -> ResourceOptions {
 
 /// The operator's files and folders: the configuration, the files of the inbox `url`, the data folder, and
 /// those that keys name.
-fn private_files(
+pub(super) fn private_files(
     folder: &Path,
     data_dir: &Path,
     url: &DatabaseUrl,

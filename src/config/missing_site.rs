@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FILE_NAME;
+use super::reader::FILE_NAME;
 use frontdesk_site as pages;
 
 /// Maximum number of files in a folder among which [`hint_at_site`] looks for a site.

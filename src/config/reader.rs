@@ -40,7 +40,7 @@ pub struct ConfigKey {
     names_file: bool,
 }
 
-/// What a change to a key affects. A reload puts every change into effect except [`Effect::Restart`].
+/// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Only what every reload renews: pages, responses, limits, and how submissions are stored and screened.
@@ -168,7 +168,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// What must be equal in two settings that have the same effect. Their origins may differ.
+    /// The parts that are equal in two settings with the same value. Their origins may differ.
     pub(super) fn identity(&self) -> (&str, &Raw) {
         (&self.key.name, &self.raw)
     }
@@ -260,12 +260,13 @@ impl<'a> Reader<'a> {
     /// the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
-        key: ConfigKey,
+        mut key: ConfigKey,
         default: &str,
         documentation: &'static str,
         parse: impl Fn(&Raw) -> ParseResult<T>,
     ) -> T {
-        let key = ConfigKey { name: format!("{}{}", self.table, key.name).into(), documentation, ..key };
+        key.name = format!("{}{}", self.table, key.name).into();
+        key.documentation = documentation;
         // Converts the default to the type that it has in the file.
         let default = match default {
             "[]" => Raw::List(Vec::new()),
@@ -383,7 +384,7 @@ impl<'a> Reader<'a> {
         self.folder
     }
 
-    /// Reports the keys of a former table: an error for each key in the file, and a warning for each variable.
+    /// Reports the keys of a former table: an error for each in the file, and a warning for each variable.
     /// `hint` says what replaces them.
     pub(super) fn removed(&mut self, table: &str, hint: &str) {
         let (prefix, variables) = (format!("{table}."), format!("{}__", variable_name(table)));

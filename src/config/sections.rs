@@ -48,7 +48,7 @@ pub(super) struct Sections {
     pub(super) log: LogOptions,
     /// Whether each request is logged.
     pub(super) logs_requests: bool,
-    /// What crawlers may use the content for.
+    /// The purposes for which crawlers may use the content.
     pub(super) signals: ContentSignals,
     pub(super) words: Vec<WordOverride>,
     pub(super) channels: Vec<ChannelOptions>,

@@ -1,4 +1,4 @@
-//! `[store]` and `[digest]`: where submissions are kept, for how long, and what the team is told about them.
+//! `[store]` and `[digest]`: the database, retention, encryption, disk space, and the time of the digest.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

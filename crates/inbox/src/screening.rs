@@ -64,7 +64,7 @@ impl Default for ScreeningOptions {
 }
 
 impl Signal {
-    /// The maximum number of points that the signal adds. `None` for a signal that always reaches the threshold on its own.
+    /// Maximum number of points that the signal adds. `None` if it always reaches the threshold on its own.
     pub fn points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,

@@ -143,7 +143,7 @@ pub(in crate::cli) fn describe_retried(count: usize, place: &DatabaseUrl) -> Str
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
 }
 
-/// What became of one submission: the rest of a sentence about it.
+/// The result of a change to one submission, as the rest of a sentence about it.
 pub(super) enum Outcome {
     Done(String),
     /// This many deliveries are due now.

@@ -11,7 +11,7 @@ use frontdesk_inbox::submission::Status;
 
 /// The effect of a tool on the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum ToolEffect {
     Reads,
     Changes {
         /// Whether it removes or overwrites something, or cannot be undone.
@@ -32,12 +32,12 @@ pub(super) struct ToolSpec {
     pub(super) description: &'static str,
     pub(super) required: &'static [&'static str],
     pub(super) parameters: fn() -> Parameters,
-    pub(super) effect: Effect,
+    pub(super) effect: ToolEffect,
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }
 
-const REVERSIBLE: Effect =
-    Effect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
+const REVERSIBLE: ToolEffect =
+    ToolEffect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
 
 pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
@@ -46,7 +46,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Lists submissions to the website's forms, newest first, with shortened fields. Continue with `next_cursor` as `cursor`.",
         required: &[],
         parameters: list_parameters,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: submissions::list,
     },
     ToolSpec {
@@ -55,7 +55,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Finds submissions with a text in a field, regardless of case, newest first, with the text around each match. Encrypted submissions cannot be searched.",
         required: &["query"],
         parameters: search_parameters,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: submissions::search,
     },
     ToolSpec {
@@ -64,7 +64,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Reads one submission in full: all fields, the reasons of spam screening, deliveries with their attempts, the state of work and the operator's note.",
         required: &["id"],
         parameters: read_parameters,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: submissions::read,
     },
     ToolSpec {
@@ -73,7 +73,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Counts submissions by day, form and status, deliveries by channel, and page views by day, page, client and referring host. Days are those of this machine's time zone.",
         required: &[],
         parameters: stats_parameters,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: report::stats,
     },
     ToolSpec {
@@ -82,7 +82,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Reports problems of the inbox that need attention: held and parked submissions, failing channels, low disk space. Sends no test message and contacts no other system; the result lists what it did not check.",
         required: &[],
         parameters: Vec::new,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: report::check_inbox,
     },
     ToolSpec {
@@ -91,7 +91,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Checks the site's configuration and content: front matter, links, anchors, paths, descriptions. Returns each fault with file and line.",
         required: &[],
         parameters: check_parameters,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: report::check_site,
     },
     ToolSpec {
@@ -109,7 +109,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the visitor's confirmation.",
         required: &["ids"],
         parameters: ids_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
         run: change::release,
     },
     ToolSpec {
@@ -118,7 +118,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Makes waiting and parked deliveries of submissions due now, restarts their schedule, and switches their channels on again, for all submissions. The server attempts them; the tool itself sends nothing.",
         required: &["ids"],
         parameters: retry_parameters,
-        effect: Effect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
+        effect: ToolEffect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
         run: change::retry,
     },
     ToolSpec {
@@ -127,7 +127,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Removes held submissions permanently, in two calls. The first, without `confirmation`, removes nothing: it returns what would be removed, and a code. The second, with the same ids and the code, removes exactly that. Show the preview to the operator first, and confirm only if the operator agrees. Submissions that are not held are refused.",
         required: &["ids"],
         parameters: discard_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
         run: change::discard,
     },
     ToolSpec {
@@ -154,7 +154,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Replaces the operator's private note on a submission; an empty text removes it. `read_submission` returns the present note. Notes are never sent.",
         required: &["id", "text"],
         parameters: note_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
         run: change::note,
     },
 ];

@@ -16,7 +16,7 @@ use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
 use super::trial::TrialLoad;
-use super::watch::{SiteWatcher, wait_for_quiet_period};
+use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
 use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
 use crate::config::{Config, Effect, Flag};
@@ -30,17 +30,6 @@ use frontdesk_process::allocator;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{Encodings, Site};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReloadReason {
-    Signal,
-    /// A change in the site's folder.
-    Changed,
-    /// Stronger encodings of the served site are ready.
-    Encoded,
-    /// A page's publication time has come.
-    Scheduled,
-}
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
 /// because unchanged bodies keep their encodings, and an edit should be visible at once.

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::notify::ServiceManager;
-use super::reload::ReloadReason;
+use super::watch::ReloadReason;
 use crate::web::{ShutdownPhase, Snapshot};
 
 /// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the

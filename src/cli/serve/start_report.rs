@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::web::AppState;
 use frontdesk_site::format_time;
 
-/// What the server reports once it serves.
+/// The facts that the server reports once it serves.
 pub(super) struct StartReport<'a> {
     pub(super) config: &'a Config,
     pub(super) app: &'a AppState,

@@ -1,7 +1,5 @@
 //! Watches the site's folder for `serve --watch`, and waits until a change is complete.
 
-#![expect(clippy::disallowed_methods, reason = "changes are awaited for a limited time")]
-
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -9,10 +7,20 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use super::reload::ReloadReason;
 use crate::cli::site;
 use crate::config::Config;
 use frontdesk_site::{BuildOptions, SITE_FOLDERS};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReloadReason {
+    Signal,
+    /// A change in the site's folder.
+    Changed,
+    /// Stronger encodings of the served site are ready.
+    Encoded,
+    /// A page's publication time has come.
+    Scheduled,
+}
 
 /// How long a folder must remain unchanged before it is read: editors save files in several steps.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
