@@ -34,7 +34,7 @@ use super::output::count_faults;
 use super::site::{self, SiteCache};
 use crate::config::{Config, Flag};
 use crate::web::tls::Tls;
-use crate::web::{self, AppState, LiveReload, Metrics, PageViews};
+use crate::web::{self, AppState, LiveReload, Metrics, PageViews, Snapshot};
 use frontdesk_deliver::worker::DeliveryWorker;
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
@@ -88,19 +88,7 @@ fn serve(
     let shutdown = install_signal_handlers(reload_sender.clone(), service.clone(), snapshot.clone())?;
     let live_reload =
         options.watch.then(|| Arc::new(LiveReload::new(first_version(), &warnings, shutdown.clone())));
-    let app = Arc::new(AppState {
-        store,
-        intake,
-        refusals: Arc::default(),
-        page_views: PageViews::default(),
-        disk: DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(&config))
-            .context("cannot monitor free disk space")?,
-        snapshot,
-        tls: config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?,
-        metrics: Metrics::new(log.queue.lost.clone()),
-        live_reload,
-        release_memory: allocator::release_memory,
-    });
+    let app = Arc::new(compose_app(&config, store, intake, snapshot, live_reload, log)?);
     let watcher =
         options.watch.then(|| SiteWatcher::start(folder, &config, reload_sender.clone())).transpose()?;
 
@@ -130,6 +118,30 @@ fn serve(
     web::serve(&app, sockets, &shutdown)?;
     stop(&app, &worker);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the monitor of the disk and TLS, and composes the state that all requests share.
+fn compose_app(
+    config: &Config,
+    store: Store,
+    intake: Intake,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    live_reload: Option<Arc<LiveReload>>,
+    log: &ServerLog,
+) -> anyhow::Result<AppState> {
+    Ok(AppState {
+        store,
+        intake,
+        refusals: Arc::default(),
+        page_views: PageViews::default(),
+        disk: DiskMonitor::start(config.inbox_folder().to_owned(), reload::min_free(config))
+            .context("cannot monitor free disk space")?,
+        snapshot,
+        tls: config.web.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?,
+        metrics: Metrics::new(log.queue.lost.clone()),
+        live_reload,
+        release_memory: allocator::release_memory,
+    })
 }
 
 /// Opens the inbox, and starts its intake. Fails if it is not writable, except with `--pages-only`.

@@ -51,7 +51,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     };
     if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
         let mut count = 0;
-        let mut changes = Changes::open(console.place, &inbox, &console.user)?;
+        let mut changes = Changes::open(console.url, &inbox, &console.user)?;
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
@@ -61,7 +61,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
-            n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
+            n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
         }
     }
     Ok(exit_code(missing == 0))
@@ -119,7 +119,7 @@ pub(in crate::cli) fn describe_hold(held: Held) -> Option<String> {
 pub(in crate::cli) fn describe_release(
     released: Released,
     before: Status,
-    place: &DatabaseUrl,
+    url: &DatabaseUrl,
 ) -> Option<String> {
     let without = match before {
         Status::Unconfirmed => ", although the visitor has not confirmed the address",
@@ -127,16 +127,16 @@ pub(in crate::cli) fn describe_release(
     };
     Some(match released {
         Released::Released(0) => format!("is released{without}: there is nothing to deliver"),
-        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, place)),
+        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, url)),
         Released::AsksVisitor => "is released, but waits until the visitor confirms the address: another `release` delivers it without".to_owned(),
         Released::NotHeld => "is not held".to_owned(),
         Released::Missing => return None,
     })
 }
 
-pub(in crate::cli) fn describe_retried(count: usize, place: &DatabaseUrl) -> String {
+pub(in crate::cli) fn describe_retried(count: usize, url: &DatabaseUrl) -> String {
     let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
-    if Lock::is_held_elsewhere(place) {
+    if Lock::is_held_elsewhere(url) {
         let them = plural(count, "it", "them");
         return format!("{deliveries} {are} due now, and the running server attempts {them}");
     }
@@ -172,12 +172,12 @@ pub(super) fn change_each(
         return Ok(ExitCode::FAILURE);
     };
     let mut failed = missing;
-    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
+    let mut changes = Changes::open(console.url, &inbox, &console.user)?;
     for submission in found {
         let id = submission.id;
         match change(&mut changes, &submission, console)? {
             Outcome::Done(words) => writeln!(console.out, "{id} {words}.")?,
-            Outcome::Queued(n) => writeln!(console.out, "{id}: {}.", describe_retried(n, console.place))?,
+            Outcome::Queued(n) => writeln!(console.out, "{id}: {}.", describe_retried(n, console.url))?,
             Outcome::Failed(words) => {
                 failed += 1;
                 writeln!(console.out, "{id} {words}.")?;
@@ -219,7 +219,7 @@ pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Resu
     };
     change_each(found, console, |changes, submission, console| {
         let released = changes.release(submission.id, console.channels, console.now.timestamp())?;
-        Ok(Outcome::described(describe_release(released, submission.status, console.place)))
+        Ok(Outcome::described(describe_release(released, submission.status, console.url)))
     })
 }
 
@@ -284,13 +284,13 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
 /// stay in the inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
-    let added = Changes::open(console.place, &inbox, &console.user)?
+    let added = Changes::open(console.url, &inbox, &console.user)?
         .editor
         .deliver_kept(channels, console.now.timestamp())
         .context("some submissions were not queued; run the same command again")?;
     match added {
         0 => writeln!(console.out, "Nothing to deliver.")?,
-        n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
+        n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
     }
     let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
     if kept > 0 {
