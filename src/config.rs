@@ -2,7 +2,7 @@
 //!
 //! Each section is a module that declares its keys where it reads them: name, default, documentation, and the
 //! effect of a change. Environment variables, the check for unknown keys, `frontdesk config`, the starter
-//! file and reloads are all derived from the declarations. [`sections`] reads them in the order of the
+//! file and reloads are all derived from the declarations. `sections` reads them in the order of the
 //! documentation, and `compose` makes the options of each part from them.
 
 mod agents;

@@ -45,7 +45,7 @@ pub(super) fn open(
     let link = format!("{base}/login?token={}", token.as_str());
     writeln!(console.out, "{link}")?;
     console.out.flush()?;
-    writeln!(console.err, "The link is valid for ten minutes, and once.")?;
+    writeln!(console.err, "The link works once and expires in ten minutes.")?;
     if !stay && let Some(page) = redirect_page(&link, &token) {
         let opened = Command::new("xdg-open").arg(page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if opened.is_ok() {

@@ -221,9 +221,9 @@ impl Reloader {
         let (site, found) = site::load_site(&self.folder, &config, &mut self.cache);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
+        site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.app.snapshot.load_full();
-        site.use_variants(&self.encodings);
         // The fast path keeps the serialized headers of some files, including the policy.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
