@@ -18,10 +18,10 @@ use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError}
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
-    let database = require_file(&config.store.url)?;
+    let file = require_file(&config.store.url)?;
     refuse_served_folder(config, to, "a backup")?;
     let began = Instant::now();
-    let backup = store::backup(database, to, force).map_err(|error| {
+    let backup = store::backup(file, to, force).map_err(|error| {
         let hint = match &error {
             BackupError::Exists(_) => {
                 "`--force` replaces it; use a different name for each backup to keep them all"
@@ -41,10 +41,10 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
 
 /// Verifies the backup `from` and copies it to the inbox. Replaces an existing inbox only with `force`, and
 /// keeps it under another name.
-pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
-    let database = require_file(place)?;
+pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
+    let file = require_file(url)?;
     let began = Instant::now();
-    let restored = store::restore(from, database, force, Timestamp::now()).map_err(|error| {
+    let restored = store::restore(from, file, force, Timestamp::now()).map_err(|error| {
         let hint = match &error {
             BackupError::InUse(_) => "stop the server, restore, and start it again",
             BackupError::Occupied { .. } | BackupError::Unreadable { .. } => {
@@ -60,7 +60,7 @@ pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::
         with_hint(error, hint)
     })?;
     let mut stderr = anstream::stderr().lock();
-    write!(stderr, "Restored {} to {}", describe(&restored.backup, began.elapsed()), database.display())?;
+    write!(stderr, "Restored {} to {}", describe(&restored.backup, began.elapsed()), file.display())?;
     match restored.kept {
         Some(kept) => writeln!(
             stderr,
@@ -73,10 +73,10 @@ pub(super) fn restore(from: &Path, place: &DatabaseUrl, force: bool) -> anyhow::
 }
 
 /// Returns the inbox's file. Fails for a PostgreSQL database, which PostgreSQL's own tools back up.
-fn require_file(place: &DatabaseUrl) -> anyhow::Result<&Path> {
-    place.file().ok_or_else(|| {
+fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
+    url.file().ok_or_else(|| {
         with_hint(
-            anyhow!("the inbox is in {place}, not in a file"),
+            anyhow!("the inbox is in {url}, not in a file"),
             "`pg_dump` and `pg_restore` copy it; `frontdesk store move` copies it into a file",
         )
     })

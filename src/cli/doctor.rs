@@ -44,73 +44,12 @@ pub(super) struct DoctorOptions {
 /// Runs all checks and prints one line for each. Returns failure if one of them finds a problem.
 pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
-    let is_wanted =
-        |channel: &&ChannelOptions| options.channel.as_ref().is_none_or(|name| *name == channel.name);
-    let channels: Vec<&ChannelOptions> = config.channels.iter().filter(is_wanted).collect();
-    match &options.channel {
-        Some(name) if channels.is_empty() => {
-            let names: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
-            bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
-        }
-        None if channels.is_empty() => report.print_note(
-            "channels",
-            "none is configured: submissions stay in the inbox, and no message is sent",
-        )?,
-        _ => {}
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for channel in &channels {
-        let began = Instant::now();
-        let sent = test_message::send(channel, "`frontdesk doctor`", Timestamp::now());
-        let outcome = runtime.block_on(sent);
-        let finding = test_message::describe(&channel.kind, &outcome, began.elapsed());
-        let finding = finding.map_or_else(CheckResult::Bad, CheckResult::Good);
-        report.print_result(&format!("channel {}", channel.name), finding)?;
-    }
+    let channels = select_channels(config, options)?;
+    test_channels(&channels, &mut report)?;
     let failed = report.bad;
-    // Check the SPF, DKIM and DMARC records of each sender's domain, as receiving mail servers do.
-    let senders = channels.iter().filter_map(|channel| match &channel.kind {
-        TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
-        _ => None,
-    });
-    let senders: BTreeSet<&str> = senders.collect();
-    let resolver = options.resolver.map(Resolver::at).or_else(Resolver::of_this_machine);
-    for domain in senders {
-        match &resolver {
-            _ if domain.starts_with('[') => {
-                report.print_note(domain, "an IP address has no records to check")?;
-            }
-            None => report.print_note(
-                domain,
-                "no name server is configured here: SPF, DKIM and DMARC were not checked",
-            )?,
-            Some(resolver) => {
-                for (record, finding) in
-                    mail_domain::check_records(resolver, domain, options.dkim_selector.as_deref())
-                {
-                    report.print_result(&format!("{domain} {record}"), finding)?;
-                }
-            }
-        }
-    }
+    check_domains(&channels, options, &mut report)?;
     let records = report.bad - failed;
-    if let Some(shared) = &config.limits.shared {
-        let finding = match rate_limiter::test_connection(shared) {
-            Ok(took) => {
-                let ms = took.as_secs_f64() * 1000.0;
-                CheckResult::Good(format!("{shared} responds in {ms:.1} ms"))
-            }
-            Err(why) => {
-                CheckResult::Bad(format!("{shared}: {why}. While this lasts, each server counts on its own."))
-            }
-        };
-        report.print_result("limits.shared_url", finding)?;
-        // This secret protects the hashed addresses on the Redis server.
-        let secret = shared.describe_hash_secret();
-        let finding =
-            secret.map_or_else(|why| CheckResult::Bad(why.into()), |how| CheckResult::Good(how.into()));
-        report.print_result("limits.shared_secret", finding)?;
-    }
+    check_shared_limits(config, &mut report)?;
     for fault in examine_files(config) {
         let hint = fault.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         report.print_result(&fault.place, CheckResult::Bad(format!("{}{hint}", fault.message)))?;
@@ -122,6 +61,79 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     writeln!(report.out, "{}", summarize(channels.len(), failed, records, others))?;
     report.out.flush()?;
     Ok(exit_code(report.bad == 0))
+}
+
+/// The channel that `--channel` names, or all channels.
+fn select_channels<'a>(
+    config: &'a Config,
+    options: &DoctorOptions,
+) -> anyhow::Result<Vec<&'a ChannelOptions>> {
+    let Some(name) = &options.channel else { return Ok(config.channels.iter().collect()) };
+    let Some(channel) = config.channels.iter().find(|channel| channel.name == *name) else {
+        let names: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
+        bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
+    };
+    Ok(vec![channel])
+}
+
+/// Sends a test message through each channel.
+fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
+    if channels.is_empty() {
+        report.print_note(
+            "channels",
+            "none is configured: submissions stay in the inbox, and no message is sent",
+        )?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for channel in channels {
+        let began = Instant::now();
+        let sent = test_message::send(channel, "`frontdesk doctor`", Timestamp::now());
+        let outcome = runtime.block_on(sent);
+        let finding = test_message::describe(&channel.kind, &outcome, began.elapsed());
+        report.print_result(&format!("channel {}", channel.name), CheckResult::from(finding))?;
+    }
+    Ok(())
+}
+
+/// Checks the SPF, DKIM and DMARC records of each sender's domain, as receiving mail servers do.
+fn check_domains(
+    channels: &[&ChannelOptions],
+    options: &DoctorOptions,
+    report: &mut DoctorReport<impl Write>,
+) -> anyhow::Result<()> {
+    let senders = channels.iter().filter_map(|channel| match &channel.kind {
+        TransportOptions::Smtp(smtp) => Some(smtp.addresses.domain()),
+        _ => None,
+    });
+    let senders: BTreeSet<&str> = senders.collect();
+    let resolver = options.resolver.map(Resolver::at).or_else(Resolver::of_this_machine);
+    for domain in senders {
+        let Some(resolver) = resolver.as_ref().filter(|_| !domain.starts_with('[')) else {
+            let why = if domain.starts_with('[') {
+                "an IP address has no records to check"
+            } else {
+                "no name server is configured here: SPF, DKIM and DMARC were not checked"
+            };
+            report.print_note(domain, why)?;
+            continue;
+        };
+        let selector = options.dkim_selector.as_deref();
+        for (record, finding) in mail_domain::check_records(resolver, domain, selector) {
+            report.print_result(&format!("{domain} {record}"), finding)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the connection to the Redis server, and the secret that protects the hashed addresses on it.
+fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
+    let Some(shared) = &config.limits.shared else { return Ok(()) };
+    let connection = match rate_limiter::test_connection(shared) {
+        Ok(took) => Ok(format!("{shared} responds in {:.1} ms", took.as_secs_f64() * 1000.0)),
+        Err(why) => Err(format!("{shared}: {why}. While this lasts, each server counts on its own.")),
+    };
+    report.print_result("limits.shared_url", connection.into())?;
+    report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
 }
 
 /// Summarizes the results: whether messages arrive, and how many problems there are in DNS records and

@@ -27,7 +27,7 @@ use self::console::Console;
 use self::list::SubmissionExport;
 pub(super) use self::page_views::{StatsOptions, run as show_page_views};
 use self::removal::DiscardOptions;
-use self::selection::{IdentityOption, SelectionOptions};
+use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_forms::FORMS;
@@ -116,17 +116,9 @@ pub(super) enum InboxCommand {
     /// a channel existed
     Deliver(DeliverOptions),
     /// Mark submissions as done, so that lists of open ones leave them out
-    Done {
-        /// Ids of submissions, or unambiguous prefixes of them
-        #[arg(value_name = "ID")]
-        ids: Vec<String>,
-    },
+    Done(SubmissionIds),
     /// Mark submissions as open again
-    Reopen {
-        /// Ids of submissions, or unambiguous prefixes of them
-        #[arg(value_name = "ID")]
-        ids: Vec<String>,
-    },
+    Reopen(SubmissionIds),
     /// Write a private note on a submission; it is never sent, and is removed with the submission
     Note {
         /// Id of the submission, or an unambiguous prefix of it
@@ -211,7 +203,9 @@ impl InboxCommand {
                     "`--parked`, `--channel`, `--since`, `--until` or `--form`",
                 )
             }
-            Self::Hold { ids, .. } | Self::Done { ids } | Self::Reopen { ids } => (ids, false, true, ""),
+            Self::Hold { ids, .. }
+            | Self::Done(SubmissionIds { ids })
+            | Self::Reopen(SubmissionIds { ids }) => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
             Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
             Self::Discard(DiscardOptions { ids, held, .. }) => (ids, *held, false, "`--held`"),
@@ -237,7 +231,7 @@ pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyh
     }
     Console::with_standard_streams(config, is_utc, |console| match command {
         InboxCommand::Open { address, print, folder: _ } => {
-            console.inbox = frontdesk_inbox::open(console.place)?.map(Rc::new);
+            console.inbox = frontdesk_inbox::open(console.url)?.map(Rc::new);
             login::open(config, address.as_deref(), *print, console)
         }
         command => execute(command, console),
@@ -249,14 +243,14 @@ const CATCH_UP: Duration = Duration::from_millis(500);
 
 /// Opens the inbox, waits briefly for accepted submissions to be processed, and runs the command.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    console.inbox = frontdesk_inbox::open(console.place)?.map(Rc::new);
+    console.inbox = frontdesk_inbox::open(console.url)?.map(Rc::new);
     match &console.inbox {
         // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
         Some(inbox) => {
             inbox.catch_up(CATCH_UP)?;
         }
         None => {
-            writeln!(console.err, "Nothing has been received yet: there is no inbox at {}.", console.place)?;
+            writeln!(console.err, "Nothing has been received yet: there is no inbox at {}.", console.url)?;
         }
     }
     match command {
@@ -276,8 +270,8 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
         InboxCommand::Deliver(options) => change::deliver(options, console),
-        InboxCommand::Done { ids } => annotate::set_done(ids, true, console),
-        InboxCommand::Reopen { ids } => annotate::set_done(ids, false, console),
+        InboxCommand::Done(which) => annotate::set_done(&which.ids, true, console),
+        InboxCommand::Reopen(which) => annotate::set_done(&which.ids, false, console),
         InboxCommand::Note { id, text, folder: _ } => annotate::set_note(id, text, console),
         InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),
         InboxCommand::Open { .. } => unreachable!("`run` handles it, because it needs the configuration"),

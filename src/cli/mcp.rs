@@ -27,7 +27,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
-use self::tools::{Effect, TOOLS, ToolSpec};
+use self::tools::{TOOLS, ToolEffect, ToolSpec};
 use crate::cli::output::with_hint;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
@@ -115,10 +115,10 @@ impl ToolProvider for McpSession {
 }
 
 fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
-    session.allows_changes || tool.effect == Effect::Reads
+    session.allows_changes || tool.effect == ToolEffect::Reads
 }
 
-/// Runs a tool. Returns its labelled result.
+/// Runs a tool. Returns its labeled result.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)
@@ -126,8 +126,8 @@ fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Res
 
 fn describe_tool(tool: &ToolSpec) -> ToolDescription {
     let (is_read_only, is_destructive, is_idempotent, is_open_world) = match tool.effect {
-        Effect::Reads => (true, false, true, false),
-        Effect::Changes { is_destructive, is_idempotent, leads_to_sending } => {
+        ToolEffect::Reads => (true, false, true, false),
+        ToolEffect::Changes { is_destructive, is_idempotent, leads_to_sending } => {
             (false, is_destructive, is_idempotent, leads_to_sending)
         }
     };

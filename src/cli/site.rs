@@ -69,7 +69,7 @@ pub(super) struct SiteFolder {
 pub(super) struct SiteArgument {
     #[command(flatten)]
     folder: SiteFolder,
-    /// The site's folder, another way to write SITE
+    /// The site's folder, instead of the argument SITE
     #[arg(long = "site", value_name = "DIR", conflicts_with = "site")]
     site_option: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ impl SiteArgument {
 /// Options that locate the inbox.
 #[derive(Debug, Args)]
 pub(super) struct InboxLocation {
-    /// The site's folder, another way to write SITE
+    /// The site's folder, instead of the argument SITE
     #[arg(long = "site", global = true, value_name = "DIR")]
     site_option: Option<PathBuf>,
     /// Folder for submissions

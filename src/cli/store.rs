@@ -37,11 +37,11 @@ impl StoreCommand {
 
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
-    let place = &config.store.url;
+    let from = &config.store.url;
     match command {
         StoreCommand::Migrate(_) => {
-            store::migrate(place)?;
-            writeln!(stderr, "The inbox at {place} is up to date.")?;
+            store::migrate(from)?;
+            writeln!(stderr, "The inbox at {from} is up to date.")?;
         }
         StoreCommand::Move { to, folder: _ } => {
             let url = read_url(to)?;
@@ -50,12 +50,12 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
                 refuse_served_folder(config, file, "an inbox")?;
             }
             let began = Instant::now();
-            let copied = store::copy_inbox(place, &to).map_err(add_hint)?;
+            let copied = store::copy_inbox(from, &to).map_err(add_hint)?;
             let (submissions, rows, took) = (copied.submissions, copied.rows, began.elapsed().as_millis());
             writeln!(
                 stderr,
-                "Copied {submissions} submissions ({rows} rows, verified, in {took} ms) from {place} to {to}.\n\
-                 The inbox at {place} is unchanged. Set `store.url` to the new database before you start a server."
+                "Copied {submissions} submissions ({rows} rows, verified, in {took} ms) from {from} to {to}.\n\
+                 The inbox at {from} is unchanged. Set `store.url` to the new database before you start a server."
             )?;
         }
     }

@@ -1,12 +1,12 @@
-//! Reads `[brand]`: logo, favicon, colours, preview image and font.
+//! Reads `[brand]`: logo, favicon, colors, preview image and font.
 
-use super::reader::{Reader, key};
+use super::reader::{Reader, requests};
 use super::value::{self, Raw};
 use frontdesk_site::{BrandOptions, Color};
 
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {
-        let file = r.get(key(name).with_example(example), "", documentation, parse_asset);
+        let file = r.get(requests(name).with_example(example), "", documentation, parse_asset);
         file.map(|value| r.place(name, value))
     };
     let logo = file(
@@ -28,14 +28,14 @@ pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
         "A WOFF2 font for all text but code. If empty, the system's font is used.",
     );
     let mut color = |name, example, documentation| {
-        let color = r.get(key(name).with_example(example), "", documentation, parse_color);
+        let color = r.get(requests(name).with_example(example), "", documentation, parse_color);
         color.map(|value| r.place(name, value))
     };
     let accent = color(
         "brand.accent",
         "\"#1d4ed8\"",
-        "The colour of links and buttons, and that colour on a dark background; if the second is empty, it is \
-         derived. `frontdesk check` warns if text in this colour would be hard to read.",
+        "The color of links and buttons, and that color on a dark background; if the second is empty, it is \
+         derived. `frontdesk check` warns if text in this color would be hard to read.",
     );
     let accent_dark = color("brand.accent_dark", "\"#93b4ff\"", "");
     BrandOptions { logo, favicon, image, font, accent, accent_dark }
@@ -53,11 +53,14 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
 }
 
 fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
-    value::parse_text(raw, "a colour: six hexadecimal digits after #, such as \"#1d4ed8\"", |text| match text
-    {
-        "" => Some(None),
-        text => Color::parse(text).map(Some),
-    })
+    value::parse_text(
+        raw,
+        "a color: six hexadecimal digits after #, such as \"#1d4ed8\"",
+        |text| match text {
+            "" => Some(None),
+            text => Color::parse(text).map(Some),
+        },
+    )
 }
 
 #[cfg(test)]
@@ -67,7 +70,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn a_brand_has_files_in_assets_and_colours() {
+    fn a_brand_has_files_in_assets_and_colors() {
         let text = "[brand]\nlogo = \"/assets/logo.svg\"\naccent = \"#1D4ED8\"\nfont = \"fonts/a.woff2\"\n";
         let brand = Config::parse(text, Path::new(""), [], &[]).0.pages.brand;
         let logo = brand.logo.expect("a logo");
@@ -78,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_colour_or_path_is_an_error() {
+    fn a_wrong_color_or_path_is_an_error() {
         for (line, said) in [
             (
                 "accent = \"blue\"",
-                "`brand.accent` must be a colour: six hexadecimal digits after #, such as \"#1d4ed8\"",
+                "`brand.accent` must be a color: six hexadecimal digits after #, such as \"#1d4ed8\"",
             ),
             (
                 "logo = \"../key.pem\"",

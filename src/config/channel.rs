@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 
 use super::named_file;
-use super::reader::{Reader, key};
+use super::reader::{ConfigKey, Reader, deliveries};
 use super::value::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
@@ -13,11 +13,14 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
 use frontdesk_forms::FORMS;
+use frontdesk_site::Operator;
 
-/// Values from other sections that a channel uses if its own keys are empty.
-pub(super) struct ChannelDefaults<'a> {
-    pub(super) email: &'a str,
+/// Values from other sections, for channels whose own keys are empty and for mails to visitors.
+#[derive(Clone, Copy)]
+pub(super) struct SiteIdentity<'a> {
+    pub(super) operator: &'a Operator,
     pub(super) title: &'a str,
+    pub(super) language: &'a str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,35 +30,38 @@ enum ChannelKind {
     Maildir,
 }
 
-pub(super) fn read(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Vec<ChannelOptions> {
+pub(super) fn read(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
-    names
-        .filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, defaults)))
-        .collect()
+    names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site))).collect()
 }
 
 /// Reads the options of the channel `name`. `None` if they are incomplete or invalid.
-fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>) -> Option<ChannelOptions> {
+fn read_channel(r: &mut Reader<'_>, name: String, site: SiteIdentity<'_>) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
-    let _: String = r.get("name", "", "", value::parse_line);
+    let _: String = r.get(deliveries("name"), "", "", value::parse_line);
     let kinds =
         [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
-    let kind = r.get("kind", "", "", value::optional(value::one_of(&kinds)));
+    let kind = r.get(deliveries("kind"), "", "", value::optional(value::one_of(&kinds)));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
     let kind = match kind {
-        Some(ChannelKind::Smtp) => read_smtp(r, defaults).map(TransportOptions::Smtp),
+        Some(ChannelKind::Smtp) => read_smtp(r, site).map(TransportOptions::Smtp),
         Some(ChannelKind::Webhook) => read_webhook(r).map(TransportOptions::Webhook),
-        Some(ChannelKind::Maildir) => read_maildir(r, defaults).map(TransportOptions::Maildir),
+        Some(ChannelKind::Maildir) => read_maildir(r, site).map(TransportOptions::Maildir),
         None => None,
     };
-    let forms = r.get("forms", "[]", "only submissions to these forms; all if empty", parse_forms);
-    let concurrency =
-        r.get("concurrency", "4", "the maximum number of deliveries at a time", value::count(1..=64));
+    let forms =
+        r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", parse_forms);
+    let concurrency = r.get(
+        deliveries("concurrency"),
+        "4",
+        "the maximum number of deliveries at a time",
+        value::count(1..=64),
+    );
     let has_daily_quota = !is_maildir
         && r.get(
-            "daily_quota",
+            deliveries("daily_quota"),
             if is_mail { "true" } else { "false" },
             "whether the receiver limits messages per day (docs/pages/deliveries.md)",
             value::parse_bool,
@@ -67,22 +73,34 @@ fn read_channel(r: &mut Reader<'_>, name: String, defaults: &ChannelDefaults<'_>
     Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
 }
 
-fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpOptions> {
-    let host = r.get(key("host").with_example("\"smtp.example.com\""), "", "", parse_host);
-    let tls = r.get("tls", "starttls", "or \"implicit\"; \"none\" only on this machine", parse_smtp_tls);
-    let port = r.get("port", "0", "0 is the usual port for `tls`: 587, 465 or 25", value::count(0..=65_535));
+fn read_smtp(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<SmtpOptions> {
+    let host = r.get(deliveries("host").with_example("\"smtp.example.com\""), "", "", parse_host);
+    let tls = r.get(
+        deliveries("tls"),
+        "starttls",
+        "or \"implicit\"; \"none\" only on this machine",
+        parse_smtp_tls,
+    );
+    let port = r.get(
+        deliveries("port"),
+        "0",
+        "0 is the usual port for `tls`: 587, 465 or 25",
+        value::count(0..=65_535),
+    );
     let port = match (port, tls) {
         (0, SmtpTls::Implicit) => 465,
         (0, SmtpTls::StartTls) => 587,
         (0, SmtpTls::None) => 25,
         (port, _) => port,
     };
-    let username = r.get(key("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
-    let password = key("password").with_example("\"secret\"").secret();
+    let username =
+        r.get(deliveries("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
+    let password = deliveries("password").with_example("\"secret\"").secret();
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better set in the environment", value::optional(any_text));
-    let addresses = read_mail_addresses(r, defaults.email, defaults.title);
-    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)").map(|(_, roots)| roots);
+    let addresses = read_mail_addresses(r, &site.operator.email, site.title);
+    let extra_roots =
+        read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
     r.refuse_if(
         tls == SmtpTls::None && !host.is_empty() && !is_this_machine(&host),
@@ -104,39 +122,40 @@ fn read_smtp(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<SmtpO
 
 fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
-    let url_key = key("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
+    let url_key = deliveries("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
     let url = r.get(url_key, "", "docs/pages/webhooks.md", value::optional(parse_webhook_url));
     let secrets = r.get(
-        key("secret").with_example("\"whsec_…\"").secret(),
+        deliveries("secret").with_example("\"whsec_…\"").secret(),
         "[]",
         "signs messages (Standard Webhooks); a list of two during a key rotation; unsigned if empty",
         parse_signing_keys,
     );
     let format = r.get(
-        "body",
+        deliveries("body"),
         "standard",
         "or \"slack\", \"mattermost\", \"discord\", \"teams\", \"telegram\", \"ntfy\", or a template",
         parse_body_format,
     );
     let token = r.get(
-        key("token").with_example("\"\"").secret(),
+        deliveries("token").with_example("\"\"").secret(),
         "",
         "for \"telegram\": the bot's token; for \"ntfy\": an access token, if the topic needs one",
         value::optional(parse_token),
     );
     let chat = r.get(
-        key("chat").with_example("\"\"").secret(),
+        deliveries("chat").with_example("\"\"").secret(),
         "",
         "for \"telegram\": the id of the chat, or the @name of a channel",
         value::optional(parse_telegram_chat),
     );
     let allow_private = r.get(
-        "allow_private",
+        deliveries("allow_private"),
         "false",
         "whether the receiver may be in a private network",
         value::parse_bool,
     );
-    let extra_roots = read_pem(r, "ca_file", "your own certificate authority (PEM)").map(|(_, roots)| roots);
+    let extra_roots =
+        read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
     let has_token = matches!(format, BodyFormat::Telegram | BodyFormat::Ntfy);
     r.refuse_if(token.is_some() && !has_token, "token", "is only for `body` \"telegram\" or \"ntfy\"");
     let is_telegram = matches!(format, BodyFormat::Telegram);
@@ -226,14 +245,14 @@ fn ntfy(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBod
     (Some(url.with_target(&format!("{root}/"))), (!is_wrong).then_some(WebhookBody::Service(body)))
 }
 
-fn read_maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<MaildirOptions> {
+fn read_maildir(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<MaildirOptions> {
     let path = r.file(
-        key("path").with_example("\"/var/mail/frontdesk\""),
+        deliveries("path").with_example("\"/var/mail/frontdesk\""),
         "relative to this folder, unless absolute",
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
-    let email = if defaults.email.is_empty() { "frontdesk@localhost" } else { defaults.email };
-    let addresses = read_mail_addresses(r, email, defaults.title);
+    let email = if site.operator.email.is_empty() { "frontdesk@localhost" } else { &site.operator.email };
+    let addresses = read_mail_addresses(r, email, site.title);
     r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
     Some(MaildirOptions { path: path?, addresses: addresses? })
 }
@@ -241,16 +260,16 @@ fn read_maildir(r: &mut Reader<'_>, defaults: &ChannelDefaults<'_>) -> Option<Ma
 /// Reads the sender's address and name, which default to `operator` and `title`, and the recipients.
 fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
     let from = r.get(
-        key("from").with_example("\"desk@example.com\""),
+        deliveries("from").with_example("\"desk@example.com\""),
         "",
         "`operator.email` if empty; Reply-To has the visitor's address",
         value::email,
     );
     let from = if from.is_empty() { operator.to_owned() } else { from };
-    let from_name = r.get("from_name", "", "the site's title if empty", value::parse_line);
+    let from_name = r.get(deliveries("from_name"), "", "the site's title if empty", value::parse_line);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
     let to = r.get(
-        key("to").with_example("[\"team@example.com\"]"),
+        deliveries("to").with_example("[\"team@example.com\"]"),
         "[]",
         "`from` if empty",
         parse_email_addresses,
@@ -262,17 +281,18 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the certificates of a private authority from the PEM file that the key `name` specifies. Also
+/// Reads the certificates of a private authority from the PEM file that `key` specifies. Also
 /// returns the file's bytes, because the Redis client parses them itself. `None` if the file is unusable.
 pub(super) fn read_pem(
     r: &mut Reader<'_>,
-    name: &'static str,
+    key: ConfigKey,
     documentation: &'static str,
 ) -> Option<(Vec<u8>, ExtraRoots)> {
-    let path = r.file(name, documentation)?;
+    let name = key.name.clone();
+    let path = r.file(key, documentation)?;
     let pem = named_file::read_bytes(path.as_ref()).map_err(|error| format!("cannot be read: {error}"));
     let roots = pem.and_then(|pem| ExtraRoots::parse(&pem).map(|roots| (pem, roots)));
-    roots.map_err(|fault| r.refuse_if(true, name, &fault)).ok()
+    roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
 }
 
 /// Records an error if the host of a URL is an address that requests must not connect to.

@@ -1,17 +1,21 @@
 //! `[inbox]`: the private address of the inbox's web interface, and who may use it.
 
-use std::path::Path;
-
-use super::reader::{Reader, key};
+use super::reader::{Reader, requests, restart};
 use super::server::resolve_socket_path;
 use super::value::{self, ParseResult, Raw, parse_items, parse_text};
 use frontdesk_desk::{DeskOptions, HostName};
 use frontdesk_http::Address;
 
-/// Reads `[inbox]`: the address of the web interface and its options, without the channels and the title.
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskOptions) {
+pub(super) struct InboxSection {
+    /// The address of the web interface, if it is enabled.
+    pub(super) listen: Option<Address>,
+    /// The options of the web interface, without the channels and the title.
+    pub(super) options: DeskOptions,
+}
+
+pub(super) fn read(r: &mut Reader<'_>) -> InboxSection {
     let mut listen = r.get(
-        key("inbox.listen").needs_restart().set_in_starter_file("\"127.0.0.1:8082\""),
+        restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
         "off",
         "The private address of the inbox's web interface (docs/pages/inbox.md), a Unix socket such as \
          \"unix:/run/frontdesk/inbox.sock\", or \"off\". `frontdesk inbox open` prints a link that logs you in. \
@@ -19,18 +23,18 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskO
         value::optional_listen_address,
     );
     if let Some(address) = &mut listen {
-        resolve_socket_path(address, folder);
+        resolve_socket_path(address, r.site_folder());
     }
     let options = DeskOptions {
         hosts: r.get(
-            key("inbox.host").with_example("[\"inbox.example.com\"]"),
+            requests("inbox.host").with_example("[\"inbox.example.com\"]"),
             "[]",
             "Host names of the web interface behind a proxy or in a private network. Requests with another \
              `Host` than these, the address itself or localhost are refused.",
             parse_hosts,
         ),
         user_header: r.get(
-            key("inbox.user_header").with_example("\"x-auth-user\""),
+            requests("inbox.user_header").with_example("\"x-auth-user\""),
             "",
             "The header with the name of the user that a proxy has authenticated. The server trusts it only from \
              `trusted_proxies` and on a Unix socket. The proxy must set it in each request, and replace a value \
@@ -38,7 +42,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskO
             value::optional(parse_header),
         ),
         trusted_proxies: r.get(
-            key("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
+            requests("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
             "[]",
             "",
             value::parse_networks,
@@ -46,7 +50,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskO
         ..DeskOptions::default()
     };
     let may_be_remote = r.get(
-        "inbox.allow_remote",
+        requests("inbox.allow_remote"),
         "false",
         "Whether `listen` may be an address that other machines can reach, as in a container. Restrict the \
          access by other means.",
@@ -66,7 +70,7 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Option<Address>, DeskO
         "inbox.user_header",
         "has no effect without `trusted_proxies`",
     );
-    (listen, options)
+    InboxSection { listen, options }
 }
 
 /// Refuses the address of the web interface if it is also one of the `others`.

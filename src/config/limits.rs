@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::reader::{Reader, key};
+use super::reader::{Reader, requests};
 use super::{channel, value};
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_limits::rate_limiter;
@@ -16,51 +16,51 @@ pub struct LimitValues {
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
-pub(super) fn read_limits(r: &mut Reader<'_>) -> LimitValues {
+pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
     let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
-        "limits.enabled",
+        requests("limits.enabled"),
         "true",
         "Whether requests to the forms are limited, and how many one source (an IPv4 address or IPv6 /64) may \
          send per minute and per hour. Beyond a quota, the response is 429.",
         value::parse_bool,
     );
     let source = Quota {
-        per_minute: r.get("limits.per_minute", "30", "", quota()),
-        per_hour: r.get("limits.per_hour", "300", "", quota()),
+        per_minute: r.get(requests("limits.per_minute"), "30", "", quota()),
+        per_hour: r.get(requests("limits.per_hour"), "300", "", quota()),
     };
     let network = Quota {
         per_minute: r.get(
-            "limits.network_per_minute",
+            requests("limits.network_per_minute"),
             "300",
             "The same for a network, an IPv4 /24 or IPv6 /48; at least the quota of a source.",
             quota(),
         ),
-        per_hour: r.get("limits.network_per_hour", "3000", "", quota()),
+        per_hour: r.get(requests("limits.network_per_hour"), "3000", "", quota()),
     };
     // Even the smallest budget admits a body of maximum size.
     let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
         source: r.get(
-            "limits.bytes_per_day",
+            requests("limits.bytes_per_day"),
             "8MiB",
             "Bytes of accepted submissions per day from one source and from one network; at least the budget \
              of a source. Beyond a budget, the response is 429. A budget refills steadily, so up to two of \
              them can be used in the first 24 hours. Each server counts for itself, even with `shared_url`.",
             budget(),
         ),
-        network: r.get("limits.network_bytes_per_day", "80MiB", "", budget()),
+        network: r.get(requests("limits.network_bytes_per_day"), "80MiB", "", budget()),
     };
     let form = Quota {
         per_minute: r.get(
-            "limits.form_per_minute",
+            requests("limits.form_per_minute"),
             "600",
             "Submissions that one form accepts for delivery from all sources together; at least the quota of \
              a network. Submissions beyond it are stored, and may be held.",
             quota(),
         ),
-        per_hour: r.get("limits.form_per_hour", "6000", "", quota()),
+        per_hour: r.get(requests("limits.form_per_hour"), "6000", "", quota()),
     };
     let shared = read_shared(r);
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
@@ -69,7 +69,7 @@ pub(super) fn read_limits(r: &mut Reader<'_>) -> LimitValues {
 /// Reads the keys for the Redis server. `None` if no URL is set.
 fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
-        "limits.shared_url",
+        requests("limits.shared_url"),
         "",
         "A Redis or Valkey server that shares these limits among several servers (docs/pages/scale.md); empty if \
          this server counts alone. The URL needs a password, so set it in FRONTDESK_LIMITS__SHARED_URL, or \
@@ -77,9 +77,9 @@ fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
          \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",
         value::optional(value::redis),
     );
-    let ca = channel::read_pem(r, "limits.shared_ca_file", "").map(|(pem, _)| pem);
+    let ca = channel::read_pem(r, requests("limits.shared_ca_file"), "").map(|(pem, _)| pem);
     let secret = r.get(
-        key("limits.shared_secret").secret(),
+        requests("limits.shared_secret").secret(),
         "",
         "The secret with which addresses are hashed before they are sent to that server: at least 16 \
          characters, such as `openssl rand -base64 24` prints, and the same on all servers. If empty, the password in \
@@ -98,14 +98,14 @@ fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
         "`limits.shared_url` has no password",
         "anyone who can reach that server can change the limits: add a password, as in redis://:PASSWORD@…",
     );
-    let patience = r.get(
-        "limits.shared_timeout",
+    let timeout = r.get(
+        requests("limits.shared_timeout"),
         "15ms",
         "How long a request waits for that server before this one decides alone.",
         value::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
     );
     if let Some(shared) = &mut shared {
-        (shared.ca, shared.timeout, shared.secret) = (ca, patience, secret);
+        (shared.ca, shared.timeout, shared.secret) = (ca, timeout, secret);
     }
     r.warn_if(
         shared.as_ref().is_some_and(|shared| shared.describe_hash_secret().is_err()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::reader::{FILE_NAME, Reader, key};
+use super::reader::{FILE_NAME, Reader, requests};
 use super::value::Raw;
 use frontdesk_site::RedirectOption;
 use frontdesk_site::fault::Fault;
@@ -11,7 +11,7 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     let example = "[redirects]\n\"/old/\" = \"/new/\"\n\"/archive/*\" = \"/blog/:splat\"\n\
                    \"/shop/\" = { to = \"https://shop.example.com/\", status = 302 }\n\"/offer-2019/\" = 410";
     let members = r.members(
-        key("redirects").with_example(example),
+        requests("redirects").with_example(example),
         "Redirects from paths that no page has, with and without a trailing slash. `*` at the end of a path stands for \
          all paths below it, `:splat` for the rest of the path. The status is 308 unless another one is given: 301, \
          302, 303 or 307. 410 instead of a target means that the page was removed for good (docs/pages/redirects.md).",
@@ -49,7 +49,7 @@ fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
 pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
     let example = "[site.extra]\nphone = \"+1 555 0100\"";
     let members = r.members(
-        key("site.extra").with_example(example),
+        requests("site.extra").with_example(example),
         "Your own values, which templates read as `site.extra.phone` (docs/pages/theme.md).",
     );
     members.into_iter().map(|(name, raw, _)| (name, to_json(&raw))).collect()

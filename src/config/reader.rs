@@ -22,8 +22,9 @@ const PREFIX: &str = "FRONTDESK_";
 const MAX_NAME: usize = 32;
 
 /// The declaration of a configuration key, written where the key is read.
+///
+/// [`requests`], [`deliveries`], [`agents`] and [`restart`] declare a key: each states what a change affects.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a separate property")]
 pub struct ConfigKey {
     /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
@@ -33,30 +34,58 @@ pub struct ConfigKey {
     pub(super) example: Option<&'static str>,
     /// Whether the starter file sets the key to the example instead of showing it in a comment.
     pub(super) is_preset: bool,
-    /// Whether a change takes effect only after a restart.
-    pub(super) needs_restart: bool,
+    pub(super) effect: Effect,
     pub(super) is_secret: bool,
     /// Whether the value is the path of a file or folder of the operator, which is never published.
     names_file: bool,
 }
 
-/// Declares a key that a reload can change. [`Reader::get`] adds its documentation.
-pub(super) fn key(name: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey {
-        name: name.into(),
-        documentation: "",
-        example: None,
-        is_preset: false,
-        needs_restart: false,
-        is_secret: false,
-        names_file: false,
+/// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Only what every reload renews: pages, responses, limits, and how submissions are stored and screened.
+    Requests,
+    /// Also the delivery worker: its channels and their mails, maintenance, and its grace period.
+    Deliveries,
+    /// Also the cached keys of agents, which are discarded.
+    Agents,
+    /// Nothing before the server is restarted. Until then, the key keeps its value.
+    Restart,
+}
+
+impl ConfigKey {
+    /// [`Reader::get`] adds the documentation.
+    fn new(effect: Effect, name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            name: name.into(),
+            documentation: "",
+            example: None,
+            is_preset: false,
+            effect,
+            is_secret: false,
+            names_file: false,
+        }
     }
 }
 
-impl<T: Into<Cow<'static, str>>> From<T> for ConfigKey {
-    fn from(name: T) -> Self {
-        key(name)
-    }
+/// Declares a key with [`Effect::Requests`].
+pub(super) fn requests(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Requests, name)
+}
+
+/// Declares a key with [`Effect::Deliveries`].
+pub(super) fn deliveries(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Deliveries, name)
+}
+
+/// Declares a key with [`Effect::Agents`].
+pub(super) fn agents(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Agents, name)
+}
+
+/// Declares a key with [`Effect::Restart`].
+pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Restart, name)
 }
 
 impl ConfigKey {
@@ -68,11 +97,6 @@ impl ConfigKey {
     /// Makes the starter file set the key to this value.
     pub(super) fn set_in_starter_file(self, toml: &'static str) -> Self {
         Self { is_preset: true, ..self.with_example(toml) }
-    }
-
-    /// Declares that a change takes effect only after a restart.
-    pub(super) fn needs_restart(self) -> Self {
-        Self { needs_restart: true, ..self }
     }
 
     /// Declares that no output may show the value. Passwords in URLs are always hidden.
@@ -144,9 +168,9 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether both settings have the same key and value. Their origins may differ.
-    pub(super) fn equals(&self, other: &Self) -> bool {
-        self.key.name == other.key.name && self.raw == other.raw
+    /// The parts that are equal in two settings with the same value. Their origins may differ.
+    pub(super) fn identity(&self) -> (&str, &Raw) {
+        (&self.key.name, &self.raw)
     }
 }
 
@@ -236,13 +260,13 @@ impl<'a> Reader<'a> {
     /// the default, so that reading continues and finds every fault.
     pub(super) fn get<T>(
         &mut self,
-        key: impl Into<ConfigKey>,
+        mut key: ConfigKey,
         default: &str,
         documentation: &'static str,
         parse: impl Fn(&Raw) -> ParseResult<T>,
     ) -> T {
-        let key = key.into();
-        let key = ConfigKey { name: format!("{}{}", self.table, key.name).into(), documentation, ..key };
+        key.name = format!("{}{}", self.table, key.name).into();
+        key.documentation = documentation;
         // Converts the default to the type that it has in the file.
         let default = match default {
             "[]" => Raw::List(Vec::new()),
@@ -250,7 +274,8 @@ impl<'a> Reader<'a> {
             text => text.parse().map_or_else(|_| Raw::Text(text.to_owned()), Raw::Number),
         };
         let found = self.find_value(&key);
-        let running = self.running.iter().find(|setting| key.needs_restart && setting.key.name == key.name);
+        let is_fixed = key.effect == Effect::Restart;
+        let running = self.running.iter().find(|setting| is_fixed && setting.key.name == key.name);
         let (raw, origin) = match running {
             Some(setting) => (setting.raw.clone(), setting.origin.clone()),
             None => found.unwrap_or_else(|| (default.clone(), ValueOrigin::Default)),
@@ -273,19 +298,14 @@ impl<'a> Reader<'a> {
 
     /// Reads the path of one of the operator's files or folders, relative to the site's folder. An empty path
     /// is `None`. The file is never published.
-    pub(super) fn file(&mut self, key: impl Into<ConfigKey>, documentation: &'static str) -> Option<PathBuf> {
-        let key = ConfigKey { names_file: true, ..key.into() };
+    pub(super) fn file(&mut self, key: ConfigKey, documentation: &'static str) -> Option<PathBuf> {
+        let key = ConfigKey { names_file: true, ..key };
         self.get(key, "", documentation, file_in(self.folder))
     }
 
     /// Like [`Reader::file`], with a default, and without a value for an empty path.
-    pub(super) fn folder(
-        &mut self,
-        key: impl Into<ConfigKey>,
-        default: &str,
-        documentation: &'static str,
-    ) -> PathBuf {
-        let key = ConfigKey { names_file: true, ..key.into() };
+    pub(super) fn folder(&mut self, key: ConfigKey, default: &str, documentation: &'static str) -> PathBuf {
+        let key = ConfigKey { names_file: true, ..key };
         let folder = self.folder;
         self.get(key, default, documentation, |raw| {
             let path = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
@@ -294,11 +314,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the path of a folder whose files are published. An empty path is `None`.
-    pub(super) fn served_folder(
-        &mut self,
-        key: impl Into<ConfigKey>,
-        documentation: &'static str,
-    ) -> Option<PathBuf> {
+    pub(super) fn served_folder(&mut self, key: ConfigKey, documentation: &'static str) -> Option<PathBuf> {
         self.get(key, "", documentation, file_in(self.folder))
     }
 
@@ -361,6 +377,28 @@ impl<'a> Reader<'a> {
             (member, raw, line)
         };
         members.into_iter().map(with_line).collect()
+    }
+
+    /// The site's folder, to which paths in the file are relative.
+    pub(super) fn site_folder(&self) -> &'a Path {
+        self.folder
+    }
+
+    /// Reports the keys of a former table: an error for each in the file, and a warning for each variable.
+    /// `hint` says what replaces them.
+    pub(super) fn removed(&mut self, table: &str, hint: &str) {
+        let (prefix, variables) = (format!("{table}."), format!("{}__", variable_name(table)));
+        let of_table = |key: &str| key == table || key.starts_with(&prefix);
+        for (key, (raw, line)) in self.entries.extract_if(.., |key, _| of_table(key)) {
+            if !matches!(raw, Raw::Table(_)) {
+                let fault = Fault::error(FILE_NAME, Some(line), format!("`{key}` does not exist any more"));
+                self.faults.push(fault.hint(hint));
+            }
+        }
+        for (name, _) in self.environment.extract_if(.., |name, _| name.starts_with(&variables)) {
+            self.faults
+                .push(Fault::warning(name, None, format!("`{table}` does not exist any more")).hint(hint));
+        }
     }
 
     /// Records a fault.

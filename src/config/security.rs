@@ -1,7 +1,7 @@
 //! `[security]`: the other hosts from which pages may load content.
 
-use super::reader::{Reader, key};
-use super::value::{ParseResult, Raw};
+use super::reader::{Reader, requests};
+use super::value::{self, ParseResult, Raw};
 use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
 /// Maximum number of hosts for one kind of content. The policy is part of every response.
@@ -11,7 +11,7 @@ const MAX_ORIGINS: usize = 20;
 pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
     AllowedHosts {
         script: r.get(
-            key("security.allow.script").with_example("[\"https://plausible.example.com\"]"),
+            requests("security.allow.script").with_example("[\"https://plausible.example.com\"]"),
             "[]",
             "Other hosts from which pages may load content; \"https://*.example.com\" means all subdomains. By \
              default there are none (docs/pages/security.md). `script`: the host's code can read and change \
@@ -20,22 +20,15 @@ pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
              the address of each visitor; those in `style` can also change what pages look like.",
             parse_origins,
         ),
-        connect: r.get("security.allow.connect", "[]", "", parse_origins),
-        frame: r.get("security.allow.frame", "[]", "", parse_origins),
-        image: r.get("security.allow.image", "[]", "", parse_origins),
-        style: r.get("security.allow.style", "[]", "", parse_origins),
-        font: r.get("security.allow.font", "[]", "", parse_origins),
+        connect: r.get(requests("security.allow.connect"), "[]", "", parse_origins),
+        frame: r.get(requests("security.allow.frame"), "[]", "", parse_origins),
+        image: r.get(requests("security.allow.image"), "[]", "", parse_origins),
+        style: r.get(requests("security.allow.style"), "[]", "", parse_origins),
+        font: r.get(requests("security.allow.font"), "[]", "", parse_origins),
     }
 }
 
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<AllowedOrigin>> {
     let expected = "a list of HTTPS origins such as [\"https://plausible.example.com\"]";
-    let items = raw.items().ok_or(expected)?;
-    if items.len() > MAX_ORIGINS {
-        return Err(format!("{expected}, at most {MAX_ORIGINS}"));
-    }
-    let parse = |text: &str| {
-        AllowedOrigin::parse(text).map_err(|error| format!("{expected}; `{text}` is none: {error}"))
-    };
-    items.into_iter().map(parse).collect()
+    value::parse_list(raw, expected, MAX_ORIGINS, AllowedOrigin::parse)
 }

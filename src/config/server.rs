@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::reader::{Reader, key};
+use super::reader::{Reader, deliveries, requests, restart};
 use super::value;
 use crate::app::WebOptions;
 use frontdesk_http::{Address, ForwardedHeader, Options, Timeouts};
@@ -19,11 +19,17 @@ pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-/// Reads `[server]`: the public addresses, the private one, and the other options.
-#[expect(clippy::too_many_lines, reason = "the declarations of many keys, in the order of the starter file")]
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<Address>, WebOptions) {
+pub(super) struct ServerSection {
+    pub(super) listen: Vec<Address>,
+    /// The address of the private listener, if it is enabled.
+    pub(super) ops_listen: Option<Address>,
+    /// The options of this section; the others have their defaults.
+    pub(super) web: WebOptions,
+}
+
+pub(super) fn read(r: &mut Reader<'_>) -> ServerSection {
     let mut listen = r.get(
-        key("server.listen").needs_restart(),
+        restart("server.listen"),
         "127.0.0.1:8080",
         "The public address, or a list of several. A port alone is on 127.0.0.1, and port 0 picks a free port. \
          \":80\" listens on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
@@ -31,31 +37,40 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
         value::addresses,
     );
     let mut ops_listen = r.get(
-        key("server.ops_listen").needs_restart(),
+        restart("server.ops_listen"),
         "127.0.0.1:8081",
         "The private address for health checks and metrics (/livez, /readyz, /metrics), or \"off\". Keep it \
          off the public network.",
         value::optional_listen_address,
     );
     for address in listen.iter_mut().chain(&mut ops_listen) {
-        resolve_socket_path(address, folder);
+        resolve_socket_path(address, r.site_folder());
     }
+    let web = read_web(r);
+    r.refuse_if(
+        web.http.timeouts.exchange <= web.http.timeouts.body,
+        "server.exchange_timeout",
+        "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
+    );
+    ServerSection { listen, ops_listen, web }
+}
+
+/// Reads the keys after the addresses.
+fn read_web(r: &mut Reader<'_>) -> WebOptions {
     let workers = r.get(
-        key("server.workers").needs_restart(),
+        restart("server.workers"),
         "0",
         "Threads that answer requests; 0 starts one per core.",
         value::count(0..=1024),
     );
-    let forwarded_headers =
-        [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
     let connections = || value::count(1..=MAX_CONNECTIONS);
-    let http = Options {
+    let mut http = Options {
         workers: match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         },
         max_connections: r.get(
-            "server.max_connections",
+            requests("server.max_connections"),
             "10000",
             "The most connections in total, from one source (an IPv4 address or IPv6 /64), and from one \
              network (an IPv4 /24 or IPv6 /48; at least the limit of a source). Only the total applies to \
@@ -63,10 +78,20 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              connections, first those of the source that has the most.",
             connections(),
         ),
-        max_connections_per_source: r.get("server.max_connections_per_source", "256", "", connections()),
-        max_connections_per_network: r.get("server.max_connections_per_network", "2048", "", connections()),
+        max_connections_per_source: r.get(
+            requests("server.max_connections_per_source"),
+            "256",
+            "",
+            connections(),
+        ),
+        max_connections_per_network: r.get(
+            requests("server.max_connections_per_network"),
+            "2048",
+            "",
+            connections(),
+        ),
         max_memory: r.get(
-            "server.max_memory",
+            requests("server.max_memory"),
             "auto",
             "The most resident memory that the process should use, such as \"512MB\" or \"1GiB\". \"auto\" \
              is half of the memory of the machine, or of the control group if that is less (at least 120 \
@@ -75,32 +100,74 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              and refuses these sources for ten seconds. Connections of trusted proxies stay open.",
             value::memory_limit(MEMORY),
         ),
-        trusted_proxies: r.get(
-            "server.trusted_proxies",
-            "[]",
-            "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
-             client is the right-most address in the header that is not a trusted proxy.",
-            value::parse_networks,
-        ),
-        proxy_protocol: r.get(
-            "server.proxy_protocol",
+        ..Options::default()
+    };
+    read_proxies(r, &mut http);
+    http.timeouts = read_timeouts(r);
+    read_shutdown(r, &mut http);
+    http.fast_path = r.get(
+        requests("server.fast_lane"),
+        "true",
+        "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
+         library sends the same responses, more slowly.",
+        value::parse_bool,
+    );
+    let count_views = r.get(
+        requests("server.count_views"),
+        "true",
+        "Whether page views are counted by day, page, representation, kind of client and referring host, \
+         without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
+         (docs/pages/statistics.md).",
+        value::parse_bool,
+    );
+    WebOptions { http, count_views, ..WebOptions::default() }
+}
+
+fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
+    let forwarded_headers =
+        [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
+    http.trusted_proxies = r.get(
+        requests("server.trusted_proxies"),
+        "[]",
+        "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
+         client is the right-most address in the header that is not a trusted proxy.",
+        value::parse_networks,
+    );
+    http.proxy_protocol = r.get(
+            requests("server.proxy_protocol"),
             "false",
             "Whether the connections of these proxies begin with a PROXY protocol header (version 1 or 2), as \
              HAProxy and load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
              not read.",
             value::parse_bool,
-        ),
-        forwarded_header: r.get(
-            "server.forwarded_header",
-            "x-forwarded-for",
-            "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The server \
-             ignores the other one. Set the one that your proxy writes: it may pass on the other as the \
-             client sent it.",
-            value::one_of(&forwarded_headers),
-        ),
-        timeouts: Timeouts {
+        );
+    http.forwarded_header = r.get(
+        requests("server.forwarded_header"),
+        "x-forwarded-for",
+        "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The server \
+         ignores the other one. Set the one that your proxy writes: it may pass on the other as the \
+         client sent it.",
+        value::one_of(&forwarded_headers),
+    );
+}
+
+fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
+    http.drain = r.get(
+            requests("server.drain"),
+            "0s",
+            "On shutdown, the server first drains: for this long, it accepts connections while /readyz answers \
+             503, so that load balancers stop using it (set \"5s\" behind one: docs/pages/balancing.md). Then open \
+             requests may finish within the grace period.",
+            value::duration(timeout_range(0)),
+        );
+    http.shutdown_grace =
+        r.get(deliveries("server.shutdown_grace"), "10s", "", value::duration(timeout_range(0)));
+}
+
+fn read_timeouts(r: &mut Reader<'_>) -> Timeouts {
+    Timeouts {
         first_byte: r.get(
-            "server.first_byte_timeout",
+            requests("server.first_byte_timeout"),
             "5s",
             "How long a client may take to send the first byte of a connection, the header of a request, and \
              the body of a form; how long a connection may be idle, or a response unread; and how long \
@@ -108,43 +175,11 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path) -> (Vec<Address>, Option<A
              proxies may be idle for at least 75 seconds.",
             value::duration(timeout_range(1)),
         ),
-        header: r.get("server.header_timeout", "5s", "", value::duration(timeout_range(1))),
-        body: r.get("server.body_timeout", "10s", "", value::duration(timeout_range(1))),
-        idle: r.get("server.idle_timeout", "10s", "", value::duration(timeout_range(1))),
-        exchange: r.get("server.exchange_timeout", "30s", "", value::duration(timeout_range(1))),
-        },
-        drain: r.get(
-            "server.drain",
-            "0s",
-            "On shutdown, the server first drains: for this long, it accepts connections while /readyz answers \
-             503, so that load balancers stop using it (set \"5s\" behind one: docs/pages/balancing.md). Then open \
-             requests may finish within the grace period.",
-            value::duration(timeout_range(0)),
-        ),
-        shutdown_grace: r.get("server.shutdown_grace", "10s", "", value::duration(timeout_range(0))),
-        fast_path: r.get(
-            "server.fast_lane",
-            "true",
-            "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
-             library sends the same responses, more slowly.",
-            value::parse_bool,
-        ),
-        ..Options::default()
-    };
-    let count_views = r.get(
-        "server.count_views",
-        "true",
-        "Whether page views are counted by day, page, representation, kind of client and referring host, \
-         without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
-         (docs/pages/statistics.md).",
-        value::parse_bool,
-    );
-    r.refuse_if(
-        http.timeouts.exchange <= http.timeouts.body,
-        "server.exchange_timeout",
-        "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
-    );
-    (listen, ops_listen, WebOptions { http, count_views, ..WebOptions::default() })
+        header: r.get(requests("server.header_timeout"), "5s", "", value::duration(timeout_range(1))),
+        body: r.get(requests("server.body_timeout"), "10s", "", value::duration(timeout_range(1))),
+        idle: r.get(requests("server.idle_timeout"), "10s", "", value::duration(timeout_range(1))),
+        exchange: r.get(requests("server.exchange_timeout"), "30s", "", value::duration(timeout_range(1))),
+    }
 }
 
 /// Resolves the path of a Unix socket against the site's folder.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::reader::Setting;
+use super::reader::{Effect, Setting};
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
@@ -58,7 +58,8 @@ pub(super) fn render(settings: &[Setting]) -> String {
         if is_table || is_own_table {
             text += "\n";
         }
-        let restart = if key.needs_restart && !key.documentation.is_empty() { " (restart)" } else { "" };
+        let needs_restart = key.effect == Effect::Restart && !key.documentation.is_empty();
+        let restart = if needs_restart { " (restart)" } else { "" };
         text += &format_comment(&format!("{}{restart}", key.documentation));
         let value = key.example.unwrap_or(&setting.value);
         let _ = match key.is_preset {

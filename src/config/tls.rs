@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use super::reader::{Reader, Setting, fault_of, key};
+use super::reader::{Reader, Setting, fault_of, requests, restart};
 use super::server;
 use super::value::{self, ParseResult, Raw};
 use frontdesk_fetch::Url;
@@ -19,62 +19,67 @@ use frontdesk_site::fault::Fault;
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`: the addresses to listen on, and the other options. [`certificate_faults`] checks the files.
-pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
+pub(super) struct TlsSection {
+    /// The addresses of the HTTPS listener; none if it is disabled.
+    pub(super) listen: Vec<Address>,
+    pub(super) options: TlsOptions,
+}
+
+/// [`certificate_faults`] checks the files.
+pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
     let mut listen = r.get(
-        key("tls.listen").needs_restart(),
+        restart("tls.listen"),
         "[]",
         "The addresses of the HTTPS listener, such as \"[::]:443\", in the format of `server.listen`. Sockets \
          named `https` that a service manager passes replace them. Guide: docs/pages/tls.md.",
         value::addresses_or_none,
     );
     for address in &mut listen {
-        server::resolve_socket_path(address, folder);
+        server::resolve_socket_path(address, r.site_folder());
     }
-    let certificate = r.file(
-        key("tls.certificate").needs_restart(),
-        "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
-         folder. The server notices when these files are renewed, and uses the new certificate for new \
-         connections.",
-    );
-    let private_key = r.file(key("tls.key").needs_restart(), "");
-    let domains = r.get(
-        key("tls.acme_domains").needs_restart(),
-        "[]",
-        "Alternatively, the names for which to request a certificate over ACME, such as [\"www.example.com\", \
-         \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the terms \
-         of service of the certificate authority.",
-        parse_acme_domains,
-    );
-    let email = r.get(
-        key("tls.acme_email").needs_restart(),
-        "",
-        "The contact address for the authority, the URL of its directory, and a PEM file with the root that \
-         signed the directory's own certificate, if that root is not public.",
-        value::email,
-    );
-    let directory = r.get(
-        key("tls.acme_directory").needs_restart(),
-        "https://acme-v02.api.letsencrypt.org/directory",
-        "",
-        parse_acme_directory,
-    );
-    let ca_file = r.file(key("tls.acme_ca_file").needs_restart(), "");
+    let source = read_source(r, data_dir);
     let redirect = r.get(
-        "tls.redirect",
+        requests("tls.redirect"),
         "true",
         "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix sockets \
          are redirected if X-Forwarded-Proto says \"http\".",
         value::parse_bool,
     );
     let hsts = r.get(
-        "tls.hsts",
+        requests("tls.hsts"),
         "365d",
         "How long browsers remember to use HTTPS only: \"365d\", \"365d; includeSubDomains\", \"730d; \
          includeSubDomains; preload\", or \"off\".",
         parse_hsts,
     );
+    r.refuse_if(
+        !listen.is_empty() && source.is_none(),
+        "tls.listen",
+        "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
+    );
+    // `complete_redirect` fills in the destination.
+    let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
+    TlsSection { listen, options: TlsOptions { source, redirect, hsts } }
+}
 
+/// Reads where the certificate comes from: files, or a certificate authority.
+fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> Option<CertificateSource> {
+    let certificate = r.file(
+        restart("tls.certificate"),
+        "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
+         folder. The server notices when these files are renewed, and uses the new certificate for new \
+         connections.",
+    );
+    let private_key = r.file(restart("tls.key"), "");
+    let domains = r.get(
+        restart("tls.acme_domains"),
+        "[]",
+        "Alternatively, the names for which to request a certificate over ACME, such as [\"www.example.com\", \
+         \"example.com\"]. Port 443 of each name must lead to `listen` above. Setting this accepts the terms \
+         of service of the certificate authority.",
+        parse_acme_domains,
+    );
+    let acme = read_acme(r, domains, data_dir);
     r.refuse_if(
         certificate.is_none() && private_key.is_some(),
         "tls.key",
@@ -86,28 +91,36 @@ pub(super) fn read(r: &mut Reader<'_>, folder: &Path, data_dir: &Path) -> (Vec<A
         "is set, but `tls.key` is not",
     );
     r.refuse_if(
-        !domains.is_empty() && certificate.is_some(),
+        !acme.domains.is_empty() && certificate.is_some(),
         "tls.acme_domains",
         "is set together with `tls.certificate`: a certificate comes either from files or from an authority",
     );
-    let source = match (certificate, private_key) {
+    match (certificate, private_key) {
         (Some(certificate), Some(key)) => {
             Some(CertificateSource::Files(CertificateFiles { certificate, key }))
         }
-        _ if domains.is_empty() => None,
-        _ => {
-            let cache = data_dir.join("acme");
-            Some(CertificateSource::Acme(Acme { domains, email, directory, ca_file, cache }))
-        }
-    };
-    r.refuse_if(
-        !listen.is_empty() && source.is_none(),
-        "tls.listen",
-        "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
+        _ if acme.domains.is_empty() => None,
+        _ => Some(CertificateSource::Acme(acme)),
+    }
+}
+
+/// Reads the keys for ACME after the domains.
+fn read_acme(r: &mut Reader<'_>, domains: Vec<String>, data_dir: &Path) -> Acme {
+    let email = r.get(
+        restart("tls.acme_email"),
+        "",
+        "The contact address for the authority, the URL of its directory, and a PEM file with the root that \
+         signed the directory's own certificate, if that root is not public.",
+        value::email,
     );
-    // `complete_redirect` fills in the destination.
-    let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
-    (listen, TlsOptions { source, redirect, hsts })
+    let directory = r.get(
+        restart("tls.acme_directory"),
+        "https://acme-v02.api.letsencrypt.org/directory",
+        "",
+        parse_acme_directory,
+    );
+    let ca_file = r.file(restart("tls.acme_ca_file"), "");
+    Acme { domains, email, directory, ca_file, cache: data_dir.join("acme") }
 }
 
 /// The base URL of the first ACME domain. `None` if the certificate does not come from ACME.

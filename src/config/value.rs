@@ -1,5 +1,6 @@
 //! Parses the values of configuration keys. An error describes the values that are valid.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -173,6 +174,21 @@ pub(super) fn parse_items<T>(
 ) -> ParseResult<Vec<T>> {
     let items = raw.items().and_then(|items| items.into_iter().map(parse).collect());
     items.ok_or_else(|| expected.to_owned())
+}
+
+/// Parses a list of at most `max` items. The error names the first wrong item, and the reason.
+pub(super) fn parse_list<T, E: Display>(
+    raw: &Raw,
+    expected: &str,
+    max: usize,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> ParseResult<Vec<T>> {
+    let items = raw.items().ok_or(expected)?;
+    if items.len() > max {
+        return Err(format!("{expected}, at most {max}"));
+    }
+    let parse = |text: &str| parse(text).map_err(|error| format!("{expected}; `{text}` is none: {error}"));
+    items.into_iter().map(parse).collect()
 }
 
 /// Parses one line of text without control characters. Removes spaces at both ends.

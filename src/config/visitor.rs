@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::channel::SiteIdentity;
 use super::named_file;
-use super::reader::Reader;
+use super::reader::{Reader, deliveries};
 use super::value;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
@@ -14,7 +15,7 @@ use frontdesk_inbox::submission::visitor_mail::{
     ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,
 };
 use frontdesk_site::fault::Fault;
-use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
+use frontdesk_site::{Placeholder, parse_mail};
 
 /// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
 const CONCURRENCY: usize = 2;
@@ -34,21 +35,21 @@ impl VisitorKeys {
     /// Reads the keys that all forms share. Call [`VisitorKeys::read_form`] for each form next.
     pub(super) fn read(r: &mut Reader<'_>) -> VisitorKeys {
         let all = r.get(
-            MailLimit::All.key(),
+            deliveries(MailLimit::All.key()),
             "300",
             "How many mails of each kind visitors get per hour, all together. Beyond it, messages are delivered \
              without an acknowledgement, and mails that ask for a confirmation wait.",
             value::count(1..=100_000),
         );
         let domain = r.get(
-            MailLimit::Domain.key(),
+            deliveries(MailLimit::Domain.key()),
             "20",
             "The same for mails of all kinds to addresses of one domain, such as those of one company, or \"off\" for no \
              limit. It does not apply to large mailbox providers such as gmail.com.",
             value::off_or(value::count(1..=100_000)),
         );
         let network = r.get(
-            MailLimit::Network.key(),
+            deliveries(MailLimit::Network.key()),
             "50",
             "The same for mails of all kinds because of what one network (an IPv4 /24 or an IPv6 /48) has sent, or \"off\".",
             value::off_or(value::count(1..=100_000)),
@@ -60,19 +61,19 @@ impl VisitorKeys {
     pub(super) fn read_form(&mut self, r: &mut Reader<'_>, form: &str) {
         if form == WAITLIST.name {
             self.confirm = r.file(
-                CONFIRM,
+                deliveries(CONFIRM),
                 "A file with the text of a mail that asks visitors to confirm their addresses, such as \
                  \"mails/confirm.md\"; none if empty. Entries are delivered once they are confirmed \
                  (docs/pages/visitor-mail.md).",
             );
             self.rule.within = r.get(
-                "forms.waitlist.confirm_within",
+                deliveries("forms.waitlist.confirm_within"),
                 "7d",
                 "How long the link in the mail can be used, and when visitors are reminded once; \"off\" for no reminder.",
                 value::duration(DAY..=90 * DAY),
             );
             self.rule.remind_after =
-                r.get(REMIND_AFTER, "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
+                r.get(deliveries(REMIND_AFTER), "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
             r.refuse_if(
                 self.rule.remind_after.is_some_and(|after| after >= self.rule.within),
                 REMIND_AFTER,
@@ -81,7 +82,7 @@ impl VisitorKeys {
         }
         if form == CONTACT.name {
             self.acknowledge = r.file(
-                ACKNOWLEDGE,
+                deliveries(ACKNOWLEDGE),
                 "A file with the text of a mail that thanks the visitor, such as \"mails/thanks.md\"; none if empty. The \
                  first channel with `kind = \"smtp\"` that accepts this form sends it (docs/pages/visitor-mail.md).",
             );
@@ -97,18 +98,17 @@ const DAY: Duration = Duration::from_hours(24);
 /// The channels that send mails to visitors.
 pub(super) fn read_channels(
     r: &mut Reader<'_>,
-    folder: &Path,
     keys: &VisitorKeys,
     channels: &[ChannelOptions],
-    pages: &PagesOptions,
+    site: SiteIdentity<'_>,
 ) -> Vec<ChannelOptions> {
     let mut found = Vec::new();
     if let Some(path) = &keys.acknowledge {
-        let source = MailSource { folder, path, pages, key: ACKNOWLEDGE, form: CONTACT.name };
+        let source = MailSource { path, site, key: ACKNOWLEDGE, form: CONTACT.name };
         found.extend(source.read(r, VisitorMail::Acknowledgement, channels, keys.limits, None));
     }
     if let Some(path) = &keys.confirm {
-        let source = MailSource { folder, path, pages, key: CONFIRM, form: WAITLIST.name };
+        let source = MailSource { path, site, key: CONFIRM, form: WAITLIST.name };
         let mail = source.read(r, VisitorMail::Confirmation, channels, keys.limits, Some(keys.rule));
         if keys.rule.remind_after.is_some() && mail.is_some() {
             found.extend(source.read(r, VisitorMail::Reminder, channels, keys.limits, None));
@@ -120,9 +120,8 @@ pub(super) fn read_channels(
 
 /// The file with the text of a mail, and the key that names the file.
 struct MailSource<'a> {
-    folder: &'a Path,
     path: &'a Path,
-    pages: &'a PagesOptions,
+    site: SiteIdentity<'a>,
     key: &'static str,
     form: &'static str,
 }
@@ -158,7 +157,7 @@ impl MailSource<'_> {
                 _ => None,
             })
             .flatten()
-            .chain([self.pages.operator.email.as_str(), &text.reply_to])
+            .chain([self.site.operator.email.as_str(), &text.reply_to])
             .filter(|address| !address.is_empty())
             .map(mailbox_key)
             .collect();
@@ -188,7 +187,7 @@ impl MailSource<'_> {
                 return None;
             }
         };
-        let (operator, title) = (&self.pages.operator, self.pages.title.as_str());
+        let SiteIdentity { operator, title, language } = self.site;
         let name = if operator.name.is_empty() { title } else { &operator.name };
         let known: [Placeholder<'_>; 4] = [
             ("site", Some(title)),
@@ -196,10 +195,10 @@ impl MailSource<'_> {
             ("email", Some(&operator.email)),
             ("date", None),
         ];
-        let place = self.path.strip_prefix(self.folder).unwrap_or(self.path).display().to_string();
+        let place = self.path.strip_prefix(r.site_folder()).unwrap_or(self.path).display().to_string();
         let known: Vec<Placeholder<'_>> =
             known.into_iter().chain(asks.then_some((CONFIRM_LINK, None))).collect();
-        match parse_mail(&place, &text, &self.pages.language, &known) {
+        match parse_mail(&place, &text, language, &known) {
             Ok(mail) if asks && !mail.text.contains(&format!("{{{CONFIRM_LINK}}}")) => {
                 let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
                 r.report(fault.hint("the visitor opens this link to confirm the address"));

@@ -1,6 +1,6 @@
 //! Reads `[words]`: texts of the theme that the site overrides, in all languages or in one.
 
-use super::reader::Reader;
+use super::reader::{Reader, requests};
 use super::value;
 use frontdesk_site::WordOverride;
 
@@ -13,7 +13,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
         .into_iter()
         .map(|name| {
             let key = format!("words.{name}");
-            let text = r.get(key.clone(), "", std::mem::take(&mut documentation), value::parse_line);
+            let text =
+                r.get(requests(key.clone()), "", std::mem::take(&mut documentation), value::parse_line);
             let (language, name) = match name.split_once('.') {
                 Some((language, name)) => (Some(language.to_owned()), name.to_owned()),
                 None => (None, name),

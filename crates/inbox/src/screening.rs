@@ -1,7 +1,7 @@
 //! Scores submissions and gives the reasons.
 //!
 //! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
-//! Each [`Signal`] adds points, up to its configured maximum. A submission with
+//! Each [`Signal`] adds points, up to its maximum. A submission with
 //! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
 //! with [`ScreeningOptions::threshold`] or more is held until the operator releases or discards it.
 //!
@@ -42,7 +42,8 @@ pub struct ScreeningOptions {
     pub threshold: u32,
     /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
     pub suspicious_threshold: u32,
-    pub points: Points,
+    /// Signals that add no points. Signals that always hold a submission cannot be ignored.
+    pub ignored: Vec<Signal>,
     /// Additions to the built-in list of disposable domains, and exceptions to it.
     pub disposable: Domains,
     /// A submission is always held if its e-mail address is at one of these domains, or if it links to one.
@@ -55,38 +56,16 @@ impl Default for ScreeningOptions {
             enabled: true,
             threshold: 100,
             suspicious_threshold: 50,
-            points: Points::default(),
+            ignored: Vec::new(),
             disposable: Domains::default(),
             blocked: Domains::default(),
         }
     }
 }
 
-/// Maximum number of points that each signal can add.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Points([u32; Signal::ALL.len()]);
-
-impl Default for Points {
-    fn default() -> Points {
-        Points(Signal::ALL.map(|signal| signal.default_points().unwrap_or_default()))
-    }
-}
-
-impl Points {
-    /// 0 for signals that always reach the threshold on their own.
-    pub fn get(&self, signal: Signal) -> u32 {
-        self.0[signal as usize]
-    }
-
-    /// 0 disables the signal.
-    pub fn set(&mut self, signal: Signal, points: u32) {
-        self.0[signal as usize] = points;
-    }
-}
-
 impl Signal {
-    /// The default maximum. `None` for a signal that always reaches the threshold on its own.
-    pub fn default_points(self) -> Option<u32> {
+    /// Maximum number of points that the signal adds. `None` if it always reaches the threshold on its own.
+    pub fn points(self) -> Option<u32> {
         match self {
             Signal::FormRate | Signal::Listed => None,
             Signal::Shouting => Some(10),
@@ -201,11 +180,10 @@ pub fn screen(
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
-        let points = match signal.default_points() {
+        let points = match signal.points() {
             None => threshold,
-            // The result fits: `percent` is at most 100.
-            Some(_) => u32::try_from(u64::from(options.points.get(signal)) * u64::from(percent) / 100)
-                .unwrap_or(u32::MAX),
+            Some(_) if options.ignored.contains(&signal) => 0,
+            Some(maximum) => maximum * percent / 100,
         };
         (points > 0).then_some(ScreeningReason { signal, points, detail })
     };

@@ -16,6 +16,15 @@ pub(in crate::cli) enum CheckResult {
     Unknown(String),
 }
 
+impl<Good: Into<String>, Bad: Into<String>> From<Result<Good, Bad>> for CheckResult {
+    fn from(result: Result<Good, Bad>) -> CheckResult {
+        match result {
+            Ok(text) => CheckResult::Good(text.into()),
+            Err(text) => CheckResult::Bad(text.into()),
+        }
+    }
+}
+
 impl CheckResult {
     /// The label of the result in reports (`ok`, `fix` or `note`), and its description.
     pub(in crate::cli) fn word_and_text(self) -> (&'static str, String) {

@@ -8,10 +8,10 @@ use frontdesk_site::path;
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);
-    for (path, place) in &layout.urls {
-        let reply = match place {
+    for (path, content) in &layout.urls {
+        let reply = match content {
             // Hosts cannot send the status 410, so they answer 404.
-            place if place.is_gone() => continue,
+            content if content.is_gone() => continue,
             UrlContent::Page { html, .. } => &html.identity().reply,
             UrlContent::File(stored) => &stored.identity().reply,
             UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => continue,
@@ -29,8 +29,8 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
 /// followed by `rules` with placeholders.
 pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
-    for (path, place) in &layout.urls {
-        if let UrlContent::Moved(reply) = place {
+    for (path, content) in &layout.urls {
+        if let UrlContent::Moved(reply) = content {
             let to = reply.header("location").unwrap_or_default();
             text.push_str(&format!("{} {to} {}\n", path::encode(path), reply.status));
         }

@@ -17,12 +17,12 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     let urls: Map<String, Value> = layout
         .urls
         .iter()
-        .map(|(path, place)| (path::encode(path).into_owned(), describe_url(layout, place)))
+        .map(|(path, content)| (path::encode(path).into_owned(), describe_url(layout, content)))
         .collect();
     let missing_in: Map<String, Value> = layout
         .missing_in
         .iter()
-        .map(|(folder, place)| (format!("{}/", path::encode(folder)), describe_url(layout, place)))
+        .map(|(folder, content)| (format!("{}/", path::encode(folder)), describe_url(layout, content)))
         .collect();
     let listed: Map<String, Value> = files
         .iter()
@@ -46,8 +46,8 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     text
 }
 
-fn describe_url(layout: &ExportLayout, place: &UrlContent) -> Value {
-    match place {
+fn describe_url(layout: &ExportLayout, content: &UrlContent) -> Value {
+    match content {
         UrlContent::Page { html, markdown, neither } => json!({
             "status": html.identity().reply.status,
             "negotiated": true,

@@ -216,8 +216,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut location = by_entry("$frontdesk_redirect", "");
     let mut lookup = NginxMap::new("$uri", "$frontdesk_lookup", "");
 
-    for (number, (_, place)) in layout.missing_in.iter().enumerate() {
-        if let UrlContent::Page { html: of_html, markdown: of_markdown, .. } = place {
+    for (number, (_, content)) in layout.missing_in.iter().enumerate() {
+        if let UrlContent::Page { html: of_html, markdown: of_markdown, .. } = content {
             html.add_text(&missing_id(number), &files.id(of_html));
             markdown.add_text(&missing_id(number), &files.id(of_markdown));
         }
@@ -229,10 +229,10 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
     // The entries of each map are numbered from 0. The first line of a map is its default, not an entry.
-    for (path, place) in &layout.urls {
-        let id = match place {
+    for (path, content) in &layout.urls {
+        let id = match content {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
-                let id = format!("{}{}", if place.is_gone() { "g" } else { "p" }, html.len() - 1);
+                let id = format!("{}{}", if content.is_gone() { "g" } else { "p" }, html.len() - 1);
                 html.add_text(&id, &files.id(of_html));
                 markdown.add_text(&id, &files.id(of_markdown));
                 link.add_text(&id, &escape_variables(neither.header("link").unwrap_or_default()));
@@ -289,7 +289,7 @@ fn body_text(reply: &RecordedResponse) -> String {
 
 /// The response for removed endpoints, which is the same for all of them. `None` if there are none.
 fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
-    layout.urls.iter().find_map(|(_, place)| match place {
+    layout.urls.iter().find_map(|(_, content)| match content {
         UrlContent::RemovedEndpoint(reply) => Some(reply),
         _ => None,
     })
@@ -297,15 +297,15 @@ fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
 
 /// Maps the kind of response to the value of a header. The default is the value for the file.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
-    fn not_acceptable(place: &UrlContent) -> Option<&RecordedResponse> {
-        match place {
+    fn not_acceptable(content: &UrlContent) -> Option<&RecordedResponse> {
+        match content {
             UrlContent::Page { neither, .. } => Some(neither),
             _ => None,
         }
     }
     // All responses of one kind have the same headers, so the first one is enough.
-    let places = || layout.urls.iter().map(|(_, place)| place);
-    let moved = places().find_map(|place| match place {
+    let places = || layout.urls.iter().map(|(_, content)| content);
+    let moved = places().find_map(|content| match content {
         UrlContent::Moved(reply) => Some(reply),
         _ => None,
     });
@@ -314,7 +314,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
         ("unknown_endpoint", Some(&layout.unknown_endpoint)),
         ("method", Some(&layout.read_only)),
         ("moved", moved),
-        ("not_acceptable", places().filter(|place| !place.is_gone()).find_map(not_acceptable)),
+        ("not_acceptable", places().filter(|content| !content.is_gone()).find_map(not_acceptable)),
         ("nothing", not_acceptable(&layout.missing)),
         ("gone_nothing", not_acceptable(&layout.missing)),
         ("removed_endpoint", removed_endpoint(layout)),
@@ -340,7 +340,7 @@ fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
 
 /// Renders `server.conf`, to be included in a `server { }` block.
 pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &WebOptions) -> String {
-    let redirect_status = |place: &UrlContent| match place {
+    let redirect_status = |content: &UrlContent| match content {
         UrlContent::Moved(reply) => Some(reply.status),
         _ => None,
     };
@@ -402,7 +402,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
             (
                 "away",
                 error(
-                    "The request could not be answered. Try again in a moment: an unchanged repeat is recognised.",
+                    "The request could not be answered. Try again in a moment: an unchanged repeat is recognized.",
                 ),
             ),
         ],

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::change::{Outcome, change_each};
 use super::console::Console;
 use super::selection::find_all;
 use super::width::{columns, pad};
-use crate::cli::output::{counted, exit_code};
+use crate::cli::output::counted;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::json as json_lines;
@@ -46,27 +47,17 @@ pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
 /// Applies a change to each submission, and prints one of the `words` for it: after a change, or without one.
 fn annotate(
     ids: &[String],
-    words: [&str; 2],
+    [changed, unchanged]: [&str; 2],
     console: &mut Console<'_>,
     change: impl Fn(&mut Changes<'_>, Uuid) -> Result<Annotated, StoreError>,
 ) -> anyhow::Result<ExitCode> {
-    let (found, mut failed) = find_all(ids, console)?;
-    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
-        return Ok(ExitCode::FAILURE);
-    };
-    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
-    for submission in found {
-        let id = submission.id;
-        match change(&mut changes, id)? {
-            Annotated::Changed => writeln!(console.out, "{id} {}.", words[0])?,
-            Annotated::Unchanged => writeln!(console.out, "{id} {}.", words[1])?,
-            Annotated::Missing => {
-                failed += 1;
-                writeln!(console.err, "error: {id} has not been processed yet, or was removed")?;
-            }
-        }
-    }
-    Ok(exit_code(failed == 0))
+    change_each(find_all(ids, console)?, console, |changes, submission, _| {
+        Ok(match change(changes, submission.id)? {
+            Annotated::Changed => Outcome::Done(changed.to_owned()),
+            Annotated::Unchanged => Outcome::Done(unchanged.to_owned()),
+            Annotated::Missing => Outcome::Missing,
+        })
+    })
 }
 
 /// Prints the operator log, newest first.

@@ -1,4 +1,4 @@
-//! `frontdesk inbox retry`, `hold` and `release`.
+//! `frontdesk inbox retry`, `hold`, `release` and `deliver`.
 
 use std::process::ExitCode;
 
@@ -12,8 +12,8 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::store::lock::Lock;
 use frontdesk_inbox::store::{DatabaseUrl, Filter, InboxReader, Retry, StoreError};
-use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_inbox::submission::{Status, Submission};
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RetryOptions {
@@ -51,7 +51,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     };
     if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
         let mut count = 0;
-        let mut changes = Changes::open(console.place, &inbox, &console.user)?;
+        let mut changes = Changes::open(console.url, &inbox, &console.user)?;
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
@@ -61,7 +61,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
-            n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
+            n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
         }
     }
     Ok(exit_code(missing == 0))
@@ -119,7 +119,7 @@ pub(in crate::cli) fn describe_hold(held: Held) -> Option<String> {
 pub(in crate::cli) fn describe_release(
     released: Released,
     before: Status,
-    place: &DatabaseUrl,
+    url: &DatabaseUrl,
 ) -> Option<String> {
     let without = match before {
         Status::Unconfirmed => ", although the visitor has not confirmed the address",
@@ -127,20 +127,68 @@ pub(in crate::cli) fn describe_release(
     };
     Some(match released {
         Released::Released(0) => format!("is released{without}: there is nothing to deliver"),
-        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, place)),
+        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, url)),
         Released::AsksVisitor => "is released, but waits until the visitor confirms the address: another `release` delivers it without".to_owned(),
         Released::NotHeld => "is not held".to_owned(),
         Released::Missing => return None,
     })
 }
 
-pub(in crate::cli) fn describe_retried(count: usize, place: &DatabaseUrl) -> String {
+pub(in crate::cli) fn describe_retried(count: usize, url: &DatabaseUrl) -> String {
     let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
-    if Lock::is_held_elsewhere(place) {
+    if Lock::is_held_elsewhere(url) {
         let them = plural(count, "it", "them");
         return format!("{deliveries} {are} due now, and the running server attempts {them}");
     }
     format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
+}
+
+/// The result of a change to one submission, as the rest of a sentence about it.
+pub(super) enum Outcome {
+    Done(String),
+    /// This many deliveries are due now.
+    Queued(usize),
+    /// Nothing was changed although the operator asked for it.
+    Failed(&'static str),
+    /// The submission has not been processed yet, or was removed.
+    Missing,
+}
+
+impl Outcome {
+    /// The outcome that this sentence describes; without a sentence, the submission is missing.
+    fn described(words: Option<String>) -> Outcome {
+        words.map_or(Outcome::Missing, Outcome::Done)
+    }
+}
+
+/// Applies a change to each submission, and prints a sentence about each. Returns failure if one could not be
+/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0.
+pub(super) fn change_each(
+    (found, missing): (Vec<Submission>, usize),
+    console: &mut Console<'_>,
+    mut change: impl FnMut(&mut Changes<'_>, &Submission, &Console<'_>) -> Result<Outcome, StoreError>,
+) -> anyhow::Result<ExitCode> {
+    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
+        return Ok(ExitCode::FAILURE);
+    };
+    let mut failed = missing;
+    let mut changes = Changes::open(console.url, &inbox, &console.user)?;
+    for submission in found {
+        let id = submission.id;
+        match change(&mut changes, &submission, console)? {
+            Outcome::Done(words) => writeln!(console.out, "{id} {words}.")?,
+            Outcome::Queued(n) => writeln!(console.out, "{id}: {}.", describe_retried(n, console.url))?,
+            Outcome::Failed(words) => {
+                failed += 1;
+                writeln!(console.out, "{id} {words}.")?;
+            }
+            Outcome::Missing => {
+                failed += 1;
+                writeln!(console.err, "error: {id} has not been processed yet, or was removed")?;
+            }
+        }
+    }
+    Ok(exit_code(failed == 0))
 }
 
 /// Holds the given submissions. Deliveries that have already started are not stopped.
@@ -149,46 +197,30 @@ pub(super) fn hold(
     because: Option<&str>,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let (found, mut missing) = find_all(ids, console)?;
-    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
-        return Ok(ExitCode::FAILURE);
-    };
-    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
-    for submission in found {
-        let id = submission.id;
-        match describe_hold(changes.hold(&submission, because, console.now.timestamp())?) {
-            Some(words) => writeln!(console.out, "{id} {words}.")?,
-            None => missing += report_missing(id, console)?,
-        }
-    }
-    Ok(exit_code(missing == 0))
+    change_each(find_all(ids, console)?, console, |changes, submission, console| {
+        let held = changes.hold(submission, because, console.now.timestamp())?;
+        Ok(Outcome::described(describe_hold(held)))
+    })
 }
 
 /// Releases the held submissions with these ids, or all held submissions if `ids` is empty.
 pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let inbox = console.inbox.clone();
-    let (found, mut missing) = if ids.is_empty() {
+    let found = if ids.is_empty() {
         let held = Filter { status: Some(Status::Held), ..Filter::default() };
-        let held = inbox.as_ref().map(|inbox| inbox.list(&held)).transpose()?.into_iter().flatten();
-        (held.collect::<Result<Vec<_>, _>>()?, 0)
+        let held = console.inbox.as_ref().map(|inbox| inbox.list(&held)).transpose()?.into_iter().flatten();
+        let held = held.collect::<Result<Vec<_>, _>>()?;
+        if held.is_empty() {
+            writeln!(console.out, "No submission is held.")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        (held, 0)
     } else {
         find_all(ids, console)?
     };
-    if ids.is_empty() && found.is_empty() {
-        writeln!(console.out, "No submission is held.")?;
-    }
-    if let Some(inbox) = inbox.filter(|_| !found.is_empty()) {
-        let mut changes = Changes::open(console.place, &inbox, &console.user)?;
-        for submission in found {
-            let id = submission.id;
-            let released = changes.release(id, console.channels, console.now.timestamp())?;
-            match describe_release(released, submission.status, console.place) {
-                Some(words) => writeln!(console.out, "{id} {words}.")?,
-                None => missing += report_missing(id, console)?,
-            }
-        }
-    }
-    Ok(exit_code(missing == 0))
+    change_each(found, console, |changes, submission, console| {
+        let released = changes.release(submission.id, console.channels, console.now.timestamp())?;
+        Ok(Outcome::described(describe_release(released, submission.status, console.url)))
+    })
 }
 
 /// Options that select submissions to deliver.
@@ -229,46 +261,36 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
     if options.kept {
         return deliver_kept(&channels, console);
     }
-    let (found, mut failed) = find_all(&options.ids, console)?;
-    let Some(inbox) = console.inbox.clone().filter(|_| !found.is_empty()) else {
-        return Ok(ExitCode::FAILURE);
-    };
-    let mut changes = Changes::open(console.place, &inbox, &console.user)?;
-    for submission in found {
-        let id = submission.id;
-        let why = match changes.deliver(&submission, &channels, console.now.timestamp())? {
-            Queued::Queued(n) => {
-                writeln!(console.out, "{id}: {}.", describe_retried(n, console.place))?;
-                continue;
+    change_each(find_all(&options.ids, console)?, console, |changes, submission, console| {
+        Ok(match changes.deliver(submission, &channels, console.now.timestamp())? {
+            Queued::Queued(n) => Outcome::Queued(n),
+            Queued::Held => Outcome::Failed("is held: `frontdesk inbox release` delivers it"),
+            Queued::Sealed => Outcome::Failed("is encrypted, so no channel can read it"),
+            Queued::NotAccepted => {
+                Outcome::Failed("was sent with a form that none of these channels accepts")
             }
-            Queued::Held => "is held: `frontdesk inbox release` delivers it",
-            Queued::Sealed => "is encrypted, so no channel can read it",
-            Queued::NotAccepted => "was sent with a form that none of these channels accepts",
-            Queued::SetAside => "could not be processed: `frontdesk inbox retry` tries again",
-            Queued::AlreadyDelivered => "has been delivered to these channels, or is about to be",
-            Queued::Missing => {
-                // Each unchanged submission counts as a failure, and so does a missing one.
-                failed += 1 + report_missing(id, console)?;
-                continue;
+            Queued::SetAside => {
+                Outcome::Failed("could not be processed: `frontdesk inbox retry` tries again")
             }
-        };
-        failed += 1;
-        writeln!(console.out, "{id} {why}.")?;
-    }
-    Ok(exit_code(failed == 0))
+            Queued::AlreadyDelivered => {
+                Outcome::Failed("has been delivered to these channels, or is about to be")
+            }
+            Queued::Missing => Outcome::Missing,
+        })
+    })
 }
 
 /// Queues all submissions without a delivery. Prints how many deliveries were added, and how many submissions
 /// stay in the inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
-    let added = Changes::open(console.place, &inbox, &console.user)?
+    let added = Changes::open(console.url, &inbox, &console.user)?
         .editor
         .deliver_kept(channels, console.now.timestamp())
         .context("some submissions were not queued; run the same command again")?;
     match added {
         0 => writeln!(console.out, "Nothing to deliver.")?,
-        n => writeln!(console.out, "{}.", describe_retried(n, console.place))?,
+        n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
     }
     let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
     if kept > 0 {
@@ -279,10 +301,4 @@ fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result
         )?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Reports that a submission was removed meanwhile. Returns 1, for the number of failures.
-fn report_missing(id: uuid::Uuid, console: &mut Console<'_>) -> anyhow::Result<usize> {
-    writeln!(console.err, "error: {id} is no longer in the inbox")?;
-    Ok(1)
 }

@@ -20,7 +20,7 @@ const DEFAULT_WIDTH: usize = 100;
 
 pub(super) struct Console<'a> {
     pub(super) now: Zoned,
-    pub(super) place: &'a DatabaseUrl,
+    pub(super) url: &'a DatabaseUrl,
     /// The user who makes changes, for the operator log.
     pub(super) user: String,
     /// The open inbox; `None` if nothing has been received yet.
@@ -57,7 +57,7 @@ impl Console<'_> {
         let mut out = BufWriter::new(stdout.lock());
         let result = run(&mut Console {
             now: Timestamp::now().to_zoned(zone),
-            place: &config.store.url,
+            url: &config.store.url,
             user: current_user(),
             inbox: None,
             min_free: config.maintenance.min_free,

@@ -41,11 +41,11 @@ pub(super) fn open(
     if console.inbox.is_none() {
         bail!("there is no inbox yet: start the server first");
     }
-    let token = session::create_login(console.place, &console.user, console.now.timestamp())?;
+    let token = session::create_login(console.url, &console.user, console.now.timestamp())?;
     let link = format!("{base}/login?token={}", token.as_str());
     writeln!(console.out, "{link}")?;
     console.out.flush()?;
-    writeln!(console.err, "The link is valid for ten minutes, and once.")?;
+    writeln!(console.err, "The link works once and expires in ten minutes.")?;
     if !stay && let Some(page) = redirect_page(&link, &token) {
         let opened = Command::new("xdg-open").arg(page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if opened.is_ok() {
@@ -147,7 +147,7 @@ pub(super) fn sessions(
         }
         let hashes: Option<Vec<TokenHash>> =
             found.map(|found| found.iter().map(|session| session.hash).collect());
-        let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+        let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
         let count = editor.revoke(hashes.as_deref())?;
         writeln!(console.out, "{} ended", counted(count, "session"))?;
         return Ok(ExitCode::SUCCESS);

@@ -71,7 +71,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
         ai_agents: &names_of(AgentClass::Ai),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
-    let report = read_report(inbox::open(console.place)?.as_ref(), &filter)?;
+    let report = read_report(inbox::open(console.url)?.as_ref(), &filter)?;
     if !is_on {
         writeln!(console.err, "Page views are not being counted: `server.count_views` is false.")?;
     }

@@ -101,7 +101,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
         return Ok(ExitCode::FAILURE);
     }
     let filter = confirmed_filter(&filter, &held);
-    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
     let erased = editor.discard_held(&filter).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
@@ -123,7 +123,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     // Runs even without ids: an earlier run may have left removed data in the database's log.
-    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
     let Discarded { erased, stayed } = preview.discard(&mut editor).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     if stayed > 0 {
@@ -167,7 +167,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
         writeln!(console.out, "nothing")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut editor = Editor::open(console.place)?.on_behalf_of(&console.user);
+    let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
     let count = editor.count_from(email)?;
     let question = format!("Remove {} from {} for good?", counted(count, "submission"), visible(email));
     if !yes && count > 0 && !confirm(&question, console)? {
@@ -216,7 +216,7 @@ pub(in crate::cli) struct RemovalReport {
 }
 
 impl RemovalReport {
-    pub(in crate::cli) fn new(erased: &Erased, place: &DatabaseUrl) -> RemovalReport {
+    pub(in crate::cli) fn new(erased: &Erased, url: &DatabaseUrl) -> RemovalReport {
         let mut report = RemovalReport { is_wiped: true, ..RemovalReport::default() };
         if erased.submissions > 0 {
             report.removed = [
@@ -237,7 +237,7 @@ impl RemovalReport {
             }
             report.remarks.push("warning: earlier backups still contain the removed data.".to_owned());
         }
-        let Some(file) = place.file() else {
+        let Some(file) = url.file() else {
             if erased.submissions > 0 {
                 report.remarks.push(
                     "warning: PostgreSQL overwrites removed rows some time after the next vacuum; its write-ahead log and its archives may contain them longer."
@@ -270,7 +270,7 @@ impl RemovalReport {
 
 /// Prints what was removed. Returns failure if the database's log could not be wiped.
 fn report_removal(erased: &Erased, console: &mut Console<'_>) -> io::Result<ExitCode> {
-    let report = RemovalReport::new(erased, console.place);
+    let report = RemovalReport::new(erased, console.url);
     if report.removed.is_empty() {
         writeln!(console.out, "nothing")?;
     }

@@ -48,6 +48,13 @@ pub struct SelectionOptions {
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
+pub struct SubmissionIds {
+    /// Ids of submissions, or unambiguous prefixes of them
+    #[arg(value_name = "ID")]
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct PeriodOptions {
     /// Only submissions received at or after this time: 2026-11-20T14:00:00Z, 2026-11-20 (midnight), or
     /// an age such as 30m, 2h, 3d

@@ -57,7 +57,7 @@ pub(in crate::cli) fn counts_object(
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
     let digest =
-        inbox.map(|inbox| Digest::read(inbox, console.place, console.min_free, console.now.timestamp()));
+        inbox.map(|inbox| Digest::read(inbox, console.url, console.min_free, console.now.timestamp()));
     let lines = digest.transpose()?.unwrap_or_default().lines();
     if lines.is_empty() {
         writeln!(console.out, "Nothing needs your attention.")?;
@@ -320,11 +320,11 @@ mod tests {
     }
 
     fn render(is_terminal: bool, width: usize) -> String {
-        let place = DatabaseUrl::Sqlite("inbox.sqlite".into());
+        let url = DatabaseUrl::Sqlite("inbox.sqlite".into());
         let (tallies, channels) = sample();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console {
-            place: &place,
+            url: &url,
             user: "ada".to_owned(),
             inbox: None,
             min_free: frontdesk_inbox::store::disk::MinFree::Off,

@@ -298,7 +298,7 @@ struct Inbox {
     /// The configured channels.
     channels: Vec<Route>,
     database: PathBuf,
-    place: DatabaseUrl,
+    url: DatabaseUrl,
     folder: TempDir,
 }
 
@@ -313,7 +313,7 @@ impl Inbox {
     fn empty() -> Inbox {
         let folder = TempDir::new().unwrap();
         let database = folder.path().join("inbox.db");
-        Inbox { channels: Vec::new(), place: DatabaseUrl::from(&database), database, folder }
+        Inbox { channels: Vec::new(), url: DatabaseUrl::from(&database), database, folder }
     }
 
     /// Opens the inbox as a server would.
@@ -354,7 +354,7 @@ impl Inbox {
     ) -> anyhow::Result<ExitCode> {
         let typed = Typed::parse_from(format!("inbox {arguments}").split(' '));
         let mut console = Console {
-            place: &self.place,
+            url: &self.url,
             user: "ada".to_owned(),
             inbox: None,
             now: "2026-11-20T16:03:05.12[UTC]".parse().unwrap(),

@@ -37,8 +37,8 @@ pub(super) struct InboxWatch {
 
 impl InboxWatch {
     /// Returns the submissions that arrived since the last query, oldest first. `None` if there is no inbox.
-    pub(super) fn query(&mut self, place: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
-        let Some(reader) = inbox::open(place)? else { return Ok(None) };
+    pub(super) fn query(&mut self, url: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
+        let Some(reader) = inbox::open(url)? else { return Ok(None) };
         let mut new = self.list_new(&reader)?;
         new.reverse();
         Ok(Some(new))
@@ -58,8 +58,8 @@ impl InboxWatch {
     }
 
     /// Marks existing submissions as seen, so that later queries do not return them.
-    pub(super) fn skip_existing(&mut self, place: &DatabaseUrl) -> Result<(), StoreError> {
-        let Some(reader) = inbox::open(place)? else { return Ok(()) };
+    pub(super) fn skip_existing(&mut self, url: &DatabaseUrl) -> Result<(), StoreError> {
+        let Some(reader) = inbox::open(url)? else { return Ok(()) };
         let newest = Filter { limit: Some(1), ..Filter::default() };
         let newest = reader.list(&newest)?.next().transpose()?;
         self.newest = newest.map(|newest| newest.id);
@@ -76,7 +76,7 @@ impl InboxWatch {
         identity: Option<&AgeIdentity>,
         console: &mut Console<'_>,
     ) -> anyhow::Result<Duration> {
-        match self.query(console.place) {
+        match self.query(console.url) {
             Ok(new) => {
                 self.last_error = None;
                 let wait = if new.is_some() { POLL_INTERVAL } else { POLL_MISSING };
@@ -122,9 +122,9 @@ pub(super) fn run(
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let identity = key.read()?;
-    let mut listener = ChangeListener::listen(console.place);
+    let mut listener = ChangeListener::listen(console.url);
     let mut watch = InboxWatch { form: form.map(str::to_owned), ..InboxWatch::default() };
-    watch.skip_existing(console.place)?;
+    watch.skip_existing(console.url)?;
     exit_on_closed_output()?;
     writeln!(console.err, "Watching for submissions; press Ctrl-C to stop.")?;
     loop {

@@ -115,15 +115,11 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     })
 }
 
-pub(super) fn mark_done(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
-    set_done(session, arguments, true)
-}
-
-pub(super) fn reopen(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
-    set_done(session, arguments, false)
-}
-
-fn set_done(session: &McpSession, arguments: &mut ToolArguments, is_done: bool) -> Result<Value, ToolError> {
+pub(super) fn set_done(
+    session: &McpSession,
+    arguments: &mut ToolArguments,
+    is_done: bool,
+) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     change_each(session, &ids, |changes, submission, _| {
         let annotated = changes.set_done(submission.id, is_done, Timestamp::now())?;

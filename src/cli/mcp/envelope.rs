@@ -1,4 +1,4 @@
-//! Results of tools: JSON between two lines with a random boundary, labelled as data.
+//! Results of tools: JSON between two lines with a random boundary, labeled as data.
 //!
 //! Visitors may write texts that look like instructions, like the end of the data, or like the control
 //! sequences of a terminal. The boundary is chosen after they have written, line breaks in JSON are escaped,

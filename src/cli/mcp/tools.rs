@@ -11,7 +11,7 @@ use frontdesk_inbox::submission::Status;
 
 /// The effect of a tool on the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum ToolEffect {
     Reads,
     Changes {
         /// Whether it removes or overwrites something, or cannot be undone.
@@ -32,12 +32,12 @@ pub(super) struct ToolSpec {
     pub(super) description: &'static str,
     pub(super) required: &'static [&'static str],
     pub(super) parameters: fn() -> Parameters,
-    pub(super) effect: Effect,
+    pub(super) effect: ToolEffect,
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }
 
-const REVERSIBLE: Effect =
-    Effect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
+const REVERSIBLE: ToolEffect =
+    ToolEffect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
 
 pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
@@ -45,8 +45,8 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "List submissions",
         description: "Lists submissions to the website's forms, newest first, with shortened fields. Continue with `next_cursor` as `cursor`.",
         required: &[],
-        parameters: list_parameters,
-        effect: Effect::Reads,
+        parameters: || filters("text", "Only submissions with this text in a field, regardless of case"),
+        effect: ToolEffect::Reads,
         run: submissions::list,
     },
     ToolSpec {
@@ -54,8 +54,8 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Search submissions",
         description: "Finds submissions with a text in a field, regardless of case, newest first, with the text around each match. Encrypted submissions cannot be searched.",
         required: &["query"],
-        parameters: search_parameters,
-        effect: Effect::Reads,
+        parameters: || filters("query", "The text to find in a field"),
+        effect: ToolEffect::Reads,
         run: submissions::search,
     },
     ToolSpec {
@@ -63,8 +63,8 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Read a submission",
         description: "Reads one submission in full: all fields, the reasons of spam screening, deliveries with their attempts, the state of work and the operator's note.",
         required: &["id"],
-        parameters: read_parameters,
-        effect: Effect::Reads,
+        parameters: || vec![("id", text("Id of the submission, or an unambiguous prefix of it"))],
+        effect: ToolEffect::Reads,
         run: submissions::read,
     },
     ToolSpec {
@@ -72,8 +72,13 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Statistics",
         description: "Counts submissions by day, form and status, deliveries by channel, and page views by day, page, client and referring host. Days are those of this machine's time zone.",
         required: &[],
-        parameters: stats_parameters,
-        effect: Effect::Reads,
+        parameters: || {
+            vec![
+                ("days", number(report::MAX_DAYS, report::DAYS, "The last N days, including today")),
+                ("page", text("Count only views of this page, such as /developers/")),
+            ]
+        },
+        effect: ToolEffect::Reads,
         run: report::stats,
     },
     ToolSpec {
@@ -82,7 +87,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Reports problems of the inbox that need attention: held and parked submissions, failing channels, low disk space. Sends no test message and contacts no other system; the result lists what it did not check.",
         required: &[],
         parameters: Vec::new,
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         run: report::check_inbox,
     },
     ToolSpec {
@@ -90,8 +95,11 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Check the site",
         description: "Checks the site's configuration and content: front matter, links, anchors, paths, descriptions. Returns each fault with file and line.",
         required: &[],
-        parameters: check_parameters,
-        effect: Effect::Reads,
+        parameters: || {
+            let words = "Also check drafts and pages with a date in the future";
+            vec![("drafts", json!({ "type": "boolean", "default": false, "description": words }))]
+        },
+        effect: ToolEffect::Reads,
         run: report::check_site,
     },
     ToolSpec {
@@ -99,7 +107,10 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Hold submissions",
         description: "Holds submissions: stops deliveries that have not started. `release` delivers them after all; a waitlist entry is asked for its confirmation again.",
         required: &["ids"],
-        parameters: hold_parameters,
+        parameters: || {
+            let words = "The reason, shown with the submission; at most";
+            ids_and(Some(("reason", text(&format!("{words} {} characters", change::MAX_REASON)))))
+        },
         effect: REVERSIBLE,
         run: change::hold,
     },
@@ -108,8 +119,8 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Release submissions",
         description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the visitor's confirmation.",
         required: &["ids"],
-        parameters: ids_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
+        parameters: || ids_and(None),
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
         run: change::release,
     },
     ToolSpec {
@@ -117,8 +128,8 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Retry deliveries",
         description: "Makes waiting and parked deliveries of submissions due now, restarts their schedule, and switches their channels on again, for all submissions. The server attempts them; the tool itself sends nothing.",
         required: &["ids"],
-        parameters: retry_parameters,
-        effect: Effect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
+        parameters: || ids_and(Some(("channel", text("Only deliveries to this channel")))),
+        effect: ToolEffect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
         run: change::retry,
     },
     ToolSpec {
@@ -126,8 +137,10 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Discard held submissions",
         description: "Removes held submissions permanently, in two calls. The first, without `confirmation`, removes nothing: it returns what would be removed, and a code. The second, with the same ids and the code, removes exactly that. Show the preview to the operator first, and confirm only if the operator agrees. Submissions that are not held are refused.",
         required: &["ids"],
-        parameters: discard_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
+        parameters: || {
+            ids_and(Some(("confirmation", text("The code from the preview, to remove what it showed"))))
+        },
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
         run: change::discard,
     },
     ToolSpec {
@@ -135,26 +148,29 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         title: "Mark submissions as done",
         description: "Marks submissions as done. `reopen` reverses it.",
         required: &["ids"],
-        parameters: ids_parameters,
+        parameters: || ids_and(None),
         effect: REVERSIBLE,
-        run: change::mark_done,
+        run: |session, arguments| change::set_done(session, arguments, true),
     },
     ToolSpec {
         name: "reopen",
         title: "Reopen submissions",
         description: "Marks submissions as open again. `done` reverses it.",
         required: &["ids"],
-        parameters: ids_parameters,
+        parameters: || ids_and(None),
         effect: REVERSIBLE,
-        run: change::reopen,
+        run: |session, arguments| change::set_done(session, arguments, false),
     },
     ToolSpec {
         name: "note",
         title: "Write a note",
         description: "Replaces the operator's private note on a submission; an empty text removes it. `read_submission` returns the present note. Notes are never sent.",
         required: &["id", "text"],
-        parameters: note_parameters,
-        effect: Effect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
+        parameters: || {
+            let words = format!("The note, at most {MAX_NOTE} characters; empty removes it");
+            vec![("id", text("Complete id of the submission")), ("text", text(&words))]
+        },
+        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
         run: change::note,
     },
 ];
@@ -202,19 +218,11 @@ fn number(most: u16, default: u16, description: &str) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default, "description": description })
 }
 
-fn list_parameters() -> Parameters {
-    let words = "Only submissions with this text in a field, regardless of case";
-    [vec![("text", text(words))], common_parameters()].concat()
-}
-
-fn search_parameters() -> Parameters {
-    [vec![("query", text("The text to find in a field"))], common_parameters()].concat()
-}
-
-/// The filters, the size of a page and the position, of lists and searches.
-fn common_parameters() -> Parameters {
+/// The text to find, the filters, the size of a page and the position, of lists and searches.
+fn filters(name: &'static str, description: &str) -> Parameters {
     let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![
+        (name, text(description)),
         ("form", choice(&FORMS.map(|form| form.name), "Only submissions to this form")),
         (
             "status",
@@ -236,23 +244,8 @@ fn common_parameters() -> Parameters {
     ]
 }
 
-fn read_parameters() -> Parameters {
-    vec![("id", text("Id of the submission, or an unambiguous prefix of it"))]
-}
-
-fn stats_parameters() -> Parameters {
-    vec![
-        ("days", number(report::MAX_DAYS, report::DAYS, "The last N days, including today")),
-        ("page", text("Count only views of this page, such as /developers/")),
-    ]
-}
-
-fn check_parameters() -> Parameters {
-    let words = "Also check drafts and pages with a date in the future";
-    vec![("drafts", json!({ "type": "boolean", "default": false, "description": words }))]
-}
-
-fn ids_parameters() -> Parameters {
+/// The ids of submissions, and another parameter.
+fn ids_and(other: Option<(&'static str, Value)>) -> Parameters {
     let ids = json!({
         "type": "array",
         "items": { "type": "string" },
@@ -260,27 +253,7 @@ fn ids_parameters() -> Parameters {
         "maxItems": change::MAX_IDS,
         "description": "Complete ids of submissions",
     });
-    vec![("ids", ids)]
-}
-
-fn hold_parameters() -> Parameters {
-    let words = format!("The reason, shown with the submission; at most {} characters", change::MAX_REASON);
-    [ids_parameters(), vec![("reason", text(&words))]].concat()
-}
-
-fn retry_parameters() -> Parameters {
-    let words = "Only deliveries to this channel";
-    [ids_parameters(), vec![("channel", text(words))]].concat()
-}
-
-fn discard_parameters() -> Parameters {
-    let words = "The code from the preview, to remove what it showed";
-    [ids_parameters(), vec![("confirmation", text(words))]].concat()
-}
-
-fn note_parameters() -> Parameters {
-    let words = format!("The note, at most {MAX_NOTE} characters; empty removes it");
-    vec![("id", text("Complete id of the submission")), ("text", text(&words))]
+    [("ids", ids)].into_iter().chain(other).collect()
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl ServerLog {
             config::LogFormat::Json => true,
         };
         let queue = LogQueue::start_writer(io::stderr(), MAX_QUEUED, is_json);
-        let colours = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let colors = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let own = Targets::new()
             .with_target("frontdesk", LevelFilter::from_level(options.level))
             .with_target(app::ACCESS_LOG_TARGET, LevelFilter::INFO);
@@ -62,7 +62,7 @@ impl ServerLog {
         let layer = if is_json {
             layer.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
         } else {
-            layer.with_ansi(colours).boxed()
+            layer.with_ansi(colors).boxed()
         };
         // If a subscriber is already installed, as in tests, it stays in place.
         let _ = tracing_subscriber::registry().with(layer.with_filter(own)).try_init();

@@ -22,4 +22,16 @@ impl ServeOptions {
         config.web.count_views &= !self.watch;
         config
     }
+
+    /// Logs a warning for each option that is for authors only.
+    pub(super) fn warn_about_authoring(self) {
+        if self.watch {
+            tracing::warn!(
+                "pages contain a script that reloads them after changes: `--watch` is for authors, not for production"
+            );
+        }
+        if self.drafts {
+            tracing::warn!("drafts and pages with a date in the future are shown to everyone");
+        }
+    }
 }

@@ -3,26 +3,25 @@
 #![expect(clippy::disallowed_methods, reason = "reloads are timed")]
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
-use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::ServeOptions;
 use super::process;
 use super::trial::TrialLoad;
+use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
 use crate::app::agent::Agents;
 use crate::app::{AppState, Snapshot};
 use crate::cli::output::count_faults;
 use crate::cli::site::{self, SiteCache};
-use crate::config::{Config, Flag};
+use crate::config::{Config, Effect, Flag};
 use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
 use frontdesk_desk::DeskOptions;
 use frontdesk_inbox::store::disk::MinFree;
@@ -31,27 +30,7 @@ use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_process::allocator;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, Severity};
-use frontdesk_site::{BuildOptions, Encodings, SITE_FOLDERS, Site};
-
-/// How long a folder must remain unchanged before it is read: editors save files in several steps.
-const QUIET_PERIOD: Duration = Duration::from_millis(200);
-/// Maximum wait for a quiet period: some folders change continuously.
-const MAX_SETTLE: Duration = Duration::from_secs(5);
-/// The quiet period for the output of a site generator, which may pause between files.
-const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
-/// Maximum wait for a rebuild. The previous site is served until the rebuild ends.
-const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReloadReason {
-    Signal,
-    /// A change in the site's folder.
-    Changed,
-    /// Stronger encodings of the served site are ready.
-    Encoded,
-    /// A page's publication time has come.
-    Scheduled,
-}
+use frontdesk_site::{Encodings, Site};
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
 /// because unchanged bodies keep their encodings, and an edit should be visible at once.
@@ -74,12 +53,12 @@ pub(super) struct Reloader {
     pub(super) trial: TrialLoad,
     /// The address in links if no base URL is configured.
     pub(super) address: Option<SocketAddr>,
-    pub(super) desk: Arc<AppState>,
+    pub(super) app: Arc<AppState>,
     pub(super) worker: Arc<DeliveryWorker>,
-    pub(super) notify: Arc<ServiceManager>,
+    pub(super) service: Arc<ServiceManager>,
     pub(super) config: Config,
     /// Results of the last load, which are reused for unchanged files.
-    pub(super) previous: SiteCache,
+    pub(super) cache: SiteCache,
     pub(super) encodings: Arc<Encodings>,
     /// The encoding thread reports here that stronger encodings are ready.
     pub(super) reasons: Sender<ReloadReason>,
@@ -99,7 +78,7 @@ impl Reloader {
         let mut last_reload = None;
         loop {
             let interval = if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT_CHECK };
-            let publication = self.desk.snapshot.load().site.scheduled.first().map(|page| page.at);
+            let publication = self.app.snapshot.load().site.scheduled.first().map(|page| page.at);
             let publication = publication.map(|at| publication_reload(at, last_reload));
             let reason = match reasons.recv_timeout(shortened(interval, publication, Timestamp::now())) {
                 Err(RecvTimeoutError::Timeout) if publication.is_some_and(|at| at <= Timestamp::now()) => {
@@ -108,21 +87,11 @@ impl Reloader {
                 }
                 reason => reason,
             };
-            let before = self.desk.snapshot.load_full();
+            let before = self.app.snapshot.load_full();
             match reason {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(ReloadReason::Encoded) => {
-                    match process::run_in_new_thread(|| before.site.strengthened(&self.encodings)) {
-                        Ok(site) => {
-                            let site = Arc::new(site);
-                            self.desk.snapshot.store(Arc::new(Snapshot { site, ..Snapshot::clone(&before) }));
-                        }
-                        Err(panic) => {
-                            tracing::error!("{}: stronger encodings are not served", panic.with_message());
-                        }
-                    }
-                }
+                Ok(ReloadReason::Encoded) => self.serve_stronger_encodings(&before),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
                         wait_for_quiet_period(reasons, self.config.pages.build.as_ref());
@@ -140,7 +109,7 @@ impl Reloader {
                 }
             }
             retired.push(before);
-            let served = self.desk.snapshot.load();
+            let served = self.app.snapshot.load();
             retired.retain(|state| Arc::strong_count(state) > 1 && !Arc::ptr_eq(state, &served));
             if retired.is_empty() {
                 allocator::release_memory();
@@ -148,11 +117,22 @@ impl Reloader {
         }
     }
 
+    /// Replaces the bodies of the served site with those that the encoding thread has made.
+    fn serve_stronger_encodings(&self, before: &Snapshot) {
+        match process::run_in_new_thread(|| before.site.strengthened(&self.encodings)) {
+            Ok(site) => {
+                let site = Arc::new(site);
+                self.app.snapshot.store(Arc::new(Snapshot { site, ..before.clone() }));
+            }
+            Err(panic) => tracing::error!("{}: stronger encodings are not served", panic.with_message()),
+        }
+    }
+
     /// Compresses the served site in the background, first quickly and then as strongly as possible, and
     /// creates smaller variants of large images. Setting the returned flag stops the compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (site, encodings) = (self.desk.snapshot.load().site.clone(), self.encodings.clone());
+        let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
         let (stopped, reasons) = (stop.clone(), self.reasons.clone());
         let work = move || {
             // Release memory at normal priority, because other threads may have to wait until that is done.
@@ -176,7 +156,7 @@ impl Reloader {
             match encodings.strengthen(site.files(), &stopped) {
                 Ok(is_new) => publish(is_new),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot store strong encodings in {folder}; serving weaker ones");
+                    tracing::warn!(%error, "cannot cache the strongest compression in {folder}; serving faster, larger encodings");
                 }
             }
             process::release_program_pages();
@@ -195,25 +175,24 @@ impl Reloader {
     /// Reloads the site and its configuration, and logs the result. Returns whether they were replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
-        self.notify.notify_reloading();
+        self.service.notify_reloading();
         let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|panic| {
             // Parts of the cache may not match each other any more.
-            self.previous = SiteCache::default();
+            self.cache = SiteCache::default();
             Err(vec![Fault::error(
                 "pages/",
                 None,
                 format!("the site cannot be loaded: {}", panic.with_message()),
             )])
         });
-        self.desk.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
-        let live = self.desk.snapshot.load_full();
-        self.notify
-            .notify_ready(&format!("{} pages at {}", live.site.page_count, self.config.pages.base_url));
+        self.app.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
+        let pages = self.app.snapshot.load().site.page_count;
+        self.service.notify_ready(&format!("{pages} pages at {}", self.config.pages.base_url));
         match reloaded {
-            Ok((live, warnings)) => {
+            Ok((snapshot, warnings)) => {
                 self.show_in_pages(&[], &warnings);
                 let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                let (pages, generation) = (live.site.page_count, live.generation);
+                let (pages, generation) = (snapshot.site.page_count, snapshot.generation);
                 tracing::info!(pages, generation, took_ms, "site and configuration reloaded");
                 true
             }
@@ -229,7 +208,7 @@ impl Reloader {
 
     /// Shows errors in open pages, or lets the pages reload if there are none, and shows the warnings.
     fn show_in_pages(&self, faults: &[Fault], warnings: &[Fault]) {
-        if let Some(live_reload) = &self.desk.live_reload {
+        if let Some(live_reload) = &self.app.live_reload {
             let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
             live_reload.publish(&errors.take(MAX_SHOWN_FAULTS).collect::<Vec<_>>(), warnings);
         }
@@ -239,25 +218,14 @@ impl Reloader {
     /// returns all faults.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
-        let load = |running| {
-            let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
-            refuse_errors(faults).map(|warnings| (config, warnings))
-        };
-        let (config, mut faults) = load(None)?;
-        // Checks the new certificate even though it may take effect only after a restart.
-        faults.extend(config.clone().with_base_url(self.address).certificate_faults());
-        let mut faults = refuse_errors(faults)?;
-        let (effective, _) = load(Some(&self.config))?;
-        let waiting: Vec<String> =
-            config.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
-        let mut config = self.options.apply_to(effective).with_base_url(self.address);
-        let (site, found) = site::load_site(&self.folder, &config, &mut self.previous);
+        let (config, waiting, mut faults) = self.read_configuration()?;
+        let (site, found) = site::load_site(&self.folder, &config, &mut self.cache);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
-        let before = self.desk.snapshot.load_full();
-        // The fast path keeps the serialised headers of some files, including the policy.
+        let before = self.app.snapshot.load_full();
+        // The fast path keeps the serialized headers of some files, including the policy.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
         }
@@ -267,36 +235,64 @@ impl Reloader {
         for key in waiting {
             tracing::warn!("the change to `{key}` takes effect after a restart");
         }
+        let snapshot = self.apply(config, site, &before);
+        self.log_warnings(&snapshot.site, &faults);
+        Ok((snapshot, faults))
+    }
+
+    /// Reads the configuration, in which keys that need a restart keep their values. Returns it with the
+    /// changed ones of these keys and the warnings, or all faults.
+    fn read_configuration(&self) -> Result<(Config, Vec<String>, Vec<Fault>), Vec<Fault>> {
+        let load = |running| {
+            let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
+            refuse_errors(faults).map(|warnings| (config, warnings))
+        };
+        let (changed, mut faults) = load(None)?;
+        // Checks the new certificate even though it may take effect only after a restart.
+        faults.extend(changed.clone().with_base_url(self.address).certificate_faults());
+        let warnings = refuse_errors(faults)?;
+        let waiting = changed.keys_needing_restart(&self.config).into_iter().map(str::to_owned).collect();
+        let (effective, _) = load(Some(&self.config))?;
+        let mut config = self.options.apply_to(effective).with_base_url(self.address);
         process::raise_descriptor_limit(&mut config);
-        let live = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, &before))));
+        Ok((config, waiting, warnings))
+    }
+
+    /// Puts a configuration and a site into effect. Each key declares what a change to it affects.
+    fn apply(&mut self, config: Config, site: Site, before: &Snapshot) -> Arc<Snapshot> {
+        let snapshot = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, before))));
         // New submissions are queued for the new channels before the worker delivers to these channels.
-        self.desk.store.channels.store(config.store.channels.clone().into());
-        self.desk.intake.reconfigure(config.intake.clone());
-        self.desk.disk.reconfigure(min_free(&config));
-        if !config.delivers_like(&self.config) {
+        self.app.store.channels.store(config.store.channels.clone().into());
+        self.app.intake.reconfigure(config.intake.clone());
+        self.app.disk.reconfigure(min_free(&config));
+        if config.changes_deliveries(&self.config) {
             self.worker.reconfigure(worker_options(&config));
         }
-        self.desk.desk.store(Arc::new(desk_options(&config, &live.site)));
-        self.desk.snapshot.store(live.clone());
-        for note in site::summarize_exclusions(&self.previous.publication, &self.folder) {
-            tracing::info!("{note}");
-        }
-        if let Some(tls) = &self.desk.server.tls {
+        self.app.desk.store(Arc::new(desk_options(&config, &snapshot.site)));
+        self.app.snapshot.store(snapshot.clone());
+        if let Some(tls) = &self.app.server.tls {
             tls.reload();
         }
+        self.config = config;
+        snapshot
+    }
+
+    /// Logs what is not published, and the warnings: each one for authors, and otherwise their number.
+    fn log_warnings(&self, site: &Site, warnings: &[Fault]) {
+        for note in site::summarize_exclusions(&self.cache.publication, &self.folder) {
+            tracing::info!("{note}");
+        }
         if self.options.watch {
-            log_faults(&faults, self.is_json);
+            log_faults(warnings, self.is_json);
             if !self.options.drafts {
-                for note in site::describe_unpublished(&live.site) {
+                for note in site::describe_unpublished(site) {
                     tracing::info!("{note}");
                 }
             }
-        } else if !faults.is_empty() {
-            let count = count_faults(&faults);
+        } else if !warnings.is_empty() {
+            let count = count_faults(warnings);
             tracing::warn!("{count}; run `frontdesk check {}` for details", self.folder.display());
         }
-        self.config = config;
-        Ok((live, faults))
     }
 }
 
@@ -342,10 +338,8 @@ pub(super) fn compose_snapshot(
         before.limits.requests == now.limits.requests && before.limits.shared == now.limits.shared
     });
     let byte_limiter = kept(|before, now| before.limits.bytes == now.limits.bytes);
-    let agents = kept(|before, now| {
-        before.has_same_values(now, |key| key.starts_with("agents."))
-            && before.agents.origin == now.agents.origin
-    });
+    let agents =
+        kept(|before, now| !before.changes(now, Effect::Agents) && before.agents.origin == now.agents.origin);
     Snapshot {
         site: Arc::new(site),
         confirmations: worker.confirmations.clone(),
@@ -377,109 +371,12 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// Discards reload triggers until none has arrived for the quiet period and the build, if there is one, has a
-/// home page again. Returns after the maximum wait in any case.
-fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
-    let (quiet, max) = match build {
-        Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
-        None => (QUIET_PERIOD, MAX_SETTLE),
-    };
-    let is_complete = || build.is_none_or(|build| build.folder.join("index.html").exists());
-    let began = Instant::now();
-    while began.elapsed() < max {
-        match reasons.recv_timeout(quiet) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) if is_complete() => return,
-            _ => {}
-        }
-    }
-}
-
 /// The space to keep free in the data folder: none with PostgreSQL, because the folder then
 /// contains no submissions.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,
         None => MinFree::Off,
-    }
-}
-
-/// Triggers a reload whenever a file in the site changes, except for files in the data folder.
-pub(super) struct SiteWatcher {
-    watcher: notify::RecommendedWatcher,
-    folders: Vec<(PathBuf, RecursiveMode)>,
-}
-
-impl SiteWatcher {
-    pub(super) fn start(
-        folder: &Path,
-        config: &Config,
-        reasons: Sender<ReloadReason>,
-    ) -> anyhow::Result<Self> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let root = real(folder);
-        let build = config.pages.build.as_ref().map(|build| real(&build.folder));
-        let is_published = published_filter(config, &root, build.clone());
-        let trigger = move |event: notify::Result<notify::Event>| {
-            // Reading a file is not a change. An event without a path means that the kernel has dropped
-            // events, so any file may have changed.
-            let changed = event.as_ref().map_or(true, |event| {
-                !matches!(event.kind, EventKind::Access(_))
-                    && (event.paths.is_empty() || event.paths.iter().any(|path| is_published(path)))
-            });
-            if changed {
-                // Sending fails only if the server has stopped.
-                let _ = reasons.send(ReloadReason::Changed);
-            }
-        };
-        let watcher = notify::recommended_watcher(trigger);
-        let mut watcher = watcher.with_context(|| format!("cannot watch {}", folder.display()))?;
-        let folders = watched_folders(&root, build);
-        let (first, mode) = &folders[0];
-        watcher.watch(first, *mode).with_context(|| format!("cannot watch {}", first.display()))?;
-        let mut watcher = Self { watcher, folders };
-        watcher.watch_new_folders();
-        Ok(watcher)
-    }
-
-    /// Watches folders that did not exist before, such as one that a rebuild has removed and created again.
-    fn watch_new_folders(&mut self) {
-        for (folder, mode) in self.folders.iter().filter(|(folder, _)| folder.is_dir()) {
-            if let Err(error) = self.watcher.watch(folder, *mode) {
-                tracing::warn!(%error, "cannot watch {}", folder.display());
-            }
-        }
-    }
-}
-
-/// The folders to watch. With a build, the site's folder is often a whole project, in which tools keep
-/// thousands of files, so only the site's own subfolders are watched recursively. The folder above the build
-/// is watched to notice when the build is created again.
-fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
-    let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
-    let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
-    let parts = SITE_FOLDERS.iter().chain([&"mails"]);
-    let parts = parts.map(|part| (root.join(part), RecursiveMode::Recursive));
-    let own = (root != build).then(|| (root.to_owned(), RecursiveMode::NonRecursive));
-    let own = own.into_iter().chain(parts).filter(|_| root != build);
-    [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()
-}
-
-/// Returns a predicate for the paths of files that can affect the site.
-fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
-    let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
-    let root_is_data = root.starts_with(&data);
-    let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
-    let encodings = data.join(site::ENCODINGS);
-    let root = root.to_owned();
-    move |path| {
-        // If the site is in the data folder, the database's files and the encodings are recognised by name.
-        let of_encodings = path.starts_with(&encodings);
-        let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
-            file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
-        });
-        let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
-        of_site && !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
     }
 }
 

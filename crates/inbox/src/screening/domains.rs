@@ -155,7 +155,7 @@ mod tests {
                 .all(|name| !sorted_lines_contain(BUILT_IN, &name[1..]) || names.contains(&&name[1..]))
         );
         let said = BUILT_IN.lines().filter(|line| line.starts_with('#')).any(|line| line.contains("CC0"));
-        assert!(said, "the comments of the list name its licence");
+        assert!(said, "the comments of the list name its license");
     }
 
     #[test]

@@ -79,7 +79,7 @@ struct Lexicon {
     phrases: Vec<Phrase>,
     /// The phrases that begin with a word, by the word's ID.
     first: Vec<Vec<Lead>>,
-    /// Whether a word is significant enough on its own to be recognised in disguise, by the word's ID.
+    /// Whether a word is significant enough on its own to be recognized in disguise, by the word's ID.
     telling: Vec<bool>,
     /// The ID of the word `0`, which matches any number in the text.
     any_number: Id,
@@ -203,7 +203,7 @@ impl Words {
         Words { ids: Vec::with_capacity(words), ..Words::default() }
     }
 
-    /// Adds a word, and recognises it if it is disguised.
+    /// Adds a word, and recognizes it if it is disguised.
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
         let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find_id(word.hash) };
@@ -372,7 +372,7 @@ mod tests {
             assert_eq!(leads, begins, "{word}");
             assert_eq!(lexicon.telling[id(word)], word == "casino", "{word}");
         }
-        assert!(!lexicon.telling[id("single")], "its weight is too low to be recognised in disguise");
+        assert!(!lexicon.telling[id("single")], "its weight is too low to be recognized in disguise");
         assert_eq!(id("unheard"), usize::from(UNKNOWN));
     }
 

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_origin_is_recognised_by_host_and_port() {
+    fn the_own_origin_is_recognized_by_host_and_port() {
         for own in [
             "https://www.example.com",
             "http://www.example.com",

@@ -205,36 +205,36 @@ mod tests {
     /// Tests whose result depends on the random key use this many counters, each with its own key.
     const COUNTERS: usize = 200;
 
-    /// The number of counters, out of [`COUNTERS`], that recognise the second text as a repetition of the
+    /// The number of counters, out of [`COUNTERS`], that recognize the second text as a repetition of the
     /// first.
-    fn recognised(first: &str, second: &str) -> usize {
+    fn recognized(first: &str, second: &str) -> usize {
         let [first, second] = [first, second].map(message);
-        let is_recognised = || {
+        let is_recognized = || {
             let (repeats, now) = new();
             observe(&repeats, &first, source(1), now);
             observe(&repeats, &second, source(2), now) >= 1
         };
-        (0..COUNTERS).filter(|_| is_recognised()).count()
+        (0..COUNTERS).filter(|_| is_recognized()).count()
     }
 
-    /// A changed text is recognised if three of its five hashes are unchanged, which depends on the key. Each
-    /// of these variants is recognised with at least 19 of 20 keys, so a counter misses it with a probability
+    /// A changed text is recognized if three of its five hashes are unchanged, which depends on the key. Each
+    /// of these variants is recognized with at least 19 of 20 keys, so a counter misses it with a probability
     /// of at most 1/20. The probability that 60 of 200 counters miss it is below 1e-25.
     #[test]
-    fn campaigns_are_recognised_in_spite_of_variations() {
+    fn campaigns_are_recognized_in_spite_of_variations() {
         for variant in [
             CAMPAIGN.replace("free report", "free report (4711)"),
             CAMPAIGN.replace("Hello,", "Hello dear team of Example,"),
             format!("{CAMPAIGN} 17"),
         ] {
-            let found = recognised(CAMPAIGN, &variant);
+            let found = recognized(CAMPAIGN, &variant);
             assert!(found > COUNTERS * 7 / 10, "{found}: {variant}");
         }
         for variant in [CAMPAIGN.to_uppercase(), CAMPAIGN.replace(' ', "  \n")] {
-            assert_eq!(recognised(CAMPAIGN, &variant), COUNTERS, "{variant}");
+            assert_eq!(recognized(CAMPAIGN, &variant), COUNTERS, "{variant}");
         }
         let linked = |path: &str| format!("{CAMPAIGN} See https://offers.example.net/{path} for it all.");
-        let found = recognised(&linked("a1b2"), &linked("c3d4?x=y"));
+        let found = recognized(&linked("a1b2"), &linked("c3d4?x=y"));
         assert!(found > COUNTERS * 7 / 10, "{found}");
     }
 
@@ -245,7 +245,7 @@ mod tests {
     fn texts_that_only_resemble_each_other_are_not_the_same() {
         let other = "Hello, I was looking at your website today and wondered whether the second plan allows us to keep all of \
              our submissions in Zurich, because our lawyers insist on it. Our team would start with about forty people.";
-        let found = recognised(CAMPAIGN, other);
+        let found = recognized(CAMPAIGN, other);
         assert!(found < COUNTERS / 10, "{found}");
     }
 

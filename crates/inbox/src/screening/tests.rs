@@ -289,7 +289,7 @@ fn a_weight_of_zero_disables_a_signal_and_thresholds_decide() {
     assert!(!verdict(&options).hold);
     options.threshold = 80;
     assert!(verdict(&options).hold && !verdict(&options).suspicious);
-    options.points.set(Signal::Offer, 0);
+    options.ignored = vec![Signal::Offer];
     assert_eq!(verdict(&options).reasons, []);
     let disabled = ScreeningOptions { enabled: false, ..ScreeningOptions::default() };
     assert_eq!(verdict(&disabled).score, 0);

@@ -223,8 +223,26 @@ impl Tokenizer<'_> {
         })
     }
 
+    /// The next character of a word, and its length in bytes. `None` at the end of the word.
+    fn fold_next(&self) -> Option<(Folded, usize)> {
+        let byte = *self.text.as_bytes().get(self.at)?;
+        let next = match BYTE_CLASSES[usize::from(byte)] {
+            ByteClass::Letter => {
+                let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
+                (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
+            }
+            ByteClass::Digit => (Folded::Digit(char::from(byte)), 1),
+            ByteClass::Nothing => (Folded::Mark, 1),
+            ByteClass::NotAscii => {
+                let c = self.text[self.at..].chars().next()?;
+                (fold_char(c), c.len_utf8())
+            }
+            ByteClass::Stop | ByteClass::Other => return None,
+        };
+        Some(next).filter(|(folded, _)| !matches!(folded, Folded::Sign(_) | Folded::Stop | Folded::Other))
+    }
+
     fn read_word(&mut self) -> Word {
-        let bytes = self.text.as_bytes();
         if let Some(word) = self.read_ascii_word() {
             return word;
         }
@@ -235,23 +253,7 @@ impl Tokenizer<'_> {
         let mut unseen = 0;
         // Whether the previous letter belongs to a script other than Latin, Cyrillic and Greek.
         let mut after_other_script = false;
-        while let Some(&byte) = bytes.get(self.at) {
-            let (folded, length) = match BYTE_CLASSES[usize::from(byte)] {
-                ByteClass::Letter => {
-                    let case = if byte.is_ascii_uppercase() { Case::Upper } else { Case::Lower };
-                    (Folded::Letter(char::from(byte.to_ascii_lowercase()), Script::Latin, case), 1)
-                }
-                ByteClass::Digit => (Folded::Digit(char::from(byte)), 1),
-                ByteClass::Nothing => (Folded::Mark, 1),
-                ByteClass::NotAscii => {
-                    let Some(c) = self.text[self.at..].chars().next() else { break };
-                    (fold_char(c), c.len_utf8())
-                }
-                ByteClass::Stop | ByteClass::Other => break,
-            };
-            if matches!(folded, Folded::Sign(_) | Folded::Stop | Folded::Other) {
-                break;
-            }
+        while let Some((folded, length)) = self.fold_next() {
             self.at += length;
             let c = match folded {
                 Folded::Letter(c, script, case) => {

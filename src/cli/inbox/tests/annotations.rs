@@ -90,7 +90,7 @@ fn sessions_are_listed_and_ended() {
     let inbox = two();
     assert_eq!(inbox.run("sessions").1, "No session is open.\n");
     let at = "2026-11-20T16:00:05Z".parse().unwrap();
-    let mut editor = frontdesk_inbox::store::Editor::open(&inbox.place).unwrap().on_behalf_of("ada");
+    let mut editor = frontdesk_inbox::store::Editor::open(&inbox.url).unwrap().on_behalf_of("ada");
     for n in 1..=3 {
         editor.create_login(&[n; 32], at).unwrap();
         editor.log_in(&[n; 32], &[n + 0x10; 32], at).unwrap().unwrap();

@@ -114,7 +114,7 @@ fn watch_shows_new_submissions_even_in_a_replaced_inbox() {
     let inbox = Inbox::empty();
     let mut watch = watch::InboxWatch::default();
     let mut look = || {
-        let new = watch.query(&inbox.place).unwrap();
+        let new = watch.query(&inbox.url).unwrap();
         new.map(|new| new.iter().map(|s| s.get("email").unwrap().to_owned()).collect::<Vec<_>>())
     };
     let arrive = |day: u8, email: &str| {
@@ -139,8 +139,8 @@ fn watch_shows_new_submissions_even_in_a_replaced_inbox() {
 fn watch_skips_existing_submissions() {
     let inbox = three_days();
     let mut watch = watch::InboxWatch::default();
-    watch.skip_existing(&inbox.place).unwrap();
-    assert_eq!(watch.query(&inbox.place).unwrap(), Some(Vec::new()));
+    watch.skip_existing(&inbox.url).unwrap();
+    assert_eq!(watch.query(&inbox.url).unwrap(), Some(Vec::new()));
 }
 
 /// One submission each on the 18th, the 19th and the 20th.

@@ -1,0 +1,126 @@
+//! The server's sockets: those of the service manager, and those of the configured addresses.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, anyhow, bail};
+
+use crate::app::Sockets;
+use crate::cli::output::with_hint;
+use crate::config::Config;
+use frontdesk_http::{Address, BindError, Socket};
+
+/// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses
+/// that fail for the first one's reason, so that the operator can change all of them at once.
+fn explain_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
+    let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
+    let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
+    let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
+    let mut flags: Vec<String> = same.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
+    flags.dedup();
+    let flags = flags.join(" ");
+    let hint = match kind {
+        std::io::ErrorKind::AddrInUse => {
+            let is = if same.len() == 1 { "program is" } else { "program or several are" };
+            format!("another {is} listening there; `{flags}` uses another port")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
+        }
+        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        _ => format!("`{flags}` uses another address"),
+    };
+    let cause = same.into_iter().next().map(|(error, _)| anyhow::Error::new(error.cause));
+    let message = format!("cannot listen on {}", addresses.join(" and "));
+    Err(with_hint(
+        cause.map_or_else(|| anyhow!(message.clone()), |cause| cause.context(message.clone())),
+        hint,
+    ))
+}
+
+/// Takes the sockets that a service manager passed, and binds the addresses of the other listeners.
+pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
+    let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
+    let is_https_passed = !sockets.https.is_empty();
+    let mut errors = Vec::new();
+    let mut bind_with = |bind: fn(&Address) -> Result<Socket, BindError>, addresses: &[Address], flag| {
+        let bind = |address| bind(address).map_err(|error| errors.push((error, flag))).ok();
+        addresses.iter().filter_map(bind).collect::<Vec<Socket>>()
+    };
+    let mut bind = |addresses: &[Address], flag| bind_with(Socket::bind, addresses, flag);
+    if !is_https_passed {
+        sockets.https = bind(&config.tls_listen, "tls.listen =");
+    }
+    if sockets.http.is_empty() && !is_https_passed {
+        sockets.http = bind(&config.listen, "--listen");
+    }
+    if sockets.ops.is_none() {
+        sockets.ops = bind(config.ops_listen.as_slice(), "--ops-listen").pop();
+    }
+    if sockets.inbox.is_none() {
+        let addresses = config.inbox_listen.as_slice();
+        sockets.inbox = bind_with(Socket::bind_private, addresses, "inbox.listen =").pop();
+    }
+    explain_bind_errors(errors)?;
+    match (&config.web.http.tls.source, sockets.https.is_empty()) {
+        (None, false) => {
+            bail!(
+                "the service manager passed a socket for TLS, but neither `tls.certificate` nor `tls.acme_domains` is set"
+            )
+        }
+        (Some(_), true) => {
+            bail!("a certificate is configured, but there is no socket for TLS: set `tls.listen`")
+        }
+        _ => {}
+    }
+    Ok(sockets)
+}
+
+pub(super) struct ListeningAddresses {
+    pub(super) public: Vec<String>,
+    pub(super) private: Option<String>,
+    pub(super) inbox: Option<String>,
+    /// The first TCP address, for links: over TLS if TLS is configured. `None` with only Unix sockets.
+    pub(super) first: Option<SocketAddr>,
+}
+
+impl ListeningAddresses {
+    pub(super) fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
+        let addresses =
+            |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();
+        let (http, https) = (addresses(&sockets.http)?, addresses(&sockets.https)?);
+        let private = sockets.ops.as_ref().map(Socket::address).transpose()?;
+        let inbox = sockets.inbox.as_ref().map(Socket::address).transpose()?;
+        let url = |scheme: &str, address: &Address| match address {
+            Address::Tcp(address) => format!("{scheme}://{address}"),
+            Address::Unix(_) => address.to_string(),
+        };
+        let first = https.iter().chain(&http).find_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix(_) => None,
+        });
+        let https = https.iter().map(|address| url("https", address));
+        let public = http.iter().map(|address| url("http", address)).chain(https).collect();
+        let [private, inbox] = [private, inbox].map(|address| address.map(|address| url("http", &address)));
+        Ok(Self { public, private, inbox, first })
+    }
+
+    /// One line for each address, such as `listening on http://127.0.0.1:8080`.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        let public = self.public.iter().map(|url| format!("listening on {url}"));
+        let private = self.private.iter().map(|url| format!("private listener on {url}"));
+        public.chain(private).chain(self.inbox.iter().map(|url| format!("inbox on {url}")))
+    }
+
+    /// Prints the addresses to standard output, for programs. On a terminal, the banner shows them instead.
+    pub(super) fn print(&self) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        if stdout.is_terminal() {
+            return Ok(());
+        }
+        for line in self.lines() {
+            writeln!(stdout, "{line}")?;
+        }
+        stdout.flush()
+    }
+}

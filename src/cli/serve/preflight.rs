@@ -1,0 +1,123 @@
+//! Checks before the server starts: the clock, the database, the certificate and the inbox.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cli::output::{count_faults, print_faults, with_hint};
+use crate::config::Config;
+use frontdesk_inbox::store::{self, Store, StoreError};
+use frontdesk_site::fault::Severity;
+
+/// The date of the source from which a release is built, in Unix time (reproducible-builds.org).
+const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
+
+/// Logs what is wrong with the clock and the time zone of this machine.
+#[expect(clippy::disallowed_methods, reason = "the clock is checked here")]
+pub(super) fn report_environment() {
+    if let Some(built_at) = BUILT_AT.and_then(|at| is_clock_wrong(Timestamp::now(), at)) {
+        tracing::error!(
+            %built_at,
+            "the clock shows a time before this version was built: set it, for example with `timedatectl set-ntp true`"
+        );
+    }
+    // Without `TZ`, a machine that has no time zone is in UTC.
+    if std::env::var_os("TZ").is_some()
+        && let Err(error) = TimeZone::try_system()
+    {
+        tracing::error!(
+            %error,
+            "the time zone is unknown, so times are in UTC: set `TZ` to a name such as Europe/Berlin, and install tzdata"
+        );
+    }
+}
+
+/// The time of the build, if `now` is more than a day earlier.
+fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
+    let built_at = Timestamp::from_second(built_at.parse().ok()?).ok()?;
+    (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
+}
+
+/// Fails if the inbox can never be stored in the database. Logs a warning about its collation.
+pub(super) fn require_usable_database(config: &Config) -> anyhow::Result<()> {
+    let warning = store::check_environment(&config.store.url)
+        .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
+    if let Some(warning) = warning {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
+}
+
+/// Prints the errors of the certificate and its key, and fails if there are any.
+pub(super) fn require_usable_certificate(config: &Config) -> anyhow::Result<()> {
+    let mut faults = config.certificate_faults();
+    faults.retain(|fault| fault.severity == Severity::Error);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    print_faults(&faults);
+    bail!("cannot serve over TLS ({})", count_faults(&faults));
+}
+
+/// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
+/// Checks up to three times while there is no connection to the database: a server that is busy or starting
+/// may respond a moment later.
+#[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
+pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
+    // The writer has already tried to open the database, and its error names the cause.
+    let check = || store.health().and_then(|()| store.check_writable());
+    let mut checked = check();
+    for _ in 0..2 {
+        if !matches!(checked, Err(StoreError::Unreachable { .. } | StoreError::Slow)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        checked = check();
+    }
+    checked.map_err(|error| {
+        let pages_only = "`--pages-only` serves the pages without the inbox";
+        let hint = match error.hint() {
+            Some(hint) => format!("{hint}; {pages_only}"),
+            None => pages_only.to_owned(),
+        };
+        let error =
+            anyhow::Error::new(error).context(format!("cannot write to the inbox in {}", config.store.url));
+        with_hint(error, hint)
+    })
+}
+
+/// Creates the data folder if the inbox is not in it. For SQLite, the store has already created the folder.
+/// After the start, the server never creates it: if it disappears, its file system may have been unmounted.
+pub(super) fn create_data_folder(config: &Config) {
+    if config.store.url.file().is_some() {
+        return;
+    }
+    if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir) {
+        tracing::warn!(%error, "cannot create the data folder {}", config.data_dir.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_from_before_the_build_is_wrong() {
+        let built_at: Timestamp = "2026-11-20T14:00:00Z".parse().expect("a time");
+        let text = built_at.as_second().to_string();
+        for (now, is_wrong) in [
+            ("1970-01-01T00:00:00Z", true),
+            ("2026-11-19T13:59:59Z", true),
+            ("2026-11-19T14:00:00Z", false),
+            ("2030-01-01T00:00:00Z", false),
+        ] {
+            let found = is_clock_wrong(now.parse().expect("a time"), &text);
+            assert_eq!(found, is_wrong.then_some(built_at), "{now}");
+        }
+        assert_eq!(is_clock_wrong(Timestamp::UNIX_EPOCH, "no number"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Watches the site's folder for `serve --watch`, and waits until a change is complete.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use notify::{EventKind, RecursiveMode, Watcher as _};
+
+use crate::cli::site;
+use crate::config::Config;
+use frontdesk_site::{BuildOptions, SITE_FOLDERS};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReloadReason {
+    Signal,
+    /// A change in the site's folder.
+    Changed,
+    /// Stronger encodings of the served site are ready.
+    Encoded,
+    /// A page's publication time has come.
+    Scheduled,
+}
+
+/// How long a folder must remain unchanged before it is read: editors save files in several steps.
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
+/// Maximum wait for a quiet period: some folders change continuously.
+const MAX_SETTLE: Duration = Duration::from_secs(5);
+/// The quiet period for the output of a site generator, which may pause between files.
+const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
+/// Maximum wait for a rebuild. The previous site is served until the rebuild ends.
+const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
+
+/// Discards reload triggers until none has arrived for the quiet period and the build, if there is one, has a
+/// home page again. Returns after the maximum wait in any case.
+pub(super) fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
+    let (quiet, max) = match build {
+        Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
+        None => (QUIET_PERIOD, MAX_SETTLE),
+    };
+    let is_complete = || build.is_none_or(|build| build.folder.join("index.html").exists());
+    let began = Instant::now();
+    while began.elapsed() < max {
+        match reasons.recv_timeout(quiet) {
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) if is_complete() => return,
+            _ => {}
+        }
+    }
+}
+
+/// Triggers a reload whenever a file in the site changes, except for files in the data folder.
+pub(super) struct SiteWatcher {
+    watcher: notify::RecommendedWatcher,
+    folders: Vec<(PathBuf, RecursiveMode)>,
+}
+
+impl SiteWatcher {
+    pub(super) fn start(
+        folder: &Path,
+        config: &Config,
+        reasons: Sender<ReloadReason>,
+    ) -> anyhow::Result<Self> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let root = real(folder);
+        let build = config.pages.build.as_ref().map(|build| real(&build.folder));
+        let is_published = published_filter(config, &root, build.clone());
+        let trigger = move |event: notify::Result<notify::Event>| {
+            // Reading a file is not a change. An event without a path means that the kernel has dropped
+            // events, so any file may have changed.
+            let changed = event.as_ref().map_or(true, |event| {
+                !matches!(event.kind, EventKind::Access(_))
+                    && (event.paths.is_empty() || event.paths.iter().any(|path| is_published(path)))
+            });
+            if changed {
+                // Sending fails only if the server has stopped.
+                let _ = reasons.send(ReloadReason::Changed);
+            }
+        };
+        let watcher = notify::recommended_watcher(trigger);
+        let mut watcher = watcher.with_context(|| format!("cannot watch {}", folder.display()))?;
+        let folders = watched_folders(&root, build);
+        let (first, mode) = &folders[0];
+        watcher.watch(first, *mode).with_context(|| format!("cannot watch {}", first.display()))?;
+        let mut watcher = Self { watcher, folders };
+        watcher.watch_new_folders();
+        Ok(watcher)
+    }
+
+    /// Watches folders that did not exist before, such as one that a rebuild has removed and created again.
+    pub(super) fn watch_new_folders(&mut self) {
+        for (folder, mode) in self.folders.iter().filter(|(folder, _)| folder.is_dir()) {
+            if let Err(error) = self.watcher.watch(folder, *mode) {
+                tracing::warn!(%error, "cannot watch {}", folder.display());
+            }
+        }
+    }
+}
+
+/// The folders to watch. With a build, the site's folder is often a whole project, in which tools keep
+/// thousands of files, so only the site's own subfolders are watched recursively. The folder above the build
+/// is watched to notice when the build is created again.
+fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, RecursiveMode)> {
+    let Some(build) = build else { return vec![(root.to_owned(), RecursiveMode::Recursive)] };
+    let above = build.parent().map(|above| (above.to_owned(), RecursiveMode::NonRecursive));
+    let parts = SITE_FOLDERS.iter().chain([&"mails"]);
+    let parts = parts.map(|part| (root.join(part), RecursiveMode::Recursive));
+    let own = (root != build).then(|| (root.to_owned(), RecursiveMode::NonRecursive));
+    let own = own.into_iter().chain(parts).filter(|_| root != build);
+    [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()
+}
+
+/// Returns a predicate for the paths of files that can affect the site.
+fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
+    let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
+    let root_is_data = root.starts_with(&data);
+    let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
+    let encodings = data.join(site::ENCODINGS);
+    let root = root.to_owned();
+    move |path| {
+        // If the site is in the data folder, the database's files and the encodings are recognized by name.
+        let of_encodings = path.starts_with(&encodings);
+        let of_database = name.as_ref().zip(path.file_name()).is_some_and(|(name, file)| {
+            file.as_encoded_bytes().starts_with(name.as_encoded_bytes()) && path.parent() == Some(&data)
+        });
+        let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
+        of_site && !of_database && !of_encodings && (root_is_data || !path.starts_with(&data))
+    }
+}

@@ -1,0 +1,23 @@
+//! `[content_signals]`: whether crawlers may use the content for search, for answers and for training.
+
+use super::reader::{Reader, requests};
+use super::value;
+use frontdesk_site::resources::ContentSignals;
+
+pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
+    let mut signal = |name, example, documentation| {
+        let key = requests(name).with_example(example);
+        r.get(key, "", documentation, value::optional(value::parse_bool))
+    };
+    ContentSignals {
+        search: signal(
+            "content_signals.search",
+            "true",
+            "Your preferences for automated use of the content, which robots.txt states (Content-Signal): \
+             building a search index, using pages as input for an answer, and training models. An unset key \
+             states none. `ai_train = false` also asks crawlers that collect training data to stay away.",
+        ),
+        ai_input: signal("content_signals.ai_input", "true", ""),
+        ai_train: signal("content_signals.ai_train", "false", ""),
+    }
+}

@@ -1,0 +1,83 @@
+//! `[forms]`: repeats, forms without JavaScript, other sites, mails to visitors, and when a form answers 200.
+
+use std::time::Duration;
+
+use super::reader::{Reader, requests};
+use super::server::timeout_range;
+use super::value::{self, ParseResult, Raw};
+use super::visitor::VisitorKeys;
+use crate::app::{FormOptions, PageOrigin};
+use frontdesk_forms::FORMS;
+
+/// Maximum number of origins. Each request from another origin is compared with all of them.
+const MAX_ORIGINS: usize = 100;
+
+pub(super) struct FormsSection {
+    /// Within this time, a contact message with the same content as another one is a repeat.
+    pub(super) duplicate_window: Duration,
+    pub(super) posts: FormOptions,
+    /// How long a form of `confirmed` waits for a channel to confirm a submission.
+    pub(super) confirm_timeout: Duration,
+    /// Names of the forms that answer 200 once a channel has confirmed the submission.
+    pub(super) confirmed: Vec<&'static str>,
+    pub(super) visitor: VisitorKeys,
+}
+
+pub(super) fn read(r: &mut Reader<'_>) -> FormsSection {
+    let duplicate_window = r.get(
+        requests("forms.duplicate_window"),
+        "24h",
+        "A contact message with the same content as another one within this time is a repeat, and is not \
+         delivered again.",
+        value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
+    );
+    let posts = read_posts(r);
+    let confirm_timeout = r.get(
+        requests("forms.confirm_timeout"),
+        "15s",
+        "How long a form with `accept = \"delivered\"` waits for a channel to confirm a submission.",
+        value::duration(timeout_range(1)),
+    );
+    let mut visitor = VisitorKeys::read(r);
+    let mut confirmed = Vec::new();
+    let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
+         \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
+         held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
+         \"delivered\", the response time reveals whether an address was already on the list.";
+    for form in FORMS {
+        let is_confirmed = r.get(
+            requests(format!("forms.{}.accept", form.name)),
+            "kept",
+            std::mem::take(&mut documentation),
+            value::one_of(&[("kept", false), ("delivered", true)]),
+        );
+        confirmed.extend(is_confirmed.then_some(form.name));
+        visitor.read_form(r, form.name);
+    }
+    FormsSection { duplicate_window, posts, confirm_timeout, confirmed, visitor }
+}
+
+/// Reads `html_posts` and `allowed_origins`.
+fn read_posts(r: &mut Reader<'_>) -> FormOptions {
+    let html_posts = r.get(
+        requests("forms.html_posts").set_in_starter_file("true"),
+        "false",
+        "Whether the forms work without JavaScript: they then also accept what browsers send by themselves \
+         from this site's pages, and answer with a thank-you page (`/thanks/`, which you may write yourself) \
+         or with the form and its errors. Without it, the default, they accept only JSON.",
+        value::parse_bool,
+    );
+    let allowed_origins = r.get(
+        requests("forms.allowed_origins").with_example("[\"https://www.example.com\"]"),
+        "[]",
+        "Other sites whose pages may send these forms: exact origins, without wildcards \
+         (docs/pages/any-site.md).",
+        parse_origins,
+    );
+    FormOptions { html_posts, allowed_origins }
+}
+
+fn parse_origins(raw: &Raw) -> ParseResult<Vec<PageOrigin>> {
+    let expected = "a list of origins such as [\"https://www.example.com\"]";
+    value::parse_list(raw, expected, MAX_ORIGINS, PageOrigin::parse)
+}

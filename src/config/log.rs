@@ -1,0 +1,55 @@
+//! `[log]`: the format and the level of the log, and whether it has each request.
+
+use tracing::Level;
+
+use super::reader::{Reader, requests, restart};
+use super::value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    pub format: LogFormat,
+    pub level: Level,
+}
+
+/// Reads `[log]`. Also returns whether the web server logs requests.
+pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
+    let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let levels = [
+        ("error", Level::ERROR),
+        ("warn", Level::WARN),
+        ("info", Level::INFO),
+        ("debug", Level::DEBUG),
+        ("trace", Level::TRACE),
+    ];
+    let log = LogOptions {
+        format: r.get(
+            restart("log.format"),
+            "auto",
+            "The format of the log on standard error: \"text\" for people, \"json\" for programs, one object \
+             per line; \"auto\" is text on a terminal and JSON elsewhere.",
+            value::one_of(&formats),
+        ),
+        level: r.get(
+            restart("log.level"),
+            "info",
+            "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
+             submission's content or a visitor's identity.",
+            value::one_of(&levels),
+        ),
+    };
+    let logs_requests = r.get(
+        requests("log.requests"),
+        "false",
+        "Whether each request is logged, with its response and duration but without the client.",
+        value::parse_bool,
+    );
+    (log, logs_requests)
+}

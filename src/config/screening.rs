@@ -1,0 +1,66 @@
+//! `[screening]`: when a submission is marked as suspicious or held.
+
+use super::named_file;
+use super::reader::{Reader, requests};
+use super::value::{self, ParseResult, Raw};
+use frontdesk_inbox::screening::{Domains, ScreeningOptions};
+use frontdesk_inbox::submission::verdict::Signal;
+
+/// Maximum value of a threshold; the default thresholds are 50 and 100.
+const MAX_THRESHOLD: i64 = 1000;
+
+pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
+    r.removed(
+        "screening.points",
+        "`screening.ignored_signals` lists signals that add no points; lower values of `screening.threshold` and \
+         `screening.suspicious_threshold` are stricter",
+    );
+    ScreeningOptions {
+        enabled: r.get(
+            requests("screening.enabled"),
+            "true",
+            "Submissions that look like spam are marked as suspicious in their delivery, or held until you \
+             release them: docs/pages/screening.md. None are dropped.",
+            value::parse_bool,
+        ),
+        suspicious_threshold: r.get(
+            requests("screening.suspicious_threshold"),
+            "50",
+            "The scores at which a submission is marked as suspicious, and at which it is held. Lower values \
+             are stricter.",
+            value::count(1..=MAX_THRESHOLD),
+        ),
+        threshold: r.get(requests("screening.threshold"), "100", "", value::count(1..=MAX_THRESHOLD)),
+        ignored: r.get(
+            requests("screening.ignored_signals"),
+            "[]",
+            "Signals that add no points, such as [\"links\", \"shouting\"]: docs/pages/screening.md names them all.",
+            parse_signals,
+        ),
+        disposable: read_domains(
+            r,
+            "screening.disposable_domains",
+            "Files with one domain per line, relative to this folder: providers of disposable addresses in \
+             addition to the built-in list (`-example.com` removes a domain from it), and domains to block: a \
+             submission with an address at one, or a link to one, is always held.",
+        ),
+        blocked: read_domains(r, "screening.blocked_domains", ""),
+    }
+}
+
+/// Parses the names of signals. Refuses those that always hold a submission, which other keys switch off.
+fn parse_signals(raw: &Raw) -> ParseResult<Vec<Signal>> {
+    let can_be_ignored = |signal: &Signal| signal.points().is_some();
+    let names: Vec<&str> = Signal::ALL.into_iter().filter(can_be_ignored).map(Signal::name).collect();
+    let expected = format!("a list of signals: {}", names.join(", "));
+    value::parse_items(raw, &expected, |name| Signal::from_name(name).filter(can_be_ignored))
+}
+
+/// Reads the domains from the file that the key `name` specifies. Returns no domains if the key is not set,
+/// or, after recording an error, if the file is unusable.
+fn read_domains(r: &mut Reader<'_>, name: &'static str, documentation: &'static str) -> Domains {
+    let Some(path) = r.file(requests(name), documentation) else { return Domains::default() };
+    let text = named_file::read_text(&path).map_err(|error| format!("cannot be read: {error}"));
+    let domains = text.and_then(|text| Domains::parse(&text).map_err(|fault| fault.to_string()));
+    domains.map_err(|fault| r.refuse_if(true, name, &fault)).unwrap_or_default()
+}

@@ -1,0 +1,228 @@
+//! `[site]` and `[convert]`: names, languages, the output of a site generator, search and the footer.
+
+use serde_json::{Map, Value};
+
+use super::own_tables;
+use super::reader::{ConfigKey, Reader, deliveries, requests};
+use super::value::{self, Raw};
+use frontdesk_site::fault::Placed;
+use frontdesk_site::{self as pages, BuildOptions, FooterGroup, FooterLink, RulesDialect};
+
+/// The values of `[site]`, with the selectors of `[convert]` in `build`.
+pub(super) struct SiteSection {
+    pub(super) title: String,
+    pub(super) tagline: String,
+    pub(super) description: String,
+    /// The language of pages outside the folders of other languages.
+    pub(super) language: String,
+    /// All languages, including `language`; empty if there is only one.
+    pub(super) languages: Vec<String>,
+    /// The output of a site generator; `None` if the site has pages of its own only.
+    pub(super) build: Option<BuildOptions>,
+    /// Files to publish although they look private, if the key is set.
+    pub(super) publish: Option<Placed<Vec<String>>>,
+    /// Whether visitors can search; `None` if that depends on the number of pages.
+    pub(super) search: Option<bool>,
+    pub(super) posts_per_page: usize,
+    pub(super) footer: Vec<FooterGroup>,
+    /// Values of the operator's own for templates.
+    pub(super) extra: Map<String, Value>,
+}
+
+/// Reads `base_url`, which stands above the first table.
+pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
+    r.get(
+        deliveries("base_url").with_example("\"https://www.example.com\""),
+        "",
+        "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If unset, the \
+         first name in `tls.acme_domains` is used, or the address that the server listens on, which is wrong \
+         behind a proxy.",
+        value::base_url,
+    )
+}
+
+/// Reads `[site]`, `[site.extra]` and `[convert]`.
+pub(super) fn read(r: &mut Reader<'_>) -> SiteSection {
+    let mut text =
+        |key: ConfigKey, example| r.get(key.set_in_starter_file(example), "", "", value::parse_line);
+    let title = text(deliveries("site.title"), "\"Example\"");
+    let tagline = text(requests("site.tagline"), "\"A small site to begin with\"");
+    let description = text(
+        requests("site.description"),
+        "\"Example is a small website with a page, a post and two forms, served to people and to agents.\"",
+    );
+    let (language, languages) = read_languages(r);
+    let mut build = read_build_options(r);
+    let publish = read_publish(r);
+    let search = r.get(
+        requests("site.search"),
+        "auto",
+        "Whether visitors can search the pages: true, false, or \"auto\", which means that the site has ten \
+         pages or more (docs/pages/search.md).",
+        |raw| match raw.as_text() {
+            Some("auto") => Ok(None),
+            _ => value::parse_bool(raw).map(Some).map_err(|_| "\"auto\", true or false".to_owned()),
+        },
+    );
+    let posts_per_page = r.get(
+        requests("site.posts_per_page"),
+        "20",
+        "The number of posts on each page of the blog and of a tag; 0 puts all posts on one page.",
+        value::count(0..=1000),
+    );
+    let footer = r.get(
+        requests("site.footer").set_in_starter_file(STARTER_FOOTER),
+        "[]",
+        "Groups of links in the footer. A link is the path of a page, or { title, href } for any other \
+         address.",
+        parse_footer,
+    );
+    let extra = own_tables::read_extra(r);
+    read_selectors(r, build.as_mut());
+    let description = if description.is_empty() { tagline.clone() } else { description };
+    SiteSection {
+        title,
+        tagline,
+        description,
+        language,
+        languages,
+        build,
+        publish,
+        search,
+        posts_per_page,
+        footer,
+        extra,
+    }
+}
+
+fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
+    let language = r.get(
+        deliveries("site.language"),
+        "en",
+        "A language tag, such as \"en\" or \"de-CH\".",
+        value::language,
+    );
+    let languages = r.get(
+        requests("site.languages").with_example("[\"en\", \"de\"]"),
+        "[]",
+        "All languages, if there are several. Pages in pages/de/ and posts in posts/de/ are in German, at \
+         /de/; `language` needs no folder.",
+        value::languages,
+    );
+    r.refuse_if(
+        !languages.is_empty() && !languages.contains(&language),
+        "site.languages",
+        "must contain `site.language`, the language of pages outside the other languages' folders",
+    );
+    (language, languages)
+}
+
+fn read_publish(r: &mut Reader<'_>) -> Option<Placed<Vec<String>>> {
+    let publish = r.get(
+        requests("site.publish").with_example("[\"static/sample.sqlite\", \".nojekyll\"]"),
+        "[]",
+        "Files to publish although their names, modes or contents suggest that they are private, such as backups, \
+         databases and hidden files: paths relative to the build or to this folder, in which `*` stands for any \
+         characters of a name and `**` for any folders. `frontdesk check` lists what is not published \
+         (docs/pages/security.md#what-is-published).",
+        parse_publish,
+    );
+    (!publish.is_empty()).then(|| r.place("site.publish", publish))
+}
+
+/// Reads `[convert]` into the options of the build. Without a build, the selectors have no effect.
+fn read_selectors(r: &mut Reader<'_>, build: Option<&mut BuildOptions>) {
+    let main = r.get(
+        requests("convert.main").with_example("\"main, .content\""),
+        "",
+        "CSS selectors for pages in `site.prebuilt`: the main content, which is detected if this is empty, and \
+         elements to leave out of the Markdown. Try them with `frontdesk convert`.",
+        value::css_selector,
+    );
+    let exclude = r.get(requests("convert.exclude").with_example("\".advert\""), "", "", value::css_selector);
+    if let Some(build) = build {
+        (build.main, build.exclude) = (main, exclude);
+    }
+}
+
+/// Reads the options of `site.prebuilt`, or of a site folder that is itself a build; `None` for other sites.
+fn read_build_options(r: &mut Reader<'_>) -> Option<BuildOptions> {
+    let prebuilt = r.served_folder(
+        requests("site.prebuilt").with_example("\"dist\""),
+        "The folder with the output of a site generator, relative to this folder. Its pages are served \
+         unchanged, and as Markdown to agents (docs/pages/any-site.md).",
+    );
+    let mount = r.get(
+        requests("site.prebuilt_path").with_example("\"/docs/\""),
+        "/",
+        "The path at which the generator's output is published: the base path that it was built for.",
+        value::parse_mount,
+    );
+    let rules = r.get(
+        requests("site.rules"),
+        "netlify",
+        "The dialect of `_redirects` and `_headers` in that folder: \"netlify\" or \"cloudflare\".",
+        value::one_of(&[("netlify", RulesDialect::Netlify), ("cloudflare", RulesDialect::Cloudflare)]),
+    );
+    let adds_link_element = r.get(
+        requests("site.link_element"),
+        "false",
+        "Whether the HTML of each page in that folder gets a link to its Markdown. The `Link` header always \
+         has one.",
+        value::parse_bool,
+    );
+    let folder = r.site_folder();
+    let folder = prebuilt.or_else(|| pages::is_build(folder).then(|| folder.to_owned()))?;
+    let (main, exclude) = (String::new(), String::new());
+    Some(BuildOptions { folder, mount, rules, main, exclude, adds_link_element })
+}
+
+const STARTER_FOOTER: &str = r#"[[site.footer]]
+title = "Company"
+links = ["/contact/", "/waitlist/"]
+
+[[site.footer]]
+title = "For machines"
+links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
+
+/// Parses paths of files, with wildcards.
+fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
+    let expected =
+        "a list of paths relative to the build or to this folder, such as [\"static/sample.sqlite\"]";
+    value::parse_items(raw, expected, |item| {
+        let is_path = |part: &str| part != ".." && !part.contains('\0');
+        (!item.is_empty() && item.split('/').all(is_path)).then(|| item.to_owned())
+    })
+}
+
+/// Parses groups, each with a title and links. A link is a path, or a table with `title` and `href`.
+fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
+    let expected = || {
+        "groups `[[site.footer]]`, each with a `title`, `links` and optionally a `lang`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"
+            .to_owned()
+    };
+    let read_link = |link: &Raw| {
+        let link = match link {
+            Raw::Text(href) => FooterLink { title: None, href: href.clone() },
+            link => {
+                let [title, href] = link.members(["title", "href"])?;
+                FooterLink { title: Some(title.as_text()?.to_owned()), href: href.as_text()?.to_owned() }
+            }
+        };
+        // Other links would be relative to the page that shows the footer, or would have no title.
+        (link.href.starts_with('/') || (link.title.is_some() && link.href.contains(':'))).then_some(link)
+    };
+    let read_group = |group: &Raw| {
+        let (title, links, language) = if let Some([title, links]) = group.members(["title", "links"]) {
+            (title, links, None)
+        } else {
+            let [title, links, language] = group.members(["title", "links", "lang"])?;
+            (title, links, Some(language.as_text()?.to_owned()))
+        };
+        let Raw::List(links) = links else { return None };
+        let links = links.iter().map(read_link).collect::<Option<_>>()?;
+        Some(FooterGroup { title: title.as_text()?.to_owned(), language, links })
+    };
+    let Raw::List(groups) = raw else { return Err(expected()) };
+    groups.iter().map(read_group).collect::<Option<_>>().ok_or_else(expected)
+}

@@ -1,0 +1,141 @@
+//! Tests of `[[channel]]`: keys, secrets and faults.
+
+use super::*;
+
+#[test]
+fn the_environment_sets_a_channels_keys_and_secrets_are_hidden() {
+    let file = "[[channel]]\nname = \"my-crm\"\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n";
+    let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let config = accept(file, &[("FRONTDESK_CHANNEL__MY_CRM__SECRET", key)], &[]);
+    let secret = config.settings.iter().find(|setting| setting.key.name == "channel.my-crm.secret").unwrap();
+    assert_eq!(secret.value, "\"…\"");
+    assert_eq!(secret.origin.to_string(), "environment FRONTDESK_CHANNEL__MY_CRM__SECRET");
+    assert!(!format!("{config:?}").contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+    // Anyone who knows the URL of a chat service's webhook can post to it.
+    let url = config.settings.iter().find(|setting| setting.key.name == "channel.my-crm.url").unwrap();
+    assert_eq!(url.value, "\"…\"");
+}
+
+#[test]
+fn services_post_to_their_own_urls_and_show_no_token() {
+    let file = |keys: &str| format!("[[channel]]\nname = \"a\"\nkind = \"webhook\"\n{keys}");
+    let token = "123:sesamesesamesesamesesame";
+    for (keys, expected) in [
+        (
+            format!("body = \"telegram\"\ntoken = \"{token}\"\nchat = -1001"),
+            format!("api.telegram.org:443 /bot{token}/sendMessage"),
+        ),
+        (
+            format!(
+                "body = \"telegram\"\nurl = \"http://localhost:81/api/\"\ntoken = \"{token}\"\nchat = \"@desk\""
+            ),
+            format!("localhost:81 /api/bot{token}/sendMessage"),
+        ),
+        (
+            "body = \"ntfy\"\nurl = \"https://ntfy.sh/desk\"\ntoken = \"tk_sesame\"".to_owned(),
+            "ntfy.sh:443 /".to_owned(),
+        ),
+        (
+            "body = \"ntfy\"\nurl = \"https://example.com/push/desk\"".to_owned(),
+            "example.com:443 /push/".to_owned(),
+        ),
+    ] {
+        let config = accept(&file(&keys), &[], &[]);
+        let TransportOptions::Webhook(webhook) = &config.channels[0].kind else { panic!("{keys}") };
+        assert_eq!(format!("{} {}", webhook.url.host_and_port(), webhook.url.target()), expected);
+        assert!(!format!("{config:?}").contains("sesame"), "{config:?}");
+        let shown = config.settings.iter().any(|setting| setting.value.contains("sesame"));
+        assert!(!shown, "{:?}", config.settings);
+    }
+}
+
+#[test]
+fn every_fault_of_a_channel_has_its_line() {
+    let channel = |rest: &str| format!("[[channel]]\n{rest}");
+    let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);
+    check("kind = \"maildir\"\npath = \"m\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name`"]);
+    check("name = \"A B\"", &["frontdesk.toml:2: a `[[channel]]` needs a `name` of up to 32"]);
+    check("name = \"a\"", &["frontdesk.toml: `channel.a.kind` is missing"]);
+    check(
+        "name = \"a\"\nkind = \"maildir\"\npath = \"static/mail\"",
+        &["frontdesk.toml:4: `channel.a.path` must not be inside a folder that is published"],
+    );
+    check(
+        "name = \"a-b\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a_b\"",
+        &["frontdesk.toml:6: a `[[channel]]` has the same `name` as another one"],
+    );
+    check(
+        "name = \"a\"\nkind = \"webhook\"\nurl = \"https://169.254.169.254/\"\nallow_private = true",
+        &["frontdesk.toml:4: `channel.a.url` points to a forbidden address: 169.254.169.254 belongs to"],
+    );
+    check("name = \"a\"\nkind = \"pigeon\"", &["frontdesk.toml:3: `channel.a.kind` must be \"smtp\""]);
+    check(
+        "name = \"a\"\nkind = \"maildir\"\npaht = \"m\"",
+        &["frontdesk.toml:4: unknown key `channel.a.paht`"],
+    );
+    check(
+        "name = \"a\"\nkind = \"webhook\"\nurl = \"http://hooks.example.com/\"",
+        &["frontdesk.toml:4: `channel.a.url` must be a URL to post to: expected `https://`"],
+    );
+    check(
+        "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
+        &["frontdesk.toml:5: `channel.a.secret` must be `whsec_` and 24 to 64 random bytes"],
+    );
+    for (keys, expected) in [
+        (
+            "body = \"telegram\"",
+            &["`channel.a.token` is missing: the token", "`channel.a.chat` is missing: the id"][..],
+        ),
+        ("body = \"telegram\"\ntoken = \"abc\"\nchat = 1", &["5: `channel.a.token` must be a bot's token"]),
+        (
+            "body = \"telegram\"\ntoken = \"1:aaaaaaaaaaaaaaaaaaaa\"\nchat = \"ada\"",
+            &["6: `channel.a.chat` must be the id of a chat"],
+        ),
+        ("body = \"ntfy\"", &["`channel.a.url` must be the URL of your topic"]),
+        (
+            "body = \"ntfy\"\nurl = \"https://ntfy.sh/\"",
+            &["5: `channel.a.url` must be the URL of your topic"],
+        ),
+        ("body = \"ntfy\"\nurl = \"https://ntfy.sh/a?b\"", &["5: `channel.a.url` must be the URL of your"]),
+        (
+            "body = \"ntfy\"\nurl = \"https://ntfy.sh/a\"\ntoken = \"a b\"\nchat = 1",
+            &["6: `channel.a.token` must be a token", "7: `channel.a.chat` is only for `body` \"telegram\""],
+        ),
+        (
+            "body = \"slack\"\nurl = \"https://hooks.example.com/\"\ntoken = \"abc\"",
+            &["6: `channel.a.token` is only for `body` \"telegram\" or \"ntfy\""],
+        ),
+        (
+            "body = \"msn\"\nurl = \"https://hooks.example.com/\"",
+            &["4: `channel.a.body` must be a body format"],
+        ),
+    ] {
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|text| {
+                let gap = if text.starts_with('`') { ": " } else { ":" };
+                format!("frontdesk.toml{gap}{text}")
+            })
+            .collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        check(&format!("name = \"a\"\nkind = \"webhook\"\n{keys}"), &expected);
+    }
+    check(
+        "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
+        &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
+    );
+    check(
+        "name = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\ntls = \"none\"\nfrom = \"a@example.com\"",
+        &["frontdesk.toml:5: `channel.a.tls` may be \"none\" only"],
+    );
+    check(
+        "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\n[[channel]]\nname = \"a\"",
+        &["frontdesk.toml:6: a `[[channel]]` has the same `name` as another one"],
+    );
+    refuse("[channel]\nname = \"a\"", &[], &["frontdesk.toml:1: `channel` must be a list of tables"]);
+    refuse(
+        "[forms.contact]\naccept = \"delivered\"",
+        &[],
+        &["frontdesk.toml:2: `forms.contact.accept` is \"delivered\", but no `[[channel]]`"],
+    );
+}
