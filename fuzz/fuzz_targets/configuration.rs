@@ -19,8 +19,8 @@ fuzz_target!(|input: &str| {
     for fault in &faults {
         assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1), "{fault}");
     }
-    assert!(config.web.workers >= 1 && config.web.max_connections >= 1);
-    assert!(config.web.timeouts.idle.as_secs() >= 1 && config.web.timeouts.header.as_secs() >= 1);
+    assert!(config.web.http.workers >= 1 && config.web.http.max_connections >= 1);
+    assert!(config.web.http.timeouts.idle.as_secs() >= 1 && config.web.http.timeouts.header.as_secs() >= 1);
     let config = config.with_base_url(None);
     assert!(config.pages.base_url.starts_with("http"), "{}", config.pages.base_url);
 });
