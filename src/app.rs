@@ -10,6 +10,7 @@ mod cors;
 pub mod describe;
 mod get_page;
 mod head_cache;
+mod header_lines;
 mod html_answer;
 mod live_reload;
 mod metrics;
@@ -20,6 +21,7 @@ mod parse_cache;
 mod plain;
 mod post_form;
 mod preferences;
+mod public_site;
 mod range;
 mod response;
 mod router;
@@ -44,8 +46,8 @@ pub use live_reload::LiveReload;
 pub use metrics::Metrics;
 pub use options::{FormOptions, WebOptions};
 pub use page_views::PageViews;
+pub use public_site::PublicSite;
 pub use response::content_security_policy;
-pub use router::PublicSite;
 pub use state::{AppState, Snapshot};
 
 /// The sockets on which the server listens.
@@ -60,8 +62,8 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// The service manager's sockets by name: `http`, `https`, `ops` or `inbox`; others are HTTP. Must be called
-    /// once, before the process opens other file descriptors.
+    /// The service manager's sockets by name: `http`, `https`, `ops` or `inbox`; others are HTTP. Must be
+    /// called once, before the process opens other file descriptors.
     pub fn inherited() -> io::Result<Self> {
         let mut sockets = Self::default();
         for (name, socket) in frontdesk_http::inherited_sockets()? {

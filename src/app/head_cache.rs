@@ -1,6 +1,6 @@
 //! Caches the headers of responses with a representation in memory: copying them is cheaper than composing
-//! them for each request. Together with `preferences.rs`, it lowers the instructions of an HTTP/1.1 response by
-//! hyper by 22 % (commit b16f3644).
+//! them for each request. Together with `preferences.rs`, it lowers the instructions of an HTTP/1.1 response
+//! by hyper by 22 % (commit b16f3644).
 
 use bytes::Bytes;
 use http::Response;

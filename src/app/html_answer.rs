@@ -87,8 +87,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The JSON response to a refusal, with the form's page as its body. Status and other headers stay. The page
-    /// is charged to the connection.
+    /// The JSON response to a refusal, with the form's page as its body. Status and other headers stay. The
+    /// page is charged to the connection.
     fn show(
         &self,
         refusal: &FormRefusal,

@@ -1,7 +1,7 @@
 //! The private address: health checks and metrics.
 //!
-//! Each connection serves one request within the time limit of requests. At most [`MAX_CONNECTIONS`] are open,
-//! so a faulty monitor cannot exhaust the server.
+//! Each connection serves one request within the time limit of requests. At most [`MAX_CONNECTIONS`] are
+//! open, so a faulty monitor cannot exhaust the server.
 
 #![expect(clippy::disallowed_methods, reason = "a probe reads the clock")]
 

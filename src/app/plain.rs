@@ -1,23 +1,21 @@
-//! Responds to plain requests for representations in memory, without allocating (the HTTP server's fast path).
-//! Representations keep their serialized headers, so that most of a header is copied in one piece.
+//! Responds to plain requests for representations in memory, without allocating (the HTTP server's fast
+//! path). Representations keep their serialized headers, so that most of a header is copied in one piece.
 
-use http::header::CONTENT_SECURITY_POLICY;
-use http::{HeaderName, HeaderValue, Method};
+use http::Method;
 use tokio::time::Instant;
 
 use super::access_log::{self, ServedRequest};
 use super::confirm::is_link;
 use super::get_page::{self, Choice, RequestPreferences, matches_etag};
+use super::header_lines::serialize;
 use super::page_views::PageView;
 use super::preferences::PreferenceCache;
+use super::public_site::PublicSite;
 use super::range::ByteRange;
-use super::router::PublicSite;
-use super::selection::Selection;
 use super::state::Snapshot;
 use frontdesk_forms::Form;
 use frontdesk_http::{
-    CROSS_ORIGIN_RESOURCE_POLICY, FieldLines, PlainRequest, PlainResponse, RequestContext, RequestId,
-    SECURITY_HEADERS, Scheme, X_REQUEST_ID,
+    FieldLines, PlainRequest, PlainResponse, RequestContext, RequestId, Scheme, X_REQUEST_ID,
 };
 use frontdesk_site::file::EncodedBody;
 use frontdesk_site::negotiate::{self, Codings, Media};
@@ -84,68 +82,6 @@ impl PublicSite {
             RequestId::from_proxy_or_new(context.peer, request.values_of(X_REQUEST_ID.as_str()), proxies)
         });
         Some(now)
-    }
-}
-
-/// Header lines that the responses of one worker share.
-#[derive(Default)]
-pub(super) struct HeaderLines {
-    /// The generation of the snapshot that the next two fields come from; 0 before the first response.
-    generation: u64,
-    /// The security headers for responses whose file has no headers of its own.
-    security: Vec<u8>,
-    /// The `Strict-Transport-Security` line.
-    hsts: Vec<u8>,
-}
-
-impl HeaderLines {
-    /// Prepares the lines that depend on the options.
-    #[cold]
-    fn prepare(&mut self, snapshot: &Snapshot) {
-        self.generation = snapshot.generation;
-        self.security.clear();
-        write_security_headers(&mut self.security, &snapshot.options.content_security_policy, |_| true);
-        self.hsts.clear();
-        if let Some(hsts) = &snapshot.options.http.tls.hsts {
-            write_field(&mut self.hsts, "strict-transport-security", hsts.value().as_bytes());
-        }
-    }
-}
-
-/// Writes the security headers that `is_needed` selects, except for the one that [`Selection::head`] sets.
-fn write_security_headers(
-    buffer: &mut Vec<u8>,
-    policy: &HeaderValue,
-    is_needed: impl Fn(&HeaderName) -> bool,
-) {
-    if is_needed(&CONTENT_SECURITY_POLICY) {
-        write_field(buffer, CONTENT_SECURITY_POLICY.as_str(), policy.as_bytes());
-    }
-    let needed = |name: &HeaderName| *name != CROSS_ORIGIN_RESOURCE_POLICY && is_needed(name);
-    for (name, value) in SECURITY_HEADERS.iter().filter(|(name, _)| needed(name)) {
-        write_field(buffer, name.as_str(), value.as_bytes());
-    }
-}
-
-/// The status line and representation headers (RFC 9112 §4, §5). If the file has headers of its own, also the
-/// security headers that they do not replace. Bodies cache the result, so a reload that changes `policy`
-/// creates new files.
-fn serialize(selection: &Selection<'_>, policy: &HeaderValue) -> Box<[u8]> {
-    // A status is formatted as its number and reason phrase.
-    let mut lines = format!("HTTP/1.1 {}\r\n", selection.status()).into_bytes();
-    selection.head(|name, value| write_field(&mut lines, name.as_str(), value.as_bytes()));
-    if let Some(length) = selection.content_length() {
-        write_field(&mut lines, "content-length", length.to_string().as_bytes());
-    }
-    if selection.has_own_headers() {
-        write_security_headers(&mut lines, policy, |name| !selection.has_own_header(name));
-    }
-    lines.into()
-}
-
-fn write_field(buffer: &mut Vec<u8>, name: &str, value: &[u8]) {
-    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
-        buffer.extend_from_slice(piece);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Handles form submissions: rate limits, parsing and storage. Responses are JSON; those to HTML forms show the
-//! same outcome as a page (`html_answer.rs`).
+//! Handles form submissions: rate limits, parsing and storage. Responses are JSON; those to HTML forms show
+//! the same outcome as a page (`html_answer.rs`).
 
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 

@@ -1,6 +1,5 @@
 //! Every URL on the public address.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,14 +12,13 @@ use tokio::time::Instant;
 use super::access_log::{self, ServedRequest};
 use super::confirm::{self, ConfirmRequest};
 use super::get_page::{self, Choice};
-use super::head_cache::HeadCache;
 use super::live_reload;
 use super::metrics::{Class, RequestLabels};
-use super::plain::HeaderLines;
 use super::post_form::FormRequest;
-use super::preferences::{HeaderPreferences, PreferenceCache};
+use super::preferences::HeaderPreferences;
+use super::public_site::PublicSite;
 use super::response::{HttpResponse, add_security_headers, bad_request, with_header};
-use super::state::{AppState, Snapshot};
+use super::state::Snapshot;
 use frontdesk_forms::Form;
 use frontdesk_http::{
     Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestContext, RequestId, Scheme,
@@ -29,25 +27,7 @@ use frontdesk_http::{
 use frontdesk_process::panics;
 use frontdesk_site::path;
 
-/// Serves the site and its forms on one thread.
-pub struct PublicSite {
-    pub(super) app: Arc<AppState>,
-    pub(super) preferences: PreferenceCache,
-    pub(super) heads: RefCell<HeadCache>,
-    pub(super) lines: RefCell<HeaderLines>,
-}
-
 impl PublicSite {
-    /// A handler with counters of its own, for one thread.
-    pub fn new(app: &AppState) -> Self {
-        Self {
-            app: Arc::new(app.for_worker()),
-            preferences: PreferenceCache::default(),
-            heads: RefCell::new(HeadCache::new()),
-            lines: RefCell::default(),
-        }
-    }
-
     /// Lets a form, a confirmation link or the site respond.
     async fn route(&self, snapshot: &Snapshot, request: &mut Request) -> Routed {
         const FORM: RequestLabels = RequestLabels::other(Class::Form);

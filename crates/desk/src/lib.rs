@@ -1,7 +1,7 @@
 //! The web interface of the inbox, on its own private address: lists, shows and changes submissions.
 //!
-//! `route.rs` has every URL and its parameters. Queries and changes run on a small pool of threads, because they
-//! block. Streams, exports, bodies and times are limited.
+//! `route.rs` has every URL and its parameters. Queries and changes run on a small pool of threads, because
+//! they block. Streams, exports, bodies and times are limited.
 
 #![cfg_attr(
     not(test),

@@ -71,7 +71,7 @@ enum Form {
     /// Held submissions that were selected.
     Selected {
         ids: Vec<Uuid>,
-        /// What to do with them: remove them, or else release them.
+        /// How to remove them; `None` releases them.
         removal: Option<Removal>,
     },
     Submission(Uuid, SubmissionForm),

@@ -1,5 +1,5 @@
-//! The fast path: serves plain HTTP/1.1 requests without the HTTP library. A response takes 9,400 instructions
-//! instead of 21,900 (benches/instructions.toml).
+//! The fast path: serves plain HTTP/1.1 requests without the HTTP library. A response takes 9,400
+//! instructions instead of 21,900 (benches/instructions.toml).
 //!
 //! A request is plain if it is a GET or HEAD, arrives in one piece, and has no header that needs special
 //! handling (`plain_request.rs`). On any other request, or if the handler declines, the connection falls back
@@ -9,7 +9,7 @@
 //! The connections of a worker can share one set of buffers, because each request that has arrived is served
 //! before another connection is polled. Idle connections therefore need no buffers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, take};
 use std::pin::Pin;
@@ -22,65 +22,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::connection::{HEADER_LIMIT, Observer as _};
-use super::date::CurrentDate;
+use super::connection::Observer as _;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::plain_request::{self, MAX_FIELDS, PlainRequest};
+use super::plain_response::PlainResponse;
 use super::shutdown::ShutdownPhase;
 use super::slot::cost;
 use super::socket::{Peer, Scheme};
 use super::worker::Worker;
-
-/// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
-/// written as a second slice, which costs the kernel more than copying a short body.
-const MAX_COPIED: usize = 4096;
-
-/// Buffers that the connections of one worker share.
-pub(super) struct FastPath {
-    /// The bytes that were just read from a connection.
-    request: RefCell<Box<[u8]>>,
-    response: RefCell<Vec<u8>>,
-    date: RefCell<CurrentDate>,
-}
-
-impl FastPath {
-    pub(super) fn new() -> Self {
-        Self {
-            request: RefCell::new(vec![0; HEADER_LIMIT].into()),
-            response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
-            date: RefCell::new(CurrentDate::new()),
-        }
-    }
-}
-
-/// Collects the response to a plain request.
-pub struct PlainResponse<'a> {
-    /// The header, and the body if it is short.
-    buffer: &'a mut Vec<u8>,
-    /// The body if it is long.
-    body: Bytes,
-    date: &'a RefCell<CurrentDate>,
-    began: Instant,
-}
-
-impl PlainResponse<'_> {
-    /// Sets the response to prepared bytes: the status line and all header lines but `Date`, each with its line
-    /// break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one. Their lengths
-    /// must match `Content-Length`.
-    pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
-        for lines in head {
-            self.buffer.extend_from_slice(lines);
-        }
-        self.buffer.extend_from_slice(self.date.borrow_mut().line_at(self.began).as_bytes());
-        self.buffer.extend_from_slice(b"\r\n");
-        match body {
-            Some(body) if body.len() <= MAX_COPIED => self.buffer.extend_from_slice(body),
-            Some(body) => self.body = body.clone(),
-            None => {}
-        }
-    }
-}
 
 /// Why the fast path no longer serves a connection.
 pub(super) enum Exit {
@@ -214,8 +164,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
     }
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
-    /// Returns the body if it is long (otherwise, no bytes) and the current time, or `None` if hyper must serve
-    /// the request.
+    /// Returns the body if it is long (otherwise, no bytes) and the current time, or `None` if hyper must
+    /// serve the request.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -228,7 +178,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
             return None;
         }
         let context = RequestContext { peer: self.peer, scheme: self.scheme, began };
-        let mut response = PlainResponse { buffer, body: Bytes::new(), date: &fast_path.date, began };
+        let mut response = PlainResponse::new(buffer, &fast_path.date, began);
         let now = handler.respond_plain(&snapshot, context, request, &mut response)?;
         Some((response.body, now))
     }

@@ -1,4 +1,4 @@
-//! What a server asks of its handlers, and what it passes to them.
+//! The interface between a server and its handlers.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use http_body_util::Full;
 use tokio::time::Instant;
 
 use super::body::RequestBody;
-use super::fast_path::PlainResponse;
 use super::options::Options;
 use super::plain_request::PlainRequest;
+use super::plain_response::PlainResponse;
 use super::refusal::Refusal;
 use super::socket::{Peer, Scheme};
 

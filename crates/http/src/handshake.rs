@@ -17,6 +17,7 @@ use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::http1::timer::ConnTimer;
 use super::protocol::{Protocol, detect};
+use super::refusal::Refusal;
 use super::shutdown::ShutdownPhase;
 use super::slot::cost;
 use super::socket::{Peer, Scheme, Trust};
@@ -123,7 +124,10 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         let charge = self.slot.charge(cost::HANDSHAKE);
         let accepted = self
             .slot
-            .unless_closed(tls.accept(self.worker, stream, self.timeouts.first_byte, self.timeouts.header))
+            .unless_closed(tls.accept(stream, self.timeouts.first_byte, self.timeouts.header, || {
+                let snapshot = self.worker.server.snapshot.load();
+                self.worker.handler.refuse(&snapshot, None, Refusal::PlainText)
+            }))
             .await
             .unwrap_or(Err(CloseReason::Memory));
         drop(charge);

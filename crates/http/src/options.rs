@@ -1,4 +1,5 @@
-//! The options of a server. A reload can replace all but the number of workers and the source of certificates.
+//! The options of a server. A reload can replace all but the number of workers and the source of
+//! certificates.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ pub struct Options {
     pub forwarded_header: ForwardedHeader,
     pub timeouts: Timeouts,
     /// How long the server continues to accept connections after it is asked to stop
-    /// ([`ShutdownPhase::Draining`](super::ShutdownPhase::Draining)). The owner of the phase waits for this time.
+    /// ([`ShutdownPhase::Draining`](super::ShutdownPhase::Draining)). The owner of the phase waits for this
+    /// time.
     pub drain: Duration,
     /// How long requests in progress have to finish after [`Options::drain`].
     pub shutdown_grace: Duration,

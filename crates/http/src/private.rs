@@ -29,8 +29,8 @@ use super::trusted_proxies::Network;
 /// How a private listener limits its clients.
 #[derive(Debug, Clone)]
 pub struct PrivateOptions {
-    /// Maximum number of open connections; a source may have half of them. At a limit, the connection that has
-    /// waited longest for a complete request is closed. Read at the start only.
+    /// Maximum number of open connections; a source may have half of them. At a limit, the connection that
+    /// has waited longest for a complete request is closed. Read at the start only.
     pub max_connections: usize,
     /// Peers whose connections belong to many clients, so that only the total applies to them.
     pub trusted_proxies: Vec<Network>,
@@ -44,8 +44,8 @@ pub struct PrivateOptions {
     pub blocking_threads: usize,
 }
 
-/// Serves requests until `stopped` is true. `make_handler` runs in the runtime of this thread. `options` reads
-/// the limits from the snapshot, for each connection.
+/// Serves requests until `stopped` is true. `make_handler` runs in the runtime of this thread. `options`
+/// reads the limits from the snapshot, for each connection.
 pub fn serve_private<H: Handler>(
     socket: Socket,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,

@@ -170,8 +170,8 @@ pub struct BindError {
     pub cause: io::Error,
 }
 
-/// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. Must be called once,
-/// before the process opens other file descriptors.
+/// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. Must be called
+/// once, before the process opens other file descriptors.
 pub fn inherited_sockets() -> io::Result<Vec<(String, Socket)>> {
     let mut given = ListenFd::from_env();
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();

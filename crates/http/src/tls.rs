@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::Response;
 use http::header::HeaderValue;
+use http_body_util::Full;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -26,10 +28,7 @@ use self::certificate::CurrentCertificate;
 use self::files::WatchedFiles;
 use self::socket::TlsSocket;
 use super::counters::CloseReason;
-use super::handler::PublicHandler;
 use super::protocol::Protocol;
-use super::refusal::Refusal;
-use super::worker::Worker;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
@@ -146,12 +145,13 @@ impl Tls {
 
     /// Performs the handshake: the first byte within `first_byte`, the rest within `header` after that.
     /// Returns `None` after an ACME validation or a refused plain-text request.
-    pub(super) async fn accept<H: PublicHandler>(
+    /// `refusal` composes the response to a plain-text request.
+    pub(super) async fn accept(
         &self,
-        worker: &Worker<H>,
         mut stream: TcpStream,
         first_byte: Duration,
         header: Duration,
+        refusal: impl FnOnce() -> Response<Full<Bytes>>,
     ) -> Result<Option<TlsConn>, CloseReason> {
         let first = timeout(first_byte, async {
             // Connections that have sent nothing need no buffer.
@@ -163,7 +163,7 @@ impl Tls {
         let handshake = timeout(header, async {
             // A TLS record never begins with a letter, but a plain-text request does: its method.
             if read.first().is_some_and(u8::is_ascii_alphabetic) {
-                refuse_plain_text(worker, read, stream).await.map(|()| None)
+                refuse_plain_text(refusal(), read, stream).await.map(|()| None)
             } else {
                 self.handshake(read.freeze(), stream).await
             }
@@ -217,17 +217,15 @@ fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, 
 
 /// Responds to a plain-text HTTP request on a TLS socket with a readable error.
 /// `request` was already read from the stream.
-async fn refuse_plain_text<H: PublicHandler>(
-    worker: &Worker<H>,
+async fn refuse_plain_text(
+    response: Response<Full<Bytes>>,
     mut request: BytesMut,
     mut stream: TcpStream,
 ) -> io::Result<()> {
     // Read the request first: closing a socket with unread data resets it, and the response is lost.
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
     while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
-    let snapshot = worker.server.snapshot.load();
-    let (head, body) = worker.handler.refuse(&snapshot, None, Refusal::PlainText).into_parts();
-    drop(snapshot);
+    let (head, body) = response.into_parts();
     let body = body.into_inner().unwrap_or_default();
     let mut response =
         format!("HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: {}\r\n", head.status, body.len())

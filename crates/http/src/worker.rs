@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::fast_path::FastPath;
 use super::handler::PublicHandler;
 use super::options::Timeouts;
+use super::plain_response::SharedBuffers;
 use super::server::Server;
 use super::shutdown::ShutdownPhase;
 use super::slot::Slot;
 use super::socket::{Peer, Scheme};
 use super::write_buffer::SpareBuffer;
 
-/// What all connections of one thread share. Clones share it as well.
+/// The handler and the buffers that all connections of one thread share. Clones share them as well.
 pub struct Worker<H: PublicHandler> {
     pub(super) server: Arc<Server<H::Snapshot>>,
     pub(super) handler: Rc<H>,
-    pub(super) fast_path: Rc<FastPath>,
+    pub(super) fast_path: Rc<SharedBuffers>,
     /// For the frames of HTTP/2 connections.
     pub(super) spare_buffer: SpareBuffer,
 }
@@ -28,7 +28,7 @@ impl<H: PublicHandler> Worker<H> {
         Self {
             server,
             handler: Rc::new(handler),
-            fast_path: Rc::new(FastPath::new()),
+            fast_path: Rc::new(SharedBuffers::new()),
             spare_buffer: SpareBuffer::default(),
         }
     }

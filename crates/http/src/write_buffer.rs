@@ -2,7 +2,8 @@
 //!
 //! hyper writes and flushes each response separately. Sent together, ten small responses need one TLS record
 //! and one system call instead of ten of each. Together with responses that need no task (`http2.rs`), this
-//! raised the number of 1 KB pages per processor time from 0.8–0.9 to 1.3–1.5 times nginx's (commit 72760179).
+//! raised the number of 1 KB pages per processor time from 0.8–0.9 to 1.3–1.5 times nginx's (commit
+//! 72760179).
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};

@@ -1,0 +1,62 @@
+//! The response to a plain request, and the buffers that the fast path composes it in.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::connection::HEADER_LIMIT;
+use super::date::CurrentDate;
+
+/// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
+/// written as a second slice, which costs the kernel more than copying a short body.
+const MAX_COPIED: usize = 4096;
+
+/// Buffers that the connections of one worker share.
+pub(super) struct SharedBuffers {
+    /// The bytes that were just read from a connection.
+    pub(super) request: RefCell<Box<[u8]>>,
+    pub(super) response: RefCell<Vec<u8>>,
+    pub(super) date: RefCell<CurrentDate>,
+}
+
+impl SharedBuffers {
+    pub(super) fn new() -> Self {
+        Self {
+            request: RefCell::new(vec![0; HEADER_LIMIT].into()),
+            response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
+            date: RefCell::new(CurrentDate::new()),
+        }
+    }
+}
+
+/// Collects the response to a plain request.
+pub struct PlainResponse<'a> {
+    /// The header, and the body if it is short.
+    buffer: &'a mut Vec<u8>,
+    /// The body if it is long.
+    pub(super) body: Bytes,
+    date: &'a RefCell<CurrentDate>,
+    began: Instant,
+}
+
+impl<'a> PlainResponse<'a> {
+    pub(super) fn new(buffer: &'a mut Vec<u8>, date: &'a RefCell<CurrentDate>, began: Instant) -> Self {
+        Self { buffer, body: Bytes::new(), date, began }
+    }
+
+    /// Sets the response to prepared bytes: the status line and all header lines but `Date`, each with its
+    /// line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one.
+    pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
+        for lines in head {
+            self.buffer.extend_from_slice(lines);
+        }
+        self.buffer.extend_from_slice(self.date.borrow_mut().line_at(self.began).as_bytes());
+        self.buffer.extend_from_slice(b"\r\n");
+        match body {
+            Some(body) if body.len() <= MAX_COPIED => self.buffer.extend_from_slice(body),
+            Some(body) => self.body = body.clone(),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Starts the threads of a server on public addresses, and waits for them.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use super::balance::Balancer;
+use super::handler::PublicHandler;
+use super::options::Options;
+use super::server::Server;
+use super::shutdown::ShutdownPhase;
+use super::socket::{Scheme, Socket};
+use super::worker::Worker;
+use super::{listener, memory};
+use frontdesk_process::panics;
+
+/// The name prefix of worker threads.
+pub const WORKER: &str = "worker-";
+
+impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
+    /// Serves on the listening `sockets` until [`ShutdownPhase::Stopping`], then gives requests in progress
+    /// up to [`Options::shutdown_grace`] to finish. Blocks until all workers have ended. Each worker creates its
+    /// handler with `make_handler`, in its own thread.
+    pub fn run<H: PublicHandler<Snapshot = S>>(
+        self: &Arc<Self>,
+        sockets: Vec<(Scheme, Socket)>,
+        make_handler: impl Fn() -> H + Clone + Send + 'static,
+        phase: &watch::Receiver<ShutdownPhase>,
+    ) -> io::Result<()> {
+        let workers = (**self.snapshot.load()).as_ref().workers.max(1);
+        let mut threads = Vec::new();
+        for (number, balancer) in Balancer::for_workers(workers).into_iter().enumerate() {
+            let (server, make_handler, phase) = (self.clone(), make_handler.clone(), phase.clone());
+            let duplicates = sockets.iter().map(|(scheme, socket)| Ok((*scheme, socket.duplicate()?)));
+            let duplicates: Vec<_> = duplicates.collect::<io::Result<_>>()?;
+            let run = move || listener::run(Worker::new(server, make_handler()), duplicates, balancer, phase);
+            threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
+        }
+        // Close this thread's copies, or connections would still queue after the last worker has stopped.
+        drop(sockets);
+        let (_serving, stop) = mpsc::channel();
+        let server = self.clone();
+        let watch_memory = move || panics::restart_after_panic("memory", || memory::watch(&server, &stop));
+        std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
+        threads.into_iter().try_for_each(join)
+    }
+}
+
+/// Waits for a thread, and continues its panic.
+fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
