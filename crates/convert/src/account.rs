@@ -44,7 +44,8 @@ const MAX_ATTRIBUTE: usize = 60;
 
 /// The elements that were left out, in document order, with those outside the main region `root`. Elements
 /// without text are not listed.
-pub(super) fn list_omissions(dom: &Dom, body: NodeId, root: NodeId) -> Vec<Omission> {
+pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
+    let body = dom.body();
     let mut nodes = dom.omitted.borrow().clone();
     if root != body {
         let above: HashSet<NodeId> = dom.ancestors(root).collect();

@@ -19,18 +19,14 @@ const NOT_CODE: &[&str] = &[
 const NOT_CODE_BLOCKS: &[&str] = &["buttons", "copy", "gutter"];
 
 /// Classes of elements that contain one line of code.
+#[rustfmt::skip]
 const LINES: &[&str] = &[
-    "line",
-    "cl",
-    "code-line",
-    "ec-line",
-    "cm-line",
-    "CodeMirror-line",
-    "view-line",
-    "token-line",
-    "hljs-ln-code",
-    "codeline",
+    "line", "cl", "code-line", "ec-line", "cm-line", "CodeMirror-line", "view-line", "token-line", "hljs-ln-code", "codeline",
 ];
+
+/// Classes of tables that place line numbers beside code.
+const CODE_TABLES: &[&str] =
+    &["highlighttable", "lntable", "rouge-table", "hljs-ln", "codehilitetable", "crayon-table"];
 
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
@@ -38,18 +34,17 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         Tag::Div => {
             let only_lines = || dom.child_elements(id).next().is_some_and(|c| dom.has_class(c, "line"));
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
-            dom.has_class(id, "cm-content")
-                || dom.has_class(id, "CodeMirror-code")
+            dom.has_class_in(id, &["cm-content", "CodeMirror-code"])
                 // Doxygen, Writerside
                 || dom.has_class(id, "fragment") && only_lines()
-                || dom.has_class(id, "code-block") && dom.has_attribute(id, "data-lang") && dom.descendants(id).all(is_inline)
+                || dom.has_class(id, "code-block")
+                    && dom.has_attribute(id, "data-lang")
+                    && dom.descendants(id).all(is_inline)
         }
         Tag::Table => is_code_table(dom, id),
         Tag::Code => {
-            let style = dom.attribute(id, "style").unwrap_or_default();
             dom.has_class(id, "block") && !dom.is_in(id, &[Tag::P, Tag::Pre, Tag::Li, Tag::Td])
-                || style.contains("white-space")
-                    && style.contains("pre")
+                || dom.style(id, "white-space").is_some_and(|value| value.contains("pre"))
                     && dom.text_content(id).trim().contains('\n')
                 || dom.find(id, Tag::Pre).is_some()
         }
@@ -59,24 +54,18 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a table only places line numbers beside code.
 fn is_code_table(dom: &Dom, id: NodeId) -> bool {
-    let is_known = |class: &str| {
-        matches!(
-            class,
-            "highlighttable" | "lntable" | "rouge-table" | "hljs-ln" | "codehilitetable" | "crayon-table"
-        )
-    };
     let is_gutter = || {
         // One row with the numbers and the code.
-        let rows: Vec<NodeId> = dom.descendants(id).take(4).filter(|&d| dom.tag(d) == Tag::Tr).collect();
-        let cells: Vec<NodeId> = rows.iter().flat_map(|&row| dom.child_elements(row)).take(3).collect();
+        let rows = dom.descendants(id).take(4).filter(|&d| dom.tag(d) == Tag::Tr);
+        let cells: Vec<NodeId> = rows.flat_map(|row| dom.child_elements(row)).take(3).collect();
         matches!(*cells, [numbers, code] if is_line_numbers(dom, numbers) && dom.find(code, Tag::Pre).is_some())
     };
-    dom.classes(id).any(is_known)
+    dom.has_class_in(id, CODE_TABLES)
         || is_gutter()
         || dom.parent(id).is_some_and(|p| {
-            dom.tag(p) == Tag::Figure && dom.has_class(p, "highlight")
-                || matches!(dom.tag(p), Tag::Pre | Tag::Code)
-                || dom.has_class(p, "highlight") && dom.descendants(id).any(|d| dom.has_class(d, "gutter"))
+            matches!(dom.tag(p), Tag::Pre | Tag::Code)
+                || dom.has_class(p, "highlight")
+                    && (dom.tag(p) == Tag::Figure || dom.descendants(id).any(|d| dom.has_class(d, "gutter")))
         })
 }
 
@@ -87,13 +76,10 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
     if let Some(editor) = editor {
         let frame: Vec<NodeId> = dom.ancestors(editor).take_while(|&a| a != root).collect();
-        for part in dom.outermost(root, |id| id == editor || !frame.contains(&id)) {
-            if part != editor {
-                dom.skip(part, Rule::NotCode);
-            }
-        }
+        let parts = dom.outermost(root, |id| id == editor || !frame.contains(&id));
+        parts.into_iter().filter(|&part| part != editor).for_each(|part| dom.skip(part, Rule::NotCode));
+        return code_text(dom, editor);
     }
-    let root = editor.unwrap_or(root);
     let mut text = String::new();
     // The open elements that contain one line each, and whether these contain text.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
@@ -171,13 +157,11 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
         Tag::Tr | Tag::Li | Tag::P => true,
         Tag::Div => {
             // A cell beside a line number is part of its row, not a line of its own.
-            let is_row = |p: NodeId| {
-                dom.classes(p).any(|c| c == "flex-row" || c == "ec-line") || dom.tag(p) == Tag::Tr
-            };
+            let is_row = |p| dom.has_class_in(p, &["flex-row", "ec-line"]) || dom.tag(p) == Tag::Tr;
             !dom.parent(id).is_some_and(is_row) && !dom.has_class(id, "code")
         }
         Tag::Span | Tag::Code | Tag::Other => {
-            dom.has_attribute(id, "data-line") || dom.classes(id).any(|c| LINES.contains(&c))
+            dom.has_attribute(id, "data-line") || dom.has_class_in(id, LINES)
         }
         _ => false,
     }
@@ -189,14 +173,11 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
         Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
         Tag::Text | Tag::Ignored => false,
         _ => {
-            dom.classes(id).any(|c| NOT_CODE.contains(&c))
-                || matches!(dom.tag(id), Tag::Div | Tag::Td)
-                    && dom.classes(id).any(|c| NOT_CODE_BLOCKS.contains(&c))
+            dom.has_class_in(id, NOT_CODE)
+                || matches!(dom.tag(id), Tag::Div | Tag::Td) && dom.has_class_in(id, NOT_CODE_BLOCKS)
                 || is_line_anchor(dom, id)
                 || dom.has_attribute(id, "data-line-number")
-                || dom
-                    .attribute(id, "style")
-                    .is_some_and(|s| s.contains("user-select:none") || s.contains("user-select: none"))
+                || ["user-select", "-webkit-user-select"].iter().any(|p| dom.style(id, p) == Some("none"))
                 || is_bare_line_number(dom, id)
         }
     }
@@ -226,43 +207,37 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block; empty if it is unknown or plain text.
+/// The language of a code block, named by the block, the `<code>` elements in it, or the elements around it;
+/// empty if it is unknown or plain text.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
-    let wrappers = dom.ancestors(root).skip(1).take(4);
-    let candidates = std::iter::once(root).chain(code).chain(wrappers);
-    for id in candidates {
-        if matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main) {
-            break;
-        }
-        if let Some(language) = element_language(dom, id) {
-            return language;
-        }
-    }
-    String::new()
+    let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);
+    let wrappers = dom.ancestors(root).skip(1).take(4).take_while(|&id| !is_page(id));
+    let mut candidates = std::iter::once(root).chain(code).chain(wrappers);
+    candidates.find_map(|id| element_language(dom, id)).unwrap_or_default()
 }
 
+/// The beginnings of classes that end with the name of a language.
+const PREFIXES: [&str; 6] = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"];
+
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
-    let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
-    let named = named.or_else(|| is_code.then(|| dom.attribute(id, "lang")).flatten());
+    let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);
+    let named = named.or_else(|| dom.attribute(id, "lang").filter(|_| is_code));
     if let Some(name) = named.and_then(normalize_language) {
         return Some(name);
     }
     let mut previous = "";
     let (mut found, mut is_highlighter) = (None, false);
     for class in dom.classes(id).map(|class| class.trim_end_matches(';')) {
-        let prefixed = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"]
-            .into_iter()
-            .find_map(|p| class.strip_prefix(p));
+        let prefixed = PREFIXES.iter().find_map(|p| class.strip_prefix(p));
+        let prefixed = prefixed.filter(|n| !matches!(*n, "block" | "toolbar"));
         let sphinx = class.strip_prefix("highlight-").filter(|_| !is_code);
-        let is_name_after =
-            matches!(previous, "hljs" | "sourceCode" | "brush:" | "highlight" | "chroma" | "prettyprint");
-        if let Some(name) =
-            prefixed.filter(|n| *n != "block" && *n != "toolbar").or(sphinx).and_then(normalize_language)
-        {
+        if let Some(name) = prefixed.or(sphinx).and_then(normalize_language) {
             return Some(name);
         }
+        let is_name_after =
+            matches!(previous, "hljs" | "sourceCode" | "brush:" | "highlight" | "chroma" | "prettyprint");
         if is_name_after && is_known_language(class) {
             found = normalize_language(class);
         }

@@ -1,5 +1,17 @@
 //! Converts HTML pages to Markdown: finds the main region and writes it as GitHub Flavored Markdown. Nothing
 //! that a reader of the page would call content is left out, except in the mode for articles.
+//!
+//! A conversion goes through these stages. Each uses only those before it, and what they share: the tree
+//! (`dom`, `rule`, `select`, `measure`) and the Markdown (`block`, `inline`, `scan`).
+//!
+//! 1. `parse` reads the tree, `embedded` and `metadata` the code and the head of the page.
+//! 2. `render` and `clean` bring the tree to what visitors see.
+//! 3. `main_content` finds the main region, `article` that of a page of another site.
+//! 4. `footnotes` takes the notes out of the text.
+//! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
+//!    `notices`, `code`, `math`, `media` and `table`.
+//! 6. `account` compares the text of the blocks with that of the region.
+//! 7. `document` gives the blocks one title, and `writer` writes them.
 
 mod account;
 mod article;
@@ -7,6 +19,7 @@ mod block;
 mod blocks;
 mod clean;
 mod code;
+mod document;
 mod dom;
 mod embedded;
 mod footnotes;
@@ -27,12 +40,10 @@ mod table;
 mod writer;
 
 pub use account::{Loss, Omission};
-use block::Block;
 pub use embedded::Embedded;
 pub use metadata::{Metadata, forbids_index, title_ends, title_without};
 use phrasing::{Converter, Mode};
 pub use rule::Rule;
-use scan::{Kind, Parts};
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -131,19 +142,15 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     render::render_templates(&mut dom);
-    let is_fragment = is_fragment(html) && options.main.is_none();
+
+    let is_fragment = document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
         let body = dom.body();
         clean::remove_invisible(&mut dom, body, options.article);
         clean::remove_hidden(&mut dom, body, options.article);
         body
-    } else if let Some(root) = main_content::select_content(
-        &mut dom,
-        options.main.as_ref(),
-        options.exclude.as_ref(),
-        options.article,
-    ) {
+    } else if let Some(root) = main_content::select_content(&mut dom, options) {
         is_selected = true;
         root
     } else if let Some(declared) = &declared {
@@ -154,6 +161,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
+
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
     let mode = Mode { is_exact: is_fragment, is_article: options.article, has_math };
     let converter = Converter::new(&dom, root, base, footnotes, mode);
@@ -161,18 +169,17 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let notes = converter.footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
     let roots = std::iter::once(root).chain(notes.copied());
     let loss = if options.article { Loss::default() } else { account::find_loss(&dom, roots, &blocks) };
+    let omissions = if options.explain { account::list_omissions(&dom, root) } else { Vec::new() };
+
     if !is_fragment {
-        tidy_blocks(&mut blocks);
+        document::tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    let mut omissions = Vec::new();
-    if options.explain {
-        omissions = account::list_omissions(&dom, dom.body(), root);
-    }
-    let link_blocks = remove_boilerplate(&mut blocks, &options.boilerplate, limit);
-    let has_title_as_heading = metadata.title.as_deref().is_some_and(|title| add_title(&mut blocks, title));
+    let link_blocks = document::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
+    let title = metadata.title.as_deref();
+    let has_title_as_heading = title.is_some_and(|title| document::add_title(&mut blocks, title));
     if !is_fragment {
-        keep_one_title(&mut blocks);
+        document::keep_one_title(&mut blocks);
     }
     let markdown = writer::write_markdown(&blocks, limit);
     let is_truncated = dom.is_truncated || markdown.len() > limit;
@@ -189,129 +196,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         loss,
         omissions,
     }
-}
-
-/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
-/// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
-/// headings. A page with exactly one first-level heading keeps it.
-fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
-    let is_title = |block: &&Block| matches!(block, Block::Heading { level: 1, .. });
-    if blocks.iter().filter(is_title).count() == 1 {
-        return false;
-    }
-    let words = plain_words(title);
-    let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
-    let first = blocks.iter().position(|b| matches!(b, Block::Heading { level: 1, .. }));
-    let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
-    let heading =
-        start.iter().position(|block| matches!(block, Block::Heading { text, .. } if says_title(text)));
-    let paragraph = || {
-        start.iter().position(
-            |block| matches!(block, Block::Paragraph(text) if !text.contains("![") && says_title(text)),
-        )
-    };
-    match heading.or_else(paragraph) {
-        Some(at) => {
-            if let Block::Heading { text, .. } | Block::Paragraph(text) = &mut blocks[at] {
-                let text = std::mem::take(text);
-                blocks[at] = Block::Heading { level: 1, text };
-            }
-        }
-        None if first.is_some() => {}
-        None => {
-            let text = inline::Inline::of_text(title).finish_line();
-            blocks.insert(0, Block::Heading { level: 1, text });
-        }
-    }
-    first.is_none()
-}
-
-/// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
-fn remove_boilerplate(blocks: &mut Vec<Block>, repeated: &HashSet<u64>, limit: usize) -> Vec<[u64; 2]> {
-    let count = blocks.len();
-    let mut hashes = Vec::new();
-    let mut at = 0;
-    blocks.retain(|block| {
-        at += 1;
-        if !block.is_only_links() {
-            return true;
-        }
-        let text = writer::write_markdown(std::slice::from_ref(block), limit);
-        let hash = |place: String| {
-            let hash = blake3::hash(format!("{place} {text}").as_bytes());
-            hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-        };
-        let both = [hash(format!("+{at}")), hash(format!("-{}", count - at))];
-        hashes.push(both);
-        !both.iter().any(|hash| repeated.contains(hash))
-    });
-    hashes
-}
-
-/// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
-/// tags that indicate a page, such as `<html>`.
-fn is_fragment(html: &str) -> bool {
-    let start = &html.as_bytes()[..html.len().min(4096)];
-    let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
-    ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
-}
-
-/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
-/// after it move down by one level.
-fn keep_one_title(blocks: &mut [Block]) {
-    let (mut titles, mut is_after) = (0, false);
-    for_each_heading(blocks, &mut |level| titles += usize::from(*level == 1));
-    if titles > 1 {
-        for_each_heading(blocks, &mut |level| {
-            if is_after {
-                *level = (*level + 1).min(6);
-            }
-            is_after |= *level == 1;
-        });
-    }
-}
-
-/// Calls `change` with the level of each heading, also of those inside of other blocks, in order.
-fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
-    for block in blocks {
-        match block {
-            Block::Heading { level, .. } => change(level),
-            Block::Quote(blocks) | Block::Alert { blocks, .. } | Block::Footnote { blocks, .. } => {
-                for_each_heading(blocks, change);
-            }
-            Block::List(list) => {
-                list.items.iter_mut().for_each(|item| for_each_heading(&mut item.blocks, change));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Removes rules at the start and the end, and repeated rules.
-fn tidy_blocks(blocks: &mut Vec<Block>) {
-    // Renderers put the footnotes after everything else, with a rule of their own.
-    while let Some(last) = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. }))
-        && matches!(blocks[last], Block::Rule)
-    {
-        blocks.remove(last);
-    }
-    let start = blocks.iter().take_while(|b| matches!(b, Block::Rule)).count();
-    blocks.drain(..start);
-    blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
-}
-
-/// The words of inline Markdown in lower case, with the descriptions of images and without the destinations
-/// of links.
-fn plain_words(text: &str) -> Vec<String> {
-    let mut plain = String::new();
-    for (kind, part) in Parts::new(text) {
-        plain.push_str(match kind {
-            Kind::Image => scan::description(part),
-            Kind::Destination | Kind::Tag => " ",
-            _ => part,
-        });
-    }
-    plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
 #[cfg(test)]

@@ -1,36 +1,31 @@
 //! Finds the main region of a page of the operator's own site. Nothing that readers would call content is
 //! removed from it: losing a sentence is worse than keeping a menu.
 
+use super::Options;
 use super::clean;
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::notices;
 use super::rule::Rule;
-use super::select::Selector;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Returns an element that contains all elements matching `main`, or `None` if there are none. Always removes
-/// scripts and the elements matching `exclude`.
-pub(super) fn select_content(
-    dom: &mut Dom,
-    main: Option<&Selector>,
-    exclude: Option<&Selector>,
-    is_article: bool,
-) -> Option<NodeId> {
+/// Returns an element that contains all elements that [`Options::main`] selects, or `None` if there are none.
+/// Always removes scripts and the elements that [`Options::exclude`] selects.
+pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
-    clean::remove_invisible(dom, body, is_article);
+    clean::remove_invisible(dom, body, options.article);
     dom.omit_each(body, |dom, id| dom.has_attribute(id, "data-pagefind-ignore").then_some(Rule::Excluded));
-    for id in exclude.map(|exclude| exclude.outermost(dom, body)).unwrap_or_default() {
+    for id in options.exclude.as_ref().map(|exclude| exclude.outermost(dom, body)).unwrap_or_default() {
         dom.omit(id, Rule::Excluded);
     }
-    let chosen = main?.outermost(dom, DOCUMENT);
+    let chosen = options.main.as_ref()?.outermost(dom, DOCUMENT);
     if chosen.is_empty() {
         return None;
     }
     let root = move_to_one_element(dom, &chosen);
-    clean::remove_hidden(dom, root, is_article);
+    clean::remove_hidden(dom, root, options.article);
     Some(root)
 }
 

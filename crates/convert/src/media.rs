@@ -1,18 +1,13 @@
 //! Resolves the addresses of links, images and embedded media, and writes images and media as Markdown.
 
-use super::dom::{Dom, NodeId, Tag};
+use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Inline, end_of_address, may_be_entity};
 use url::Url;
 
 /// Attributes in which lazy-loading scripts store the address of an image.
+#[rustfmt::skip]
 const LAZY_SOURCES: &[&str] = &[
-    "data-src",
-    "data-lazy-src",
-    "data-original",
-    "data-orig-file",
-    "data-full-src",
-    "data-large-file",
-    "data-hi-res-src",
+    "data-src", "data-lazy-src", "data-original", "data-orig-file", "data-full-src", "data-large-file", "data-hi-res-src",
     "data-lazy",
 ];
 
@@ -20,22 +15,16 @@ const LAZY_SOURCES: &[&str] = &[
 /// data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
-    if link.is_empty() {
+    let scheme = link.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if matches!(link, "" | "#") || scheme.is_some_and(|s| HARMFUL_SCHEMES.contains(&&*s)) {
         return None;
     }
-    let scheme: String =
-        link.chars().take_while(char::is_ascii_alphabetic).take(11).collect::<String>().to_ascii_lowercase();
-    if matches!(&*scheme, "javascript" | "data" | "blob" | "vbscript")
-        && link[scheme.len()..].starts_with(':')
-    {
-        return None;
-    }
-    if link.starts_with('#') {
-        return (link.len() > 1).then(|| escape_destination(link));
-    }
-    let resolved = base.and_then(|base| base.join(link).ok()).map(String::from);
-    Some(escape_destination(resolved.as_deref().unwrap_or(link)))
+    let resolved = base.filter(|_| !link.starts_with('#')).and_then(|base| base.join(link).ok());
+    Some(escape_destination(resolved.as_ref().map_or(link, Url::as_str)))
 }
+
+/// Schemes of addresses that run a script or embed data.
+const HARMFUL_SCHEMES: [&str; 4] = ["javascript", "data", "blob", "vbscript"];
 
 /// Escapes the characters in an address that would break the destination of a Markdown link, and those that
 /// renderers encode.
@@ -71,18 +60,11 @@ fn escape_destination(link: &str) -> String {
 
 /// The title of a link or image as Markdown, with a space before it; empty if there is no title.
 pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
-    let escape = |title| {
-        let mut escaped = String::new();
-        for c in super::dom::collapse(title).chars() {
-            if matches!(c, '\\' | '"' | '|') {
-                escaped.push('\\');
-            }
-            // Some parsers read `\&amp;` as `&`.
-            if c == '&' { escaped.push_str("&amp;") } else { escaped.push(c) }
-        }
-        escaped
-    };
-    dom.first_attribute(id, &["title"]).map_or_else(String::new, |title| format!(" \"{}\"", escape(title)))
+    let Some(title) = dom.first_attribute(id, &["title"]) else { return String::new() };
+    // Some parsers read `\&amp;` as `&`.
+    let title =
+        collapse(title).replace('\\', "\\\\").replace('"', "\\\"").replace('|', "\\|").replace('&', "&amp;");
+    format!(" \"{title}\"")
 }
 
 /// The text of a link that is also its address, if GitHub Flavored Markdown makes a link of the bare text.
@@ -105,11 +87,9 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     };
     let is_bare = match if is_encoded { "" } else { href.strip_suffix(&*text)? } {
         "mailto:" => {
-            let mut rest = after.chars();
-            let first = rest.next().filter(|c| *c != '.').or_else(|| rest.next());
-            is_bare_email(&text)
-                && !first
-                    .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@' | '/' | '+'))
+            let after = after.strip_prefix('.').unwrap_or(&after);
+            let continues = |c: char| c.is_ascii_alphanumeric() || "-_@/+".contains(c);
+            is_bare_email(&text) && !after.starts_with(continues)
         }
         before => {
             (before.is_empty() || before == "http://" && text.starts_with("www."))
@@ -150,11 +130,7 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
             id = parent;
             continue;
         };
-        let text = if dom.tag(next) == Tag::Span {
-            Some(dom.text_content(next))
-        } else {
-            dom.text(next).map(str::to_owned)
-        };
+        let text = matches!(dom.tag(next), Tag::Span | Tag::Text).then(|| dom.text_content(next));
         match text {
             Some(text) => {
                 after.extend(text.chars().take(MAX_ADDRESS).take_while(|c| !c.is_whitespace()));
@@ -176,7 +152,7 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
 
 /// Adds an image. Writes an emoji image as text, and leaves out tracking pixels and copies for a lightbox.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
-    let alt = super::dom::collapse(dom.attribute(id, "alt").unwrap_or_default());
+    let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
         return out.add_text(&alt);
     }
@@ -196,20 +172,16 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
         let own = dom.first_attribute(id, &["srcset", "data-srcset", "data-lazy-srcset", "srcSet"]);
         let in_picture = || {
             dom.parent(id).filter(|&p| dom.tag(p) == Tag::Picture)?;
-            let before = std::iter::successors(dom.previous_element(id), |&id| dom.previous_element(id));
+            let before = dom.nodes_before(id).filter(|&c| dom.element(c).is_some());
             let sources = before.take_while(|&c| dom.tag(c) == Tag::Source);
             sources.filter_map(|s| dom.first_attribute(s, &["srcset", "data-srcset"])).last()
         };
         own.or_else(in_picture).and_then(largest_candidate)
     };
-    let is_small = dom.has_class(id, "lazy")
-        || dom.has_class(id, "lazyload")
-        || plain.is_some_and(|p| p.contains("placeholder"));
-    match (lazy, plain) {
-        (Some(lazy), _) => Some(lazy.to_owned()),
-        (None, Some(plain)) if !is_small => Some(plain.to_owned()),
-        (None, plain) => set().or_else(|| plain.map(str::to_owned)),
-    }
+    let is_small =
+        dom.has_class_in(id, &["lazy", "lazyload"]) || plain.is_some_and(|p| p.contains("placeholder"));
+    let plain = || plain.map(str::to_owned);
+    lazy.map(str::to_owned).or_else(|| plain().filter(|_| !is_small)).or_else(set).or_else(plain)
 }
 
 fn is_placeholder_image(source: &str) -> bool {
@@ -239,16 +211,14 @@ fn largest_candidate(set: &str) -> Option<String> {
 }
 
 fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
-    let is_marked = dom.classes(id).any(|c| matches!(c, "emoji" | "wp-smiley" | "gemoji"));
-    is_marked && !alt.is_empty() && alt.chars().count() <= 8
-        || !alt.is_empty() && alt.chars().all(|c| c as u32 >= 0x1F300)
+    let is_marked = dom.has_class_in(id, &["emoji", "wp-smiley", "gemoji"]);
+    !alt.is_empty() && (is_marked && alt.chars().count() <= 8 || alt.chars().all(|c| c >= '\u{1F300}'))
 }
 
 /// Whether the image is at most one pixel wide or high, like images that track visitors.
 fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
-    let is_dot =
-        |name| dom.attribute(id, name).is_some_and(|v| matches!(v.trim(), "0" | "1" | "1px" | "0px"));
-    is_dot("width") || is_dot("height")
+    let mut sizes = ["width", "height"].into_iter().filter_map(|name| dom.attribute(id, name));
+    sizes.any(|size| matches!(size.trim(), "0" | "1" | "1px" | "0px"))
 }
 
 /// Whether the element before this image is a thumbnail that links to the image.

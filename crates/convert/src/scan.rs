@@ -103,7 +103,7 @@ fn length_of_destination(text: &str) -> usize {
 }
 
 /// The position of the first ASCII character that matches and is not escaped.
-fn find_unescaped(text: &str, mut is_match: impl FnMut(u8) -> bool) -> Option<usize> {
+pub(super) fn find_unescaped(text: &str, mut is_match: impl FnMut(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|c| {
         let is_found = !is_escaped && is_match(c);

@@ -1,8 +1,8 @@
 //! Matches CSS selectors against a [`Dom`].
 
-use super::dom::{Dom, NodeId};
+use super::dom::{Dom, NodeId, Tag};
 use cssparser::{Parser, ToCss};
-use html5ever::{LocalName, Namespace};
+use html5ever::{LocalName, Namespace, QualName};
 use precomputed_hash::PrecomputedHash;
 use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
 use selectors::bloom::BloomFilter;
@@ -60,9 +60,15 @@ impl<'a> ElementRef<'a> {
         id.map(|id| Self { dom: self.dom, id })
     }
 
-    fn data(self) -> Option<&'a super::dom::Element> {
-        self.dom.element(self.id)
+    fn name(self) -> Option<&'a QualName> {
+        self.dom.element(self.id).map(|element| &element.name)
     }
+}
+
+/// Methods that are false for all elements, because there are no shadow trees, pseudo-elements, custom states
+/// and Bloom filters.
+macro_rules! never {
+    ($($name:ident($($argument:ty)?))*) => { $(fn $name(&self $(, _: $argument)?) -> bool { false })* };
 }
 
 impl Element for ElementRef<'_> {
@@ -76,16 +82,17 @@ impl Element for ElementRef<'_> {
         self.with_id(self.dom.parent(self.id).filter(|&p| self.dom.element(p).is_some()))
     }
 
-    fn parent_node_is_shadow_root(&self) -> bool {
-        false
-    }
-
     fn containing_shadow_host(&self) -> Option<Self> {
         None
     }
 
-    fn is_pseudo_element(&self) -> bool {
-        false
+    never! {
+        parent_node_is_shadow_root()
+        is_pseudo_element()
+        is_html_slot_element()
+        has_custom_state(&Name)
+        is_part(&Name)
+        add_element_unique_hashes(&mut BloomFilter)
     }
 
     fn prev_sibling_element(&self) -> Option<Self> {
@@ -101,19 +108,19 @@ impl Element for ElementRef<'_> {
     }
 
     fn is_html_element_in_html_document(&self) -> bool {
-        self.data().is_some_and(|e| e.name.ns == html5ever::ns!(html))
+        self.has_namespace(&html5ever::ns!(html))
     }
 
     fn has_local_name(&self, name: &LocalName) -> bool {
-        self.data().is_some_and(|e| e.name.local == *name)
+        self.name().is_some_and(|own| own.local == *name)
     }
 
     fn has_namespace(&self, namespace: &Namespace) -> bool {
-        self.data().is_some_and(|e| e.name.ns == *namespace)
+        self.name().is_some_and(|own| own.ns == *namespace)
     }
 
     fn is_same_type(&self, other: &Self) -> bool {
-        self.data().map(|e| (&e.name.local, &e.name.ns)) == other.data().map(|e| (&e.name.local, &e.name.ns))
+        self.name().map(|own| (&own.local, &own.ns)) == other.name().map(|own| (&own.local, &own.ns))
     }
 
     fn attr_matches(
@@ -125,12 +132,10 @@ impl Element for ElementRef<'_> {
         self.dom.attribute(self.id, &name.0).is_some_and(|value| operation.eval_str(value))
     }
 
-    // Never called, because `Pseudo` has no variants.
     fn match_non_ts_pseudo_class(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
         match *pseudo {}
     }
 
-    // Never called, because `Pseudo` has no variants.
     fn match_pseudo_element(&self, pseudo: &Pseudo, _: &mut MatchingContext<'_, Css>) -> bool {
         match *pseudo {}
     }
@@ -138,11 +143,7 @@ impl Element for ElementRef<'_> {
     fn apply_selector_flags(&self, _: ElementSelectorFlags) {}
 
     fn is_link(&self) -> bool {
-        self.dom.tag(self.id) == super::dom::Tag::A && self.dom.has_attribute(self.id, "href")
-    }
-
-    fn is_html_slot_element(&self) -> bool {
-        false
+        self.dom.tag(self.id) == Tag::A && self.dom.has_attribute(self.id, "href")
     }
 
     fn has_id(&self, id: &Name, case: CaseSensitivity) -> bool {
@@ -153,16 +154,8 @@ impl Element for ElementRef<'_> {
         self.dom.classes(self.id).any(|own| case.eq(own.as_bytes(), class.0.as_bytes()))
     }
 
-    fn has_custom_state(&self, _: &Name) -> bool {
-        false
-    }
-
     fn imported_part(&self, _: &Name) -> Option<Name> {
         None
-    }
-
-    fn is_part(&self, _: &Name) -> bool {
-        false
     }
 
     fn is_empty(&self) -> bool {
@@ -171,10 +164,6 @@ impl Element for ElementRef<'_> {
 
     fn is_root(&self) -> bool {
         self.parent_element().is_none()
-    }
-
-    fn add_element_unique_hashes(&self, _: &mut BloomFilter) -> bool {
-        false
     }
 }
 
@@ -240,12 +229,10 @@ impl ToCss for Pseudo {
 }
 
 impl selectors::parser::NonTSPseudoClass for Pseudo {
-    // Never called, because `Pseudo` has no variants.
     fn is_active_or_hover(&self) -> bool {
         match *self {}
     }
 
-    // Never called, because `Pseudo` has no variants.
     fn is_user_action_state(&self) -> bool {
         match *self {}
     }

@@ -1,6 +1,7 @@
 //! Writes blocks as GitHub Flavored Markdown.
 
 use super::block::{Alignment, Block, List, MarkdownTable};
+use super::scan::find_unescaped;
 
 /// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply
 /// the output.
@@ -277,7 +278,9 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
         Some(b'=') => is_underline(b'=').then_some(0),
         Some(b'~') => line.starts_with("~~~").then_some(0),
         // It would define the address of a link.
-        Some(b'[') => first_unescaped(line, b']').filter(|end| bytes.get(end + 1) == Some(&b':')).map(|_| 0),
+        Some(b'[') => {
+            find_unescaped(line, |b| b == b']').filter(|end| bytes.get(end + 1) == Some(&b':')).map(|_| 0)
+        }
         _ if (1..=9).contains(&digits) && matches!(bytes.get(digits), Some(b'.' | b')')) => {
             ends_marker(digits + 1).then_some(digits)
         }
@@ -291,16 +294,6 @@ fn push_escaped_line(out: &mut String, line: &str, is_continuation: bool) {
         }
         None => out.push_str(line),
     }
-}
-
-/// The position of the first such character that has no backslash before it.
-fn first_unescaped(text: &str, character: u8) -> Option<usize> {
-    let mut is_escaped = false;
-    text.bytes().position(|b| {
-        let is_found = b == character && !is_escaped;
-        is_escaped = b == b'\\' && !is_escaped;
-        is_found
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,123 @@
+//! Shapes the blocks of a page as one document: a single first-level heading, no rules at the ends, and no
+//! blocks of links that repeat across the pages of a site.
+
+use super::block::Block;
+use super::inline::Inline;
+use super::scan::{Kind, Parts, description};
+use super::writer::write_markdown;
+use std::collections::HashSet;
+
+/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
+/// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
+/// headings. A page with exactly one first-level heading keeps it.
+pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
+    let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
+    if blocks.iter().filter(|block| is_title(block)).count() == 1 {
+        return false;
+    }
+    let words = plain_words(title);
+    let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
+    let first = blocks.iter().position(is_title);
+    let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
+    let is_heading = |block: &Block| matches!(block, Block::Heading { text, .. } if says_title(text));
+    let is_paragraph =
+        |block: &Block| matches!(block, Block::Paragraph(text) if !text.contains("![") && says_title(text));
+    let said = start.iter().position(is_heading).or_else(|| start.iter().position(is_paragraph));
+    if let Some(Block::Heading { text, .. } | Block::Paragraph(text)) = said.map(|at| &mut blocks[at]) {
+        let text = std::mem::take(text);
+        blocks[said.unwrap_or(0)] = Block::Heading { level: 1, text };
+    } else if first.is_none() {
+        let text = Inline::of_text(title).finish_line();
+        blocks.insert(0, Block::Heading { level: 1, text });
+    }
+    first.is_none()
+}
+
+/// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
+pub(super) fn remove_boilerplate(
+    blocks: &mut Vec<Block>,
+    repeated: &HashSet<u64>,
+    limit: usize,
+) -> Vec<[u64; 2]> {
+    let (mut hashes, mut before, mut after) = (Vec::new(), 0, blocks.len());
+    blocks.retain(|block| {
+        (before, after) = (before + 1, after - 1);
+        if !block.is_only_links() {
+            return true;
+        }
+        let text = write_markdown(std::slice::from_ref(block), limit);
+        let both = [format!("+{before} {text}"), format!("-{after} {text}")].map(|text| {
+            let hash = blake3::hash(text.as_bytes());
+            hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        });
+        hashes.push(both);
+        !both.iter().any(|hash| repeated.contains(hash))
+    });
+    hashes
+}
+
+/// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
+/// tags that indicate a page, such as `<html>`.
+pub(super) fn is_fragment(html: &str) -> bool {
+    let start = &html.as_bytes()[..html.len().min(4096)];
+    let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
+    ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
+}
+
+/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
+/// after it move down by one level.
+pub(super) fn keep_one_title(blocks: &mut [Block]) {
+    let (mut titles, mut is_after) = (0, false);
+    for_each_heading(blocks, &mut |level| titles += usize::from(*level == 1));
+    if titles > 1 {
+        for_each_heading(blocks, &mut |level| {
+            if is_after {
+                *level = (*level + 1).min(6);
+            }
+            is_after |= *level == 1;
+        });
+    }
+}
+
+/// Calls `change` with the level of each heading, also of those inside of other blocks, in order.
+fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
+    for block in blocks {
+        match block {
+            Block::Heading { level, .. } => change(level),
+            Block::Quote(blocks) | Block::Alert { blocks, .. } | Block::Footnote { blocks, .. } => {
+                for_each_heading(blocks, change);
+            }
+            Block::List(list) => {
+                list.items.iter_mut().for_each(|item| for_each_heading(&mut item.blocks, change));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Removes rules at the start and the end, and repeated rules.
+pub(super) fn tidy_blocks(blocks: &mut Vec<Block>) {
+    // Renderers put the footnotes after everything else, with a rule of their own.
+    while let Some(last) = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. }))
+        && matches!(blocks[last], Block::Rule)
+    {
+        blocks.remove(last);
+    }
+    let start = blocks.iter().take_while(|b| matches!(b, Block::Rule)).count();
+    blocks.drain(..start);
+    blocks.dedup_by(|b, a| matches!((a, b), (Block::Rule, Block::Rule)));
+}
+
+/// The words of inline Markdown in lower case, with the descriptions of images and without the destinations
+/// of links.
+fn plain_words(text: &str) -> Vec<String> {
+    let mut plain = String::new();
+    for (kind, part) in Parts::new(text) {
+        plain.push_str(match kind {
+            Kind::Image => description(part),
+            Kind::Destination | Kind::Tag => " ",
+            _ => part,
+        });
+    }
+    plain.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+}
