@@ -121,6 +121,6 @@ pub fn run(
         }
         recorder.record(began, now);
     };
-    let prepare = |number| pin(None, &load.machine.core_numbers(load.cores)).map(|()| number);
+    let prepare = |number| pin(None, &load.cores).map(|()| number);
     measure(load, server, load.connections, prepare, generate)
 }

@@ -141,7 +141,7 @@ fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) 
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
         let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
-        Ok((peer, Load { cores: Cores::Both, ..Load::new(bench, connections) }))
+        Ok((peer, Load { cores: bench.machine.core_numbers(Cores::Both), ..Load::new(bench, connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];
     let servers = interleave(
