@@ -9,11 +9,10 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::http::{AGENT, BROWSER, IDENTITY, Response, get, send};
-use crate::machine::Cores;
 use crate::peer::Identity;
 use crate::peer::file_server::FileServer;
 use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
-use crate::settings::Bench;
+use crate::settings::{Bench, Cores};
 
 /// The site without the measured pages. The built-in theme's head and navigation alone are longer than 1 KB.
 const SITE: [(&str, &str); 4] = [

@@ -166,6 +166,12 @@ impl Curve {
     }
 }
 
+impl Line {
+    pub fn new(label: &str, xs: impl Iterator<Item = f64>, ys: impl Iterator<Item = Spread>) -> Self {
+        Self { label: label.to_owned(), points: xs.zip(ys).collect() }
+    }
+}
+
 impl Unit {
     /// Formats a figure with its unit. Small times and sizes get up to two decimal places.
     pub fn format(self, value: f64) -> String {

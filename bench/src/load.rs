@@ -21,10 +21,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::http::Response;
-use crate::machine::{Cores, pin};
 use crate::peer::Peer;
 use crate::process::usage_between;
-use crate::settings::{Bench, WARM_UP};
+use crate::settings::{Bench, Cores, WARM_UP, pin};
 
 /// A response must be shorter than this, in bytes.
 const BUFFER: usize = 256 * 1024;

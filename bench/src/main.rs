@@ -6,7 +6,6 @@ mod content;
 mod figures;
 mod http;
 mod load;
-mod machine;
 mod peer;
 mod process;
 mod report;
@@ -27,8 +26,7 @@ use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::figures::{Figures, Section};
-use crate::machine::{Cores, Machine};
-use crate::settings::{Bench, WARM_UP, report_progress};
+use crate::settings::{Bench, Cores, Machine, WARM_UP, report_progress};
 
 /// Measures frontdesk and other servers, and writes the report. `scripts/bench` calls this program.
 #[derive(Debug, Parser)]
@@ -73,7 +71,7 @@ fn run(Arguments { mut bench, command }: Arguments) -> Result<()> {
     // The yardsticks inherit their core.
     if !matches!(command, Command::Yardstick { .. } | Command::Log { .. }) {
         bench.machine = Machine::of_this_process()?;
-        machine::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
+        settings::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
     }
     // Each connection needs a descriptor here and one in the server, which inherits the limit.
     let maximum = getrlimit(Resource::Nofile).maximum;

@@ -19,9 +19,9 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 use super::{Load, Recorder, Sample, connect_from, measure};
 use crate::http::{self, Response};
-use crate::machine::pin;
 use crate::peer::Identity;
 use crate::peer::Peer;
+use crate::settings::pin;
 
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);

@@ -52,10 +52,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
     }
     section.tables.iter_mut().for_each(|table| table.is_plotted = false);
     let lines = |figure: fn(&Sample) -> f64| -> Vec<Line> {
+        let counts = COUNTS.map(|count| count as f64).into_iter();
         let line = |(number, peer): (usize, &Peer)| {
-            let spreads = measured.iter().map(|servers| servers[number].spread(figure));
-            let points = COUNTS.iter().map(|count| *count as f64).zip(spreads).collect();
-            Line { label: peer.name.clone(), points }
+            Line::new(
+                &peer.name,
+                counts.clone(),
+                measured.iter().map(|servers| servers[number].spread(figure)),
+            )
         };
         peers.iter().enumerate().map(line).collect()
     };

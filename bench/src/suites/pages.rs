@@ -8,10 +8,9 @@ use crate::content::{ARTICLE, Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
-use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{Rounds, interleave};
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, report_progress};
 
 const CONNECTIONS: usize = 64;
 

@@ -15,10 +15,9 @@ use tempfile::TempDir;
 use super::submissions::{CONTACT, Channel, check_stored, copy_starter, frontdesk_options, send};
 use crate::figures::{Row, Section, Spread, Table, Unit};
 use crate::load::{Load, Sample};
-use crate::machine::{Cores, pin};
 use crate::peer::{self, FRONTDESK, Peer, Reserved, frontdesk};
 use crate::process::{self, Usage};
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, pin, report_progress};
 
 const CONNECTIONS: usize = 64;
 const LARGE_INBOX: f64 = 1e6;

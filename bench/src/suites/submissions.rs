@@ -227,12 +227,10 @@ impl Setup<'_> {
             costs[costs.len() - 1] / costs[0],
             Unit::Ratio,
         ));
-        let line = |label: &str, column: usize| {
-            // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
-            let sizes = GROWTH.iter().map(|size| *size.max(&1_000) as f64);
-            let points = sizes.zip(&rows).map(|(size, row)| (size, row.cells[column])).collect();
-            Line { label: label.to_owned(), points }
-        };
+        // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
+        let sizes = GROWTH.map(|size| size.max(1_000) as f64).into_iter();
+        let line =
+            |label, column: usize| Line::new(label, sizes.clone(), rows.iter().map(|row| row.cells[column]));
         let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
         let x = "submissions in the inbox";
         let by = "by size of the inbox (1,000: empty)";
