@@ -321,23 +321,18 @@ fn is_accepted(response: &Response) -> bool {
 
 /// Measures how long a sync takes after overwriting 64 KiB of a file: the median of 50 runs, in microseconds.
 fn measure_sync(bench: &Bench) -> Result<f64> {
-    const LENGTH: usize = 64 * 1024;
-    const PLACES: u64 = 64;
-    let path = bench.out.join("sync.tmp");
-    let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
-    let bytes = vec![1; LENGTH];
-    for place in 0..PLACES {
-        file.write_all_at(&bytes, place * LENGTH as u64)?;
-    }
+    let file = tempfile::tempfile_in(&bench.out)?;
+    let bytes = vec![1; 64 * 1024];
+    let write = |place: u64| file.write_all_at(&bytes, place * bytes.len() as u64);
+    (0..50).try_for_each(write)?;
     file.sync_all()?;
     let mut took = Vec::new();
-    for number in 0..50 {
-        file.write_all_at(&bytes, (number % PLACES) * LENGTH as u64)?;
+    for place in 0..50 {
+        write(place)?;
         let began = Instant::now();
         file.sync_data()?;
         took.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    std::fs::remove_file(&path)?;
     Ok(Spread::of(took).median)
 }
 

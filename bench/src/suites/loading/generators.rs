@@ -121,8 +121,8 @@ impl GeneratedSite {
         })
     }
 
-    /// Runs a generator, with its output folder as the last argument. Checks that the output has all pages, and
-    /// highlighted code in the last one. Returns what the generator has printed.
+    /// Runs a generator, with its output folder as the last argument. Checks that the output has all pages,
+    /// and highlighted code in the last one. Returns what the generator has printed.
     fn build(&self, command: &mut Command) -> Result<String> {
         let folder = tempfile::tempdir_in(self.folder.path())?;
         let output = folder.path().join("site");
