@@ -39,8 +39,8 @@ pub struct Table {
     pub note: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// The column that the bar chart shows; `None` for no chart.
-    pub plotted: Option<usize>,
+    /// Whether a bar chart shows the first column.
+    pub is_plotted: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -126,12 +126,12 @@ impl Table {
             note: note.into(),
             columns: columns.into_iter().map(Into::into).collect(),
             rows: rows.into_iter().collect(),
-            plotted: None,
+            is_plotted: false,
         }
     }
 
     pub fn plotted(self) -> Self {
-        Self { plotted: Some(0), ..self }
+        Self { is_plotted: true, ..self }
     }
 
     pub fn cell(&self, row: &str, column: &str) -> Option<Spread> {
@@ -163,6 +163,12 @@ impl Curve {
     ) -> Self {
         let (name, title, x) = (name.into(), title.into(), x.into());
         Self { name, title, x, y: y.into(), log_y, lines: lines.into() }
+    }
+}
+
+impl Line {
+    pub fn new(label: &str, xs: impl Iterator<Item = f64>, ys: impl Iterator<Item = Spread>) -> Self {
+        Self { label: label.to_owned(), points: xs.zip(ys).collect() }
     }
 }
 

@@ -8,42 +8,31 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use httparse::Status;
 
-type Headers<'a> = &'a [(&'a str, &'a str)];
-
 /// Eight of the ten headers that a current version of Chrome sends. [`get`] adds the others: `Host` and
 /// `Accept-Encoding`.
-pub const BROWSER: Headers<'_> = &[
-    ("Connection", "keep-alive"),
-    ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\""),
-    ("sec-ch-ua-mobile", "?0"),
-    ("sec-ch-ua-platform", "\"Windows\""),
-    (
-        "User-Agent",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
-    ),
-    (
-        "Accept",
-        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
-    ),
-    ("Sec-Fetch-Mode", "navigate"),
-    ("Accept-Language", "en-GB,en;q=0.9,de;q=0.8"),
-];
+pub const BROWSER: &str = "Connection: keep-alive\r\n\
+    sec-ch-ua: \"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\"\r\n\
+    sec-ch-ua-mobile: ?0\r\n\
+    sec-ch-ua-platform: \"Windows\"\r\n\
+    User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) \
+    AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,\
+    application/signed-exchange;v=b3;q=0.7\r\n\
+    Sec-Fetch-Mode: navigate\r\n\
+    Accept-Language: en-GB,en;q=0.9,de;q=0.8\r\n";
 
 /// The headers of an agent that prefers Markdown, except `Host` and `Accept-Encoding`.
-pub const AGENT: Headers<'_> =
-    &[("User-Agent", "Mozilla/5.0 (compatible; Agent/1.0)"), ("Accept", "text/markdown, text/html;q=0.5")];
+pub const AGENT: &str = "User-Agent: Mozilla/5.0 (compatible; Agent/1.0)\r\n\
+    Accept: text/markdown, text/html;q=0.5\r\n";
 
 /// The name for no encoding.
 pub const IDENTITY: &str = "identity";
 
 /// A GET request that accepts these encodings, such as "gzip, br". `condition` makes it conditional.
-pub fn get(client: Headers<'_>, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n");
-    for (name, value) in client.iter().copied().chain([("Accept-Encoding", encodings)]).chain(condition) {
-        request += &format!("{name}: {value}\r\n");
-    }
-    request += "\r\n";
-    request.into_bytes()
+pub fn get(client: &str, path: &str, encodings: &str, condition: Option<(&str, &str)>) -> Vec<u8> {
+    let condition = condition.map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: www.example.com\r\n{client}");
+    format!("{head}Accept-Encoding: {encodings}\r\n{condition}\r\n").into_bytes()
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -21,10 +21,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::http::Response;
-use crate::machine::{Cores, Machine, pin};
 use crate::peer::Peer;
 use crate::process::usage_between;
-use crate::settings::{Bench, WARM_UP};
+use crate::settings::{Bench, Cores, WARM_UP, pin};
 
 /// A response must be shorter than this, in bytes.
 const BUFFER: usize = 256 * 1024;
@@ -47,11 +46,10 @@ pub fn cycle<'a>(exchanges: &'a [(Vec<u8>, Response)]) -> impl Fn(usize) -> Scri
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Load {
-    pub machine: Machine,
     /// The cores that generate load, with one thread each.
-    pub cores: Cores,
+    pub cores: Vec<usize>,
     pub connections: usize,
     pub warm_up: Duration,
     pub length: Duration,
@@ -60,8 +58,8 @@ pub struct Load {
 impl Load {
     /// Load on this number of connections, generated on the load generator's core.
     pub fn new(bench: &Bench, connections: usize) -> Self {
-        let Bench { machine, length, .. } = *bench;
-        Self { machine, cores: Cores::Generator, connections, warm_up: WARM_UP, length }
+        let cores = bench.machine.core_numbers(Cores::Generator);
+        Self { cores, connections, warm_up: WARM_UP, length: bench.length }
     }
 }
 
@@ -122,10 +120,9 @@ impl Sample {
 /// Measures `server` while all connections are busy. `script` is called once per thread, with the index of
 /// the thread's first connection.
 pub fn run<'a>(load: &Load, server: &Peer, script: impl Fn(usize) -> Script<'a> + Sync) -> Result<Sample> {
-    let cores = load.machine.core_numbers(load.cores);
-    let threads = cores.len().min(load.connections);
+    let threads = load.cores.len().min(load.connections);
     let connect = |thread: usize| {
-        pin(None, &[cores[thread]])?;
+        pin(None, &[load.cores[thread]])?;
         let [first, next] = [thread, thread + 1].map(|thread| load.connections * thread / threads);
         Worker::connect(server.address, next - first, script(first))
     };
@@ -167,8 +164,7 @@ pub fn measure<W>(
             warm_up += recorder.warm_up;
         }
         let length = load.length.as_secs_f64();
-        let cores = load.machine.core_numbers(load.cores).len().min(threads);
-        let generator = own / length / cores as f64;
+        let generator = own / length / load.cores.len().min(threads) as f64;
         let mut sample = Sample::new(latencies, load.length, &usage_between(&before, &after), generator)?;
         // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
         let scale = length / observed.as_secs_f64();

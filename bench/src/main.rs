@@ -6,7 +6,6 @@ mod content;
 mod figures;
 mod http;
 mod load;
-mod machine;
 mod peer;
 mod process;
 mod report;
@@ -19,7 +18,6 @@ mod versions;
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::builder::PossibleValuesParser;
@@ -27,8 +25,7 @@ use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::figures::{Figures, Section};
-use crate::machine::{Cores, Machine};
-use crate::settings::{Bench, WARM_UP, report_progress};
+use crate::settings::{Bench, Cores, Machine, WARM_UP, report_progress};
 
 /// Measures frontdesk and other servers, and writes the report. `scripts/bench` calls this program.
 #[derive(Debug, Parser)]
@@ -59,21 +56,12 @@ enum Command {
     Log { address: String, response: PathBuf, log: PathBuf },
 }
 
-fn main() -> ExitCode {
-    match run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report_progress(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(Arguments { mut bench, command }: Arguments) -> Result<()> {
+fn main() -> Result<()> {
+    let Arguments { mut bench, command } = Arguments::parse();
     // The yardsticks inherit their core.
     if !matches!(command, Command::Yardstick { .. } | Command::Log { .. }) {
         bench.machine = Machine::of_this_process()?;
-        machine::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
+        settings::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
     }
     // Each connection needs a descriptor here and one in the server, which inherits the limit.
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -108,9 +96,7 @@ fn measure_suite(bench: &Bench, name: &str, run: suites::Run) -> Result<Section>
     let rounds = format!("{} of {length} s, after a warm-up of {warm_up} s", bench.rounds);
     section.conditions.insert(0, ("rounds".to_owned(), rounds));
     if !section.disturbed.is_empty() {
-        let disturbed = section.disturbed.join("; ");
-        report_progress(&format!("other programs disturbed these measurements: {disturbed}"));
-        section.add_condition("disturbed by other programs", disturbed);
+        section.add_condition("disturbed by other programs", section.disturbed.join("; "));
     }
     (section.suite, section.measured) = (name.into(), figures::today());
     section.machine = versions::describe(bench);

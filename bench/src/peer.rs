@@ -14,9 +14,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, soc
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-use crate::machine::Cores;
-use crate::process::{self, Memory, Usage};
-use crate::settings::Bench;
+use crate::process::{self, Usage};
+use crate::settings::{Bench, Cores};
 
 pub mod file_server;
 pub mod forms;
@@ -93,7 +92,7 @@ impl Peer {
         process::cpu_usage(self.child.id())
     }
 
-    pub fn memory(&self) -> Result<Memory> {
+    pub fn memory(&self) -> Result<[u64; 4]> {
         process::memory_usage(self.child.id())
     }
 

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use procfs::process::{Process, Task};
-use serde::Serialize;
 
 /// A clock tick in nanoseconds: `/proc` counts CPU time in 1/100 s on all architectures (`USER_HZ`).
 const TICK: u64 = 10_000_000;
@@ -20,19 +19,6 @@ pub fn usage_between(before: &Usage, after: &Usage) -> Vec<u64> {
     let mut spent: Vec<u64> = spent.filter(|spent| *spent > 0).collect();
     spent.sort_unstable_by(|a, b| b.cmp(a));
     spent
-}
-
-/// Memory of a process and all its descendants, in bytes.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Memory {
-    /// Resident memory. Shared memory is counted once for each process.
-    pub rss: u64,
-    /// Proportional set size: shared memory is divided among the processes that share it.
-    pub pss: u64,
-    /// Part of `rss` that is not backed by a file.
-    pub anonymous: u64,
-    /// Part of `rss` that is backed by a file, mostly the program. The kernel can drop and reload it.
-    pub file: u64,
 }
 
 /// Returns a program's standard output. If the program fails, the error contains its standard error.
@@ -74,18 +60,24 @@ pub fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-pub fn memory_usage(root: u32) -> Result<Memory> {
-    let mut memory = Memory::default();
+/// Memory of a process and its descendants, in bytes:
+///
+/// - resident memory, in which shared memory is counted once for each process;
+/// - the proportional set size, in which shared memory is divided among processes;
+/// - the part of resident memory that is not backed by a file;
+/// - the part that is backed by a file, mostly the program, which the kernel can drop and reload.
+pub fn memory_usage(root: u32) -> Result<[u64; 4]> {
+    let [mut resident, mut proportional, mut anonymous] = [0; 3];
     for process in process_tree(root) {
         let rollup = Process::new(process.cast_signed())?.smaps_rollup()?;
-        let maps = rollup.memory_map_rollup.0;
-        let field = |name: &str| maps.iter().filter_map(|map| map.extension.map.get(name)).sum::<u64>();
-        memory.rss += field("Rss");
-        memory.pss += field("Pss");
-        memory.anonymous += field("Anonymous");
+        for map in rollup.memory_map_rollup.0 {
+            let field = |name: &str| map.extension.map.get(name).copied().unwrap_or(0);
+            resident += field("Rss");
+            proportional += field("Pss");
+            anonymous += field("Anonymous");
+        }
     }
-    memory.file = memory.rss.saturating_sub(memory.anonymous);
-    Ok(memory)
+    Ok([resident, proportional, anonymous, resident.saturating_sub(anonymous)])
 }
 
 #[cfg(test)]
@@ -103,6 +95,8 @@ mod tests {
     fn usage_and_memory_of_this_process_are_read() {
         let own = std::process::id();
         assert!(cpu_usage(own).values().sum::<u64>() > 0);
-        assert!(memory_usage(own).is_ok_and(|memory| memory.rss > memory.anonymous && memory.pss > 0));
+        assert!(
+            memory_usage(own).is_ok_and(|[all, _, anonymous, file]| anonymous > 0 && all == anonymous + file)
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::figures::{self, Figures, Section, Spread, Table, Target, Unit};
+use crate::figures::{self, Column, Figures, Section, Table, Unit};
 use crate::settings::{Bench, report_progress};
 use crate::suites;
 use crate::svg;
@@ -34,7 +34,7 @@ const END_OF_TABLE: &str = "<!-- end of table -->";
 const PLOTS: &str = "docs/assets/performance";
 const FIGURES: &str = "docs/assets/performance/figures.json";
 
-/// Columns that are stored and printed to the terminal, but omitted from the document.
+/// Columns that are stored, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
 /// Merges the figures in the output folder into the stored ones, and writes the document.
@@ -53,11 +53,6 @@ pub fn write(bench: &Bench) -> Result<()> {
     for (name, text) in compose_documents(&figures)? {
         fs::write(Path::new("docs").join(name), text)?;
     }
-    let targets = figures.sections.iter().flat_map(|section| &section.targets);
-    for target in targets.filter(|target| !target.is_met()) {
-        let [threshold, measured] = format_target(target);
-        report_progress(&format!("target missed: {}: measured {measured}, target {threshold}", target.name));
-    }
     report_progress("wrote docs/pages/performance.md and docs/pages/scale.md");
     Ok(())
 }
@@ -65,16 +60,10 @@ pub fn write(bench: &Bench) -> Result<()> {
 /// Fails if the document or a plot differs from the stored figures.
 pub fn check() -> Result<()> {
     let figures = figures::read(Path::new(FIGURES))?;
-    ensure!(!figures.sections.is_empty(), "{FIGURES} contains no figures");
-    let files = compose_documents(&figures)?;
-    for (name, text) in &files {
-        let stored = fs::read_to_string(Path::new("docs").join(name));
+    for (name, text) in compose_documents(&figures)? {
+        let stored = fs::read_to_string(Path::new("docs").join(&name));
         let stored = stored.with_context(|| format!("cannot read docs/{name}"))?;
-        ensure!(stored == *text, "docs/{name} does not match its figures: run scripts/bench report");
-    }
-    for entry in fs::read_dir(PLOTS)? {
-        let name = format!("assets/performance/{}", entry?.file_name().display());
-        ensure!(files.contains_key(&name) || name.ends_with("/figures.json"), "docs/{name} is not used");
+        ensure!(stored == text, "docs/{name} does not match its figures: run scripts/bench report");
     }
     report_progress("docs/pages/performance.md and docs/pages/scale.md match their figures");
     Ok(())
@@ -99,7 +88,7 @@ fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
             inside.split_once(END_OF_TABLE).with_context(|| format!("table '{name}' has no end marker"))?;
         let table = figures.table(name).with_context(|| format!("unknown table '{name}'"))?;
         write!(text, "{before}<!-- table: {name} -->\n\n")?;
-        write_rows(&mut text, table, false)?;
+        write_rows(&mut text, table)?;
         write!(text, "\n{END_OF_TABLE}")?;
         rest = after;
     }
@@ -112,7 +101,7 @@ fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     let mut text = INTRODUCTION.to_owned();
     write_highlights(&mut text, figures)?;
-    write_targets(&mut text, figures)?;
+    write_targets(&mut text, &figures.sections)?;
     for section in &figures.sections {
         write_section(&mut text, section, &mut files)?;
     }
@@ -165,20 +154,16 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
-fn write_targets(text: &mut String, figures: &Figures) -> Result<()> {
+fn write_targets(text: &mut String, sections: &[Section]) -> Result<()> {
     text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
-    for target in figures.sections.iter().flat_map(|section| &section.targets) {
+    for target in sections.iter().flat_map(|section| &section.targets) {
         let is_met = if target.is_met() { "yes" } else { "**no**" };
-        let [threshold, measured] = format_target(target);
-        writeln!(text, "| {} | {threshold} | {measured} | {is_met} |", target.name)?;
+        let sign = if target.at_least { "≥" } else { "≤" };
+        let [threshold, measured] =
+            [target.threshold, target.measured].map(|value| target.unit.format(value));
+        writeln!(text, "| {} | {sign} {threshold} | {measured} | {is_met} |", target.name)?;
     }
     Ok(())
-}
-
-/// The threshold with its comparison sign, and the measured value.
-fn format_target(target: &Target) -> [String; 2] {
-    let [threshold, measured] = [target.threshold, target.measured].map(|value| target.unit.format(value));
-    [format!("{} {threshold}", if target.at_least { "≥" } else { "≤" }), measured]
 }
 
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
@@ -199,8 +184,8 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
         }
     }
     for table in &section.tables {
-        write_table(text, table, false)?;
-        if let Some(plot) = table.plotted.and_then(|column| svg::draw_bars(table, column)) {
+        write_table(text, table)?;
+        if let Some(plot) = svg::draw_bars(table) {
             let name = format!("assets/performance/{}.svg", table.name);
             writeln!(text, "\n![{}](../{name})", table.title)?;
             files.insert(name, plot);
@@ -209,55 +194,47 @@ fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<Stri
     Ok(())
 }
 
-/// Writes a table. Unless `is_complete`, omits hidden columns, and all ranges except those of counts and
-/// ratios.
-fn write_table(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
+fn write_table(text: &mut String, table: &Table) -> Result<()> {
     writeln!(text, "\n### {}\n", table.title)?;
     if !table.note.is_empty() {
         writeln!(text, "{}\n", table.note)?;
     }
-    write_rows(text, table, is_complete)
+    write_rows(text, table)
 }
 
-fn write_rows(text: &mut String, table: &Table, is_complete: bool) -> Result<()> {
-    let is_shown = |title: &str| is_complete || HIDDEN_COLUMNS.iter().all(|hidden| !title.ends_with(hidden));
-    let titles = table.columns.iter().map(|column| column.title.as_str());
-    let titles: Vec<&str> = titles.filter(|title| is_shown(title)).collect();
+/// Writes the shown columns, with ranges of counts and ratios.
+fn write_rows(text: &mut String, table: &Table) -> Result<()> {
+    let is_shown = |column: &&Column| HIDDEN_COLUMNS.iter().all(|hidden| !column.title.ends_with(hidden));
+    let titles: Vec<&str> = table.columns.iter().filter(is_shown).map(|column| &*column.title).collect();
     writeln!(text, "| | {} |\n| --- |{}", titles.join(" | "), " ---: |".repeat(titles.len()))?;
     for row in &table.rows {
         write!(text, "| {} |", row.label)?;
-        for (cell, column) in
-            row.cells.iter().zip(&table.columns).filter(|(_, column)| is_shown(&column.title))
-        {
-            let has_range = is_complete || matches!(column.unit, Unit::Count | Unit::Ratio);
-            let format = |spread: &Spread| {
-                if has_range { column.unit.format_spread(spread) } else { column.unit.format(spread.median) }
+        for (cell, column) in row.cells.iter().zip(&table.columns).filter(|(_, column)| is_shown(column)) {
+            let cell = match column.unit {
+                Unit::Count | Unit::Ratio => column.unit.format_spread(cell),
+                unit => unit.format(cell.median),
             };
-            write!(text, " {} |", format(cell))?;
+            write!(text, " {cell} |")?;
         }
         text.push('\n');
     }
     Ok(())
 }
 
+/// The tables and targets of a section, for the terminal.
 pub fn summary(section: &Section) -> Result<String> {
     let mut text = String::new();
     for table in &section.tables {
-        write_table(&mut text, table, true)?;
+        write_table(&mut text, table)?;
     }
-    text.push('\n');
-    for target in &section.targets {
-        let is_met = if target.is_met() { "met   " } else { "MISSED" };
-        let [threshold, measured] = format_target(target);
-        writeln!(text, "{is_met}  {}: {measured}, target {threshold}", target.name)?;
-    }
+    write_targets(&mut text, std::slice::from_ref(section))?;
     Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Row;
+    use crate::figures::{Row, Spread, Target};
 
     fn figures(target: f64) -> Figures {
         let row = Row::new("frontdesk", [Spread { median: 2000.0, least: 1000.0, most: 3000.0 }]);

@@ -63,8 +63,7 @@ fn compose_request(form: Form, number: u64, random: &mut fastrand::Rng) -> Vec<u
     .into_bytes()
 }
 
-/// A script for [`crate::load::run`] in which each request comes from a different visitor. `round` makes their
-/// numbers unique.
+/// A script in which each request comes from a different visitor. `round` makes their numbers unique.
 pub fn visitors<'a>(form: Form, expected: &'a Response, round: u64) -> impl Fn(usize) -> Script<'a> {
     move |first| {
         let mut number = (round << 48) | (first as u64) << 32;

@@ -9,11 +9,12 @@ const WIDTH: f64 = 760.0;
 const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = include_str!("svg.css");
 
-/// Draws a bar for each median, with a line from minimum to maximum. `None` if there is nothing to draw.
-pub fn draw_bars(table: &Table, column: usize) -> Option<String> {
-    let of = table.columns.get(column)?;
-    let rows: Vec<(&str, Spread)> =
-        table.rows.iter().filter_map(|row| Some((row.label.as_str(), *row.cells.get(column)?))).collect();
+/// Draws a bar for each median in the first column, with a line from minimum to maximum. `None` if there is
+/// nothing to draw.
+pub fn draw_bars(table: &Table) -> Option<String> {
+    let of = table.columns.first().filter(|_| table.is_plotted)?;
+    let rows = table.rows.iter().filter_map(|row| Some((row.label.as_str(), *row.cells.first()?)));
+    let rows: Vec<(&str, Spread)> = rows.collect();
     let most = rows.iter().map(|(_, spread)| spread.most).fold(0.0, f64::max);
     if rows.is_empty() || most <= 0.0 {
         return None;
@@ -64,19 +65,13 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     let (height, top, bottom, right) = (420.0, 92.0, 360.0, WIDTH - 24.0);
     let ticks_y = if curve.log_y { powers_of_ten(least_y, most_y) } else { round_steps(most_y) };
     let left = 24.0 + ticks_y.iter().map(|tick| text_width(&curve.y.unit.format(*tick))).fold(0.0, f64::max);
-    let (low, high) = (ticks_y.first().copied()?, ticks_y.last().copied()?);
-    let x_at = |x: f64| {
-        left + (ordinate(x) - ordinate(least_x)) / nonzero(ordinate(most_x) - ordinate(least_x))
-            * (right - left)
-    };
-    let y_at = |y: f64| {
-        let share = if curve.log_y {
-            (y.max(low).log10() - low.log10()) / nonzero(high.log10() - low.log10())
-        } else {
-            y / high
-        };
-        bottom - share * (bottom - top)
-    };
+    let y_of = |y: f64| if curve.log_y { y.max(ticks_y[0]).log10() } else { y };
+    let (low, high) = (y_of(*ticks_y.first()?), y_of(*ticks_y.last()?));
+    // The axis is logarithmic. Adds 1, because `x` can be zero.
+    let x_of = |x: f64| (x + 1.0).log10();
+    let x_range = (x_of(most_x) - x_of(least_x)).max(f64::MIN_POSITIVE);
+    let x_at = |x: f64| left + (x_of(x) - x_of(least_x)) / x_range * (right - left);
+    let y_at = |y: f64| bottom - (y_of(y) - low) / (high - low) * (bottom - top);
     let mut svg = begin_svg(&curve.title, height, &format!("{}: median, minimum and maximum", curve.y.title));
     for tick in &ticks_y {
         write_segment(&mut svg, "grid", (left, y_at(*tick)), (right, y_at(*tick)));
@@ -109,16 +104,6 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     }
     svg += "</svg>\n";
     Some(svg)
-}
-
-/// The position of `x` on a logarithmic axis. Adds 1, because `x` can be zero.
-fn ordinate(x: f64) -> f64 {
-    (x + 1.0).log10()
-}
-
-/// Replaces a width of zero with 1, because positions are divided by the width.
-fn nonzero(width: f64) -> f64 {
-    if width <= 0.0 { 1.0 } else { width }
 }
 
 /// The CSS class for the colour of a server or a line. A server has the same colour in every plot.
@@ -192,8 +177,8 @@ mod tests {
     fn bar_lengths_are_proportional() {
         let row = |label: &str, value| Row::new(label, [Spread::exactly(value)]);
         let rows = [row("frontdesk", 200.0), row("nginx", 100.0)];
-        let table = Table::new("", "a < b", "", [("c", Unit::Count)], rows);
-        let svg = draw_bars(&table, 0).expect("a plot");
+        let table = Table::new("", "a < b", "", [("c", Unit::Count)], rows).plotted();
+        let svg = draw_bars(&table).expect("a plot");
         let lengths: Vec<f64> = svg
             .split("<rect class=\"c")
             .skip(1)
@@ -205,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_empty_table_has_no_plot() {
-        assert_eq!(draw_bars(&Table::default(), 0), None);
+        assert_eq!(draw_bars(&Table::default()), None);
     }
 
     #[test]

@@ -3,26 +3,28 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+use procfs::{CpuInfo, Current as _, Meminfo};
+
 use crate::peer::file_server::STATIC_WEB_SERVER;
 use crate::settings::Bench;
 use crate::suites::loading::generators::ZOLA_PACKAGE;
+
+const GIBIBYTE: f64 = 1_073_741_824.0;
 
 /// Describes the machine and the program versions as names and values. Unknown values are "not found".
 pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let uname = rustix::system::uname();
     let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
     let memory =
-        read_field("/proc/meminfo", "MemTotal:").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-    let memory = memory.map(|kilobytes| format!("{:.0} GB", kilobytes as f64 / 1_048_576.0));
-    let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cores = cores.lines().filter(|line| line.starts_with("processor")).count();
+        Meminfo::current().ok().map(|info| format!("{} GB", (info.mem_total as f64 / GIBIBYTE).round()));
+    let processor = CpuInfo::current().ok();
     let system = read_field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
     let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
     let zola = bench.tools.join(ZOLA_PACKAGE);
     let unquote = |text: &str| text.trim_matches(['"', ',']).to_owned();
     let pairs = [
-        ("processor", read_field("/proc/cpuinfo", "model name")),
-        ("cores", Some(cores.to_string())),
+        ("processor", processor.as_ref().and_then(|info| info.model_name(0)).map(str::to_owned)),
+        ("cores", processor.as_ref().map(|info| info.num_cores().to_string())),
         ("memory", memory),
         ("kernel", Some(kernel)),
         ("system", system),

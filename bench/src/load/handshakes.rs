@@ -19,9 +19,9 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme, StreamOwned};
 
 use super::{Load, Recorder, Sample, connect_from, measure};
 use crate::http::{self, Response};
-use crate::machine::pin;
 use crate::peer::Identity;
 use crate::peer::Peer;
+use crate::settings::pin;
 
 #[derive(Debug)]
 struct PinnedCertificate(CertificateDer<'static>);
@@ -121,6 +121,6 @@ pub fn run(
         }
         recorder.record(began, now);
     };
-    let prepare = |number| pin(None, &load.machine.core_numbers(load.cores)).map(|()| number);
+    let prepare = |number| pin(None, &load.cores).map(|()| number);
     measure(load, server, load.connections, prepare, generate)
 }

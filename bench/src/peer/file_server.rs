@@ -7,8 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{Identity, Peer, Reserved, command};
-use crate::machine::Cores;
-use crate::settings::Bench;
+use crate::settings::{Bench, Cores};
 
 /// Path of static-web-server in the tools folder. There is no Debian package.
 pub const STATIC_WEB_SERVER: &str = "cargo/bin/static-web-server";

@@ -7,9 +7,8 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use super::{Peer, Reserved, command, file_server};
-use crate::machine::Cores;
 use crate::process;
-use crate::settings::{Bench, NODE};
+use crate::settings::{Bench, Cores, NODE};
 
 /// Path of Directus in the tools folder.
 const DIRECTUS: &str = "directus/node_modules/directus/cli.js";

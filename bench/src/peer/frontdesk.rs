@@ -8,8 +8,7 @@ use tempfile::TempDir;
 
 use super::{Identity, Peer, Reserved, command, create_folder};
 use crate::http::{BROWSER, IDENTITY, get, send};
-use crate::machine::Cores;
-use crate::settings::Bench;
+use crate::settings::{Bench, Cores};
 
 #[derive(Debug, Clone)]
 pub struct Options<'a> {

@@ -18,8 +18,7 @@ use tempfile::TempDir;
 use super::yardstick::{bytes_like, serve_connections};
 use super::{Peer, Reserved, command};
 use crate::http::Response;
-use crate::machine::Cores;
-use crate::settings::Bench;
+use crate::settings::{Bench, Cores};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
@@ -79,10 +78,7 @@ pub fn serve(address: &str, response: &Path, log: &Path) -> Result<()> {
 }
 
 /// A body to store, and the stream for the response.
-struct Submission {
-    body: Vec<u8>,
-    stream: Arc<TcpStream>,
-}
+type Submission = (Vec<u8>, Arc<TcpStream>);
 
 /// Writes and syncs all waiting bodies as one batch after another, and sends the responses. If `length` is
 /// not 0, starts again at the beginning of the file instead of exceeding `length`.
@@ -94,7 +90,7 @@ fn write_batches(
 ) -> std::io::Result<()> {
     let (mut bodies, mut streams, mut written) = (Vec::new(), Vec::new(), 0);
     while let Ok(first) = waiting.recv() {
-        for Submission { body, stream } in std::iter::once(first).chain(waiting.try_iter()) {
+        for (body, stream) in std::iter::once(first).chain(waiting.try_iter()) {
             bodies.extend_from_slice(&body);
             bodies.push(b'\n');
             streams.push(stream);
@@ -131,7 +127,7 @@ impl LogConnection {
         };
         self.partial.extend_from_slice(&buffer[..count]);
         if let Some(body) = complete_body(&self.partial) {
-            let sent = queue.send(Submission { body: body.to_vec(), stream: self.stream.clone() });
+            let sent = queue.send((body.to_vec(), self.stream.clone()));
             self.partial.clear();
             return sent.is_ok();
         }

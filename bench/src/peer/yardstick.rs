@@ -15,8 +15,7 @@ use rustix::io::retry_on_intr;
 
 use super::{Peer, Reserved, command};
 use crate::http::Response;
-use crate::machine::Cores;
-use crate::settings::Bench;
+use crate::settings::{Bench, Cores};
 
 pub const NAME: &str = "yardstick";
 const LISTENER: u64 = u64::MAX;

@@ -27,8 +27,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
         yardstick::start(bench, &response)?,
     ];
     let mut section = Section::default();
-    let line = |peer: &Peer| Line { label: peer.name.clone(), points: Vec::new() };
-    let mut lines = peers.each_ref().map(|peer| [line(peer), line(peer)]);
+    let mut measured = Vec::new();
     for connections in COUNTS {
         let title = format!("{connections} connections");
         report_progress(&title);
@@ -41,10 +40,6 @@ pub fn run(bench: &Bench) -> Result<Section> {
             |peer| &peer.name,
             |peer| load::run(&load, peer, load::cycle(&[content.exchange(peer, REQUEST)?])),
         )?;
-        for (rounds, [rates, latencies]) in servers.iter().zip(&mut lines) {
-            rates.points.push((connections as f64, rounds.spread(Sample::rate)));
-            latencies.points.push((connections as f64, rounds.spread(|sample| sample.p99 / 1e3)));
-        }
         if connections >= BUSY {
             section.record_disturbance(&title, &servers);
             let p99 = |name| Ok::<_, anyhow::Error>(find(&servers, name)?.spread(|sample| sample.p99).median);
@@ -53,11 +48,21 @@ pub fn run(bench: &Bench) -> Result<Section> {
             section.targets.push(Target::at_most(what, 1.0, ratio, Unit::Ratio));
         }
         section.add_table(&format!("connections-{connections}"), &title, "", &servers, "nginx")?;
+        measured.push(servers);
     }
-    for table in &mut section.tables {
-        table.plotted = None;
-    }
-    let (rates, latencies): (Vec<Line>, Vec<Line>) = lines.into_iter().map(<(Line, Line)>::from).unzip();
+    section.tables.iter_mut().for_each(|table| table.is_plotted = false);
+    let lines = |figure: fn(&Sample) -> f64| -> Vec<Line> {
+        let counts = COUNTS.map(|count| count as f64).into_iter();
+        let line = |(number, peer): (usize, &Peer)| {
+            Line::new(
+                &peer.name,
+                counts.clone(),
+                measured.iter().map(|servers| servers[number].spread(figure)),
+            )
+        };
+        peers.iter().enumerate().map(line).collect()
+    };
+    let (rates, latencies) = (lines(Sample::rate), lines(|sample| sample.p99 / 1e3));
     let [name, by] = ["connections", "by number of busy connections"];
     let (rate, p99) = (("requests/s", Unit::Count), ("p99", Unit::Millis));
     section.curves = vec![

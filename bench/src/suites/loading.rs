@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use self::generators::{Build, GeneratedSite, MEBIBYTE, load_command, parse_line};
 use crate::figures::{Curve, Line, Row, Section, Spread, Table, Target, Unit};
-use crate::machine::Cores;
 use crate::peer::FRONTDESK;
 use crate::process;
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, report_progress};
 
 /// Numbers of pages.
 const PAGES: [u64; 5] = [10, 100, 1_000, 2_000, 10_000];
@@ -72,10 +71,9 @@ fn measure(bench: &Bench) -> Result<Section> {
         let measured = rows[row].cells[column].median;
         section.targets.push(Target::at_most(name, most, measured, COLUMNS[column].2));
     }
-    let line = |column: usize| {
-        let points = PAGES.iter().zip(&rows).map(|(pages, row)| (*pages as f64, row.cells[column])).collect();
-        Line { label: COLUMNS[column].1.to_owned(), points }
-    };
+    let pages = PAGES.map(|pages| pages as f64).into_iter();
+    let line =
+        |column: usize| Line::new(COLUMNS[column].1, pages.clone(), rows.iter().map(|row| row.cells[column]));
     let lines: Vec<Line> = (TIMES..COLUMNS.len()).map(line).collect();
     let title = "Time until a site can be served";
     let (by, millis) = (format!("{title}, by number of pages"), ("milliseconds", Unit::Millis));

@@ -11,11 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{self, BROWSER, IDENTITY, get, send};
 use crate::load::connect_from;
-use crate::machine::Cores;
 use crate::peer::file_server::FileServer;
 use crate::peer::{FRONTDESK, Peer, create_folder, frontdesk};
-use crate::process::Memory;
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, report_progress};
 
 const CONNECTIONS: usize = 10_000;
 /// How long memory usage must be stable before it is recorded.
@@ -56,11 +54,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
             }
             section.record("idle", &peer.name, &[idle])?;
             section.record("10,000 connections", &peer.name, &[connected])?;
-            let each = connected.rss.saturating_sub(idle.rss) as f64 / CONNECTIONS as f64;
-            seen.push([idle, connected].map(|memory| {
-                let Memory { rss, pss, anonymous, file } = memory;
-                [rss as f64, pss as f64, anonymous as f64, file as f64, each]
-            }));
+            let each = connected[0].saturating_sub(idle[0]) as f64 / CONNECTIONS as f64;
+            seen.push([idle, connected].map(|[a, b, c, d]| [a as f64, b as f64, c as f64, d as f64, each]));
         }
     }
     let table = |name: &str, title: &str, note: &str, moment: usize, columns: usize| {
@@ -89,7 +84,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
 }
 
 /// Waits until resident memory has changed by at most 256 KiB for [`STABLE`]. Returns the memory usage.
-fn stable_memory(peer: &Peer) -> Result<Memory> {
+fn stable_memory(peer: &Peer) -> Result<[u64; 4]> {
     let began = Instant::now();
     let (mut memory, mut since) = (peer.memory()?, Instant::now());
     while since.elapsed() < STABLE {
@@ -97,7 +92,7 @@ fn stable_memory(peer: &Peer) -> Result<Memory> {
         ensure!(!is_late, "the memory usage of {} did not stabilise within a minute", peer.name);
         std::thread::sleep(Duration::from_millis(100));
         let now = peer.memory()?;
-        if now.rss.abs_diff(memory.rss) > 256 * 1024 {
+        if now[0].abs_diff(memory[0]) > 256 * 1024 {
             (memory, since) = (now, Instant::now());
         }
     }

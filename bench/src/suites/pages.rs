@@ -8,10 +8,9 @@ use crate::content::{ARTICLE, Content, LARGE, Page, PageRequest, SMALL};
 use crate::figures::{Row, Section, Spread, Table, Target, Unit};
 use crate::http::{Response, send};
 use crate::load::{self, Load, Sample};
-use crate::machine::Cores;
 use crate::peer::{Peer, frontdesk, yardstick};
 use crate::rounds::{Rounds, interleave};
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, report_progress};
 
 const CONNECTIONS: usize = 64;
 
@@ -141,7 +140,7 @@ fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) 
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
         let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
-        Ok((peer, Load { cores: Cores::Both, ..Load::new(bench, connections) }))
+        Ok((peer, Load { cores: bench.machine.core_numbers(Cores::Both), ..Load::new(bench, connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];
     let servers = interleave(

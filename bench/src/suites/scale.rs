@@ -15,13 +15,14 @@ use tempfile::TempDir;
 use super::submissions::{CONTACT, Channel, check_stored, copy_starter, frontdesk_options, send};
 use crate::figures::{Row, Section, Spread, Table, Unit};
 use crate::load::{Load, Sample};
-use crate::machine::{Cores, pin};
 use crate::peer::{self, FRONTDESK, Peer, Reserved, frontdesk};
 use crate::process::{self, Usage};
-use crate::settings::{Bench, report_progress};
+use crate::settings::{Bench, Cores, pin, report_progress};
 
 const CONNECTIONS: usize = 64;
 const LARGE_INBOX: f64 = 1e6;
+/// Applies changes of PostgreSQL's settings.
+const RELOAD: &str = "SELECT pg_reload_conf()";
 
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
@@ -32,16 +33,17 @@ pub fn run(bench: &Bench) -> Result<Section> {
         single.push(stack.run_round(bench, 1)?);
         large.push(stack.run_round(bench, CONNECTIONS)?);
     }
-    let mut bytes = measure_bytes(bench, &mut stack)?;
+    let cold = measure_large_inbox(bench, &mut stack)?;
     drop(stack);
     report_progress("deliveries");
     let mut stack = Stack::start(bench, Channel::Maildir)?;
-    let mut delivered = Vec::new();
     // One second of submissions takes half a minute to deliver.
-    for _ in 0..bench.rounds.min(2) {
-        delivered.push(stack.run_round(bench, CONNECTIONS)?);
-    }
-    bytes.insert(1, Row::new("WAL, with a delivery", [spread(&delivered, |round| round.wal)]));
+    let delivered = (0..bench.rounds.min(2)).map(|_| stack.run_round(bench, CONNECTIONS));
+    let delivered = delivered.collect::<Result<Vec<Round>>>()?;
+    let bytes = [
+        Row::new("WAL, recently written pages", [spread(&large, |round| round.wal)]),
+        Row::new("WAL, with a delivery", [spread(&delivered, |round| round.wal)]),
+    ];
 
     let batch_size = spread(&large, |round| round.batch_size).median;
     ensure!(
@@ -69,7 +71,13 @@ pub fn run(bench: &Bench) -> Result<Section> {
     section.tables = vec![
         Table::new("scale-costs", "Costs of a submission", "", [each, batch], costs),
         Table::new("scale-rates", "Submissions of one replica", "", [("per second", Unit::Count)], rates),
-        Table::new("scale-bytes", "Bytes in PostgreSQL", "", [("bytes per submission", Unit::Count)], bytes),
+        Table::new(
+            "scale-bytes",
+            "Bytes in PostgreSQL",
+            "",
+            [("bytes per submission", Unit::Count)],
+            bytes.into_iter().chain(cold),
+        ),
     ];
     section.record("one visitor", FRONTDESK, &single)?;
     section.record("64 visitors", FRONTDESK, &large)?;
@@ -84,27 +92,26 @@ fn split_cost(single: f64, large: f64, size: f64) -> [f64; 2] {
     [single - batch, batch]
 }
 
-/// Measures the bytes of the write-ahead log (WAL) and of the tables with their indexes.
-fn measure_bytes(bench: &Bench, stack: &mut Stack) -> Result<Vec<Row>> {
-    let wal = |stack: &mut Stack, connections, name: &str, prepare: &[&str]| -> Result<Row> {
-        let mut rounds = Vec::new();
-        for _ in 0..bench.rounds {
-            prepare.iter().try_for_each(|statement| stack.postgres.query(statement).map(drop))?;
-            rounds.push(stack.run_round(bench, connections)?);
-        }
-        Ok(Row::new(name, [spread(&rounds, |round| round.wal)]))
-    };
-    let mut rows = vec![wal(stack, 16, "WAL, recently written pages", &[])?];
+/// Measures the bytes of the write-ahead log (WAL) just after a checkpoint, and of the tables with their
+/// indexes.
+fn measure_large_inbox(bench: &Bench, stack: &mut Stack) -> Result<Vec<Row>> {
     report_progress("large inbox");
     // Submissions that were received one millisecond apart and delivered on the first attempt.
     let message = "word ".repeat(100);
-    stack.postgres.query(&format!(include_str!("scale.sql"), count = LARGE_INBOX, message = message))?;
+    let insert = format!(include_str!("scale.sql"), count = LARGE_INBOX, message = message);
+    stack.postgres.query(&[&insert])?;
+    let mut rows = Vec::new();
     for (compression, name) in [
         ("off", "WAL, inbox of a million just after a checkpoint"),
         ("lz4", "the same with `wal_compression = lz4`"),
     ] {
         let set = format!("ALTER SYSTEM SET wal_compression = {compression}");
-        rows.push(wal(stack, 1, name, &[&set, "SELECT pg_reload_conf()", "CHECKPOINT"])?);
+        let mut rounds = Vec::new();
+        for _ in 0..bench.rounds {
+            stack.postgres.query(&[&set, RELOAD, "CHECKPOINT"])?;
+            rounds.push(stack.run_round(bench, 1)?);
+        }
+        rows.push(Row::new(name, [spread(&rounds, |round| round.wal)]));
     }
     let [stored, ..] = stack.counters()?;
     let mut all = 0.0;
@@ -138,15 +145,12 @@ impl Postgres {
     fn prepare(bench: &Bench) -> Result<Self> {
         let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").context("no PostgreSQL: run scripts/bench")?;
         let mut postgres = Self { url, process: 0 };
-        for statement in [
-            "DROP SCHEMA public CASCADE",
-            "CREATE SCHEMA public",
+        postgres.query(&["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"])?;
+        postgres.query(&[
             "ALTER SYSTEM SET max_wal_size = '4GB'",
             "ALTER SYSTEM SET track_wal_io_timing = on",
-            "SELECT pg_reload_conf()",
-        ] {
-            postgres.query(statement)?;
-        }
+            RELOAD,
+        ])?;
         let process = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
         postgres.process = postgres.query_number(process)? as u32;
         for process in process::process_tree(postgres.process) {
@@ -155,18 +159,15 @@ impl Postgres {
         Ok(postgres)
     }
 
-    fn query(&self, sql: &str) -> Result<String> {
-        process::output(Command::new("psql").arg(&self.url).args([
-            "-qAtX",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-c",
-            sql,
-        ]))
+    /// Runs statements, each in a transaction of its own. Returns their rows.
+    fn query(&self, statements: &[&str]) -> Result<String> {
+        let mut psql = Command::new("psql");
+        psql.arg(&self.url).args(["-qAtX", "-v", "ON_ERROR_STOP=1"]);
+        process::output(psql.args(statements.iter().flat_map(|statement| ["-c", statement])))
     }
 
     fn query_number(&self, sql: &str) -> Result<f64> {
-        self.query(sql)?.trim().parse().with_context(|| format!("not a number: {sql}"))
+        self.query(&[sql])?.trim().parse().with_context(|| format!("not a number: {sql}"))
     }
 }
 
@@ -215,11 +216,11 @@ impl Stack {
     /// Stored submissions, write transactions, bytes of WAL, syncs, and the duration of all syncs in
     /// milliseconds.
     fn counters(&self) -> Result<[f64; 5]> {
-        let counters = self.postgres.query(
+        let counters = self.postgres.query(&[
             "SELECT (SELECT count(*) FROM submission) + (SELECT count(*) FROM intake), \
              pg_snapshot_xmax(pg_current_snapshot()), pg_current_wal_lsn() - '0/0', wal_sync, wal_sync_time \
              FROM pg_stat_wal",
-        )?;
+        ])?;
         let counters = counters.trim().split('|').map(str::parse).collect::<Result<Vec<f64>, _>>()?;
         counters.try_into().ok().context("PostgreSQL sent an unexpected row")
     }

@@ -162,11 +162,13 @@ impl Setup<'_> {
     fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
-            let label = format!("frontdesk, {}", form.path);
-            let (rounds, sync) = self.rounds(label, form, 1, 0)?;
-            let median = Unit::Micros.format(sync);
+            let (rounds, sync) = self.rounds(format!("frontdesk, {}", form.path), form, 1)?;
             section.targets.push(Target::at_most(
-                format!("one visitor alone, {}: two syncs of {median} and 200 µs", form.path),
+                format!(
+                    "one visitor alone, {}: two syncs of {} and 200 µs",
+                    form.path,
+                    Unit::Micros.format(sync)
+                ),
                 2.0 * sync + 200.0,
                 rounds.spread(|sample| sample.p50).median,
                 Unit::Micros,
@@ -177,22 +179,17 @@ impl Setup<'_> {
     }
 
     fn measure_waitlist_form(&self, section: &mut Section) -> Result<()> {
-        let mut all = Vec::new();
-        for (number, connections) in [16, 64, 256].into_iter().enumerate() {
-            let label = format!("frontdesk, {connections} visitors");
-            all.push(self.rounds(label, WAITLIST, connections, number * self.bench.rounds)?.0);
-        }
+        let rounds = |visitors| self.rounds(format!("frontdesk, {visitors} visitors"), WAITLIST, visitors);
+        let all = [rounds(16)?.0, rounds(64)?.0, rounds(256)?.0];
         section.add_table("submissions-waitlist", "Waitlist", "", &all, "")
     }
 
-    /// Measures frontdesk alone, in rounds numbered from `first` + 1, and the median sync in microseconds.
-    fn rounds(&self, label: String, form: Form, connections: usize, first: usize) -> Result<(Rounds, f64)> {
+    /// Measures frontdesk alone, and the median sync in microseconds. Each round has an inbox of its own.
+    fn rounds(&self, label: String, form: Form, connections: usize) -> Result<(Rounds, f64)> {
         let (mut samples, mut syncs) = (Vec::new(), Vec::new());
-        for round in 1..=self.bench.rounds {
+        for _ in 0..self.bench.rounds {
             syncs.push(measure_sync(self.bench)?);
-            let running = self.start(OURS, None)?;
-            let number = (first + round) as u64;
-            samples.push(self.measure(connections, &running, form, number)?);
+            samples.push(self.measure(connections, &self.start(OURS, None)?, form, 0)?);
         }
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
@@ -230,12 +227,10 @@ impl Setup<'_> {
             costs[costs.len() - 1] / costs[0],
             Unit::Ratio,
         ));
-        let line = |label: &str, column: usize| {
-            // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
-            let sizes = GROWTH.iter().map(|size| *size.max(&1_000) as f64);
-            let points = sizes.zip(&rows).map(|(size, row)| (size, row.cells[column])).collect();
-            Line { label: label.to_owned(), points }
-        };
+        // A logarithmic axis has no zero, so draw the empty inbox at 1,000.
+        let sizes = GROWTH.map(|size| size.max(1_000) as f64).into_iter();
+        let line =
+            |label, column: usize| Line::new(label, sizes.clone(), rows.iter().map(|row| row.cells[column]));
         let (rate, p99) = (("submissions/s", Unit::Count), ("p99", Unit::Micros));
         let x = "submissions in the inbox";
         let by = "by size of the inbox (1,000: empty)";
@@ -326,23 +321,18 @@ fn is_accepted(response: &Response) -> bool {
 
 /// Measures how long a sync takes after overwriting 64 KiB of a file: the median of 50 runs, in microseconds.
 fn measure_sync(bench: &Bench) -> Result<f64> {
-    const LENGTH: usize = 64 * 1024;
-    const PLACES: u64 = 64;
-    let path = bench.out.join("sync.tmp");
-    let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
-    let bytes = vec![1; LENGTH];
-    for place in 0..PLACES {
-        file.write_all_at(&bytes, place * LENGTH as u64)?;
-    }
+    let file = tempfile::tempfile_in(&bench.out)?;
+    let bytes = vec![1; 64 * 1024];
+    let write = |place: u64| file.write_all_at(&bytes, place * bytes.len() as u64);
+    (0..50).try_for_each(write)?;
     file.sync_all()?;
     let mut took = Vec::new();
-    for number in 0..50 {
-        file.write_all_at(&bytes, (number % PLACES) * LENGTH as u64)?;
+    for place in 0..50 {
+        write(place)?;
         let began = Instant::now();
         file.sync_data()?;
         took.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    std::fs::remove_file(&path)?;
     Ok(Spread::of(took).median)
 }
 

@@ -64,12 +64,10 @@ pub fn run(bench: &Bench) -> Result<Section> {
 fn run_h2load(bench: &Bench, peer: &Peer, page: Page, content: &Content) -> Result<Sample> {
     let url = format!("https://{}{}", peer.secure, PageRequest::html(page).path_on(peer));
     let body = content.body(&page.file(), IDENTITY)?;
-    let headers: Vec<String> = BROWSER
-        .iter()
-        .filter(|(name, _)| *name != "Connection")
-        .map(|(name, value)| format!("--header={}: {value}", name.to_lowercase()))
-        .chain(["--header=accept-encoding: identity".to_owned()])
-        .collect();
+    let headers = BROWSER.lines().filter_map(|line| line.split_once(": "));
+    let headers = headers.filter(|(name, _)| *name != "Connection").chain([("Accept-Encoding", IDENTITY)]);
+    let headers = headers.map(|(name, value)| format!("--header={}: {value}", name.to_lowercase()));
+    let headers: Vec<String> = headers.collect();
     let received = process::output(Command::new("nghttp").args(&headers).arg(&url))?;
     ensure!(received.as_bytes() == body, "{} sent a wrong response for {url} over HTTP/2", peer.name);
 

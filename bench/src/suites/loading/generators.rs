@@ -1,7 +1,7 @@
 //! The first load of a site in frontdesk, and the build of the same pages by Zola and Hugo.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::peer::create_folder;
 use crate::process;
 use crate::settings::{Bench, NODE};
 
@@ -62,20 +61,12 @@ pub struct GeneratedSite {
 
 impl GeneratedSite {
     pub fn write(bench: &Bench, pages: u64) -> Result<Self> {
-        let memory = Path::new(MEMORY);
-        let folder = if memory.is_dir() {
-            tempfile::Builder::new().prefix("frontdesk-bench-").tempdir_in(memory)?
-        } else {
-            create_folder()?
-        };
-        let site = Self { folder, pages };
-        for (name, text) in FILES {
-            let path = site.path(name);
-            fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
-            fs::write(path, text)?;
-        }
-        for name in ["zola/content", "hugo/content"] {
+        let site = Self { folder: tempfile::tempdir_in(MEMORY)?, pages };
+        for name in ["zola/content", "zola/templates", "hugo/content", "hugo/layouts/_default"] {
             fs::create_dir_all(site.path(name))?;
+        }
+        for (name, text) in FILES {
+            fs::write(site.path(name), text)?;
         }
         let mut command = load_command();
         command.arg("--write").arg(site.path("frontdesk")).args(["--pages", &pages.to_string()]);
@@ -107,27 +98,22 @@ impl GeneratedSite {
     }
 
     pub fn build_with_zola(&self, bench: &Bench) -> Result<Build> {
-        let output = self.empty_output()?;
         let mut command = Command::new(bench.tool(NODE)?);
-        command.arg(self.path("zola.js")).arg(self.path("zola.node"));
-        command.arg("--root").arg(self.path("zola")).args(["build", "--output-dir"]).arg(&output);
-        let build = parse_line(&process::output(&mut command)?)?;
-        self.check(&output)?;
-        Ok(build)
+        command.arg(self.path("zola.js")).arg(self.path("zola.node")).arg("--root").arg(self.path("zola"));
+        parse_line(&self.build(command.args(["build", "--output-dir"]))?)
     }
 
     /// Hugo's own time, which excludes the start of its process.
     pub fn build_with_hugo(&self) -> Result<Build> {
-        let (output, usage) = (self.empty_output()?, self.path("usage"));
+        let usage = self.path("usage");
         let mut command = Command::new("/usr/bin/time");
         command.args(["--format", "%U %S %M", "--output"]).arg(&usage);
-        command.arg("hugo").arg("--source").arg(self.path("hugo")).arg("--destination").arg(&output);
-        let text = process::output(&mut command)?;
+        command.arg("hugo").arg("--source").arg(self.path("hugo")).arg("--destination");
+        let text = self.build(&mut command)?;
         let total = text.lines().find_map(|line| line.strip_prefix("Total in ")?.strip_suffix(" ms"));
         let usage = fs::read_to_string(usage)?;
         let usage = usage.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
         let [user, system, kibibytes] = usage[..] else { anyhow::bail!("unexpected output of time") };
-        self.check(&output)?;
         Ok(Build {
             millis: total.context("Hugo printed no total time")?.parse()?,
             cpu_millis: (user + system) * 1_000.0,
@@ -135,25 +121,19 @@ impl GeneratedSite {
         })
     }
 
-    /// Removes the previous output. Returns the path of the next one.
-    fn empty_output(&self) -> Result<PathBuf> {
-        let output = self.path("output");
-        if output.exists() {
-            fs::remove_dir_all(&output)?;
-        }
-        Ok(output)
-    }
-
-    /// Checks that the output has all pages, and highlighted code in the last one.
-    fn check(&self, output: &Path) -> Result<()> {
-        for page in 1..self.pages {
-            let path = output.join(format!("p{page}/index.html"));
-            ensure!(path.exists(), "there is no {}", path.display());
-        }
-        let last = fs::read_to_string(output.join(format!("p{}/index.html", self.pages - 1)))?;
+    /// Runs a generator, with its output folder as the last argument. Checks that the output has all pages,
+    /// and highlighted code in the last one. Returns what the generator has printed.
+    fn build(&self, command: &mut Command) -> Result<String> {
+        let folder = tempfile::tempdir_in(self.folder.path())?;
+        let output = folder.path().join("site");
+        let printed = process::output(command.arg(&output))?;
+        let page = |number: u64| output.join(format!("p{number}/index.html"));
+        let missing = (1..self.pages).find(|number| !page(*number).exists());
+        ensure!(missing.is_none(), "there is no page {missing:?}");
+        let last = fs::read_to_string(page(self.pages - 1))?;
         ensure!(last.contains("<span class=\""), "the code is not highlighted");
         ensure!(last.contains("id=\"section-1\""), "the headings have no anchors");
-        Ok(())
+        Ok(printed)
     }
 }
 
@@ -176,14 +156,7 @@ fn convert_to_zola(text: &str, name: &str) -> Result<String> {
             _ => {}
         }
     }
-    page += "+++\n";
-    let mut parts = body.split("](/p");
-    page += parts.next().unwrap_or_default();
-    for part in parts {
-        page += "](@/p";
-        page += &part.replacen("/#", ".md#", 1);
-    }
-    Ok(page)
+    Ok(page + "+++\n" + &body.replace("](/p", "](@/p").replace("/#", ".md#"))
 }
 
 fn convert_to_hugo(text: &str) -> String {
