@@ -23,9 +23,6 @@ pub struct Section {
     pub tables: Vec<Table>,
     pub curves: Vec<Curve>,
     pub targets: Vec<Target>,
-    /// Cases and servers whose measurements were disturbed by other programs. Stored with the conditions.
-    #[serde(skip)]
-    pub disturbed: Vec<String>,
     /// The results of all rounds, which go to a separate file in the output folder.
     #[serde(skip)]
     pub raw: Vec<Value>,
@@ -278,13 +275,6 @@ pub fn write(path: &Path, figures: &Figures) -> Result<()> {
 }
 
 impl Figures {
-    /// Replaces the figures of a suite, and sorts the suites by `order`.
-    pub fn replace(&mut self, section: Section, order: &[&str]) {
-        self.sections.retain(|known| known.suite != section.suite);
-        self.sections.push(section);
-        self.sections.sort_by_key(|section| order.iter().position(|known| *known == section.suite));
-    }
-
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.sections.iter().flat_map(|section| &section.tables).find(|table| table.name == name)
     }
@@ -329,21 +319,6 @@ mod tests {
         assert!(!Target::at_least("a", 1.6, 1.59).is_met());
         assert!(Target::at_most("a", 15.0, 15.0, Unit::Bytes).is_met());
         assert!(!Target::at_most("a", 15.0, 15.1, Unit::Bytes).is_met());
-    }
-
-    #[test]
-    fn new_figures_of_a_suite_replace_the_old_ones() {
-        let section = |suite: &str, measured: &str| Section {
-            suite: suite.into(),
-            measured: measured.into(),
-            ..Section::default()
-        };
-        let mut figures = Figures::default();
-        for (suite, measured) in [("tls", "1"), ("pages", "1"), ("tls", "2")] {
-            figures.replace(section(suite, measured), &["pages", "tls"]);
-        }
-        let seen: Vec<_> = figures.sections.iter().map(|s| (s.suite.as_str(), s.measured.as_str())).collect();
-        assert_eq!(seen, [("pages", "1"), ("tls", "2")]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub struct Load {
 impl Load {
     /// Load on this number of connections, generated on the load generator's core.
     pub fn new(bench: &Bench, connections: usize) -> Self {
-        let cores = bench.machine.core_numbers(Cores::Generator);
+        let cores = bench.core_numbers(Cores::Generator);
         Self { cores, connections, warm_up: WARM_UP, length: bench.length }
     }
 }
@@ -153,9 +153,10 @@ pub fn measure<W>(
         let Recorder { start, end, .. } = Recorder::new(load);
         std::thread::sleep(start.saturating_duration_since(Instant::now()));
         let (began, before) = (Instant::now(), server.usage());
-        let own = own_cpu_time();
+        let own_time = || clock_gettime(ClockId::ProcessCPUTime);
+        let own = own_time();
         std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        let own = own_cpu_time() - own;
+        let own = own_time() - own;
         let (observed, after) = (began.elapsed(), server.usage());
         let (mut latencies, mut warm_up) = (Vec::new(), 0);
         for thread in running {
@@ -164,6 +165,7 @@ pub fn measure<W>(
             warm_up += recorder.warm_up;
         }
         let length = load.length.as_secs_f64();
+        let own = own.tv_sec as f64 + own.tv_nsec as f64 / 1e9;
         let generator = own / length / load.cores.len().min(threads) as f64;
         let mut sample = Sample::new(latencies, load.length, &usage_between(&before, &after), generator)?;
         // Reading `/proc` takes time, so scale the CPU times to the length of the measurement.
@@ -189,10 +191,6 @@ impl Recorder {
     fn new(load: &Load) -> Self {
         let start = Instant::now() + load.warm_up;
         Self { start, end: start + load.length, latencies: Vec::new(), warm_up: 0 }
-    }
-
-    pub fn is_over(&self, now: Instant) -> bool {
-        now >= self.end
     }
 
     /// Records a response that arrived at `now`.
@@ -257,7 +255,7 @@ impl<'a> Worker<'a> {
                     continue;
                 }
                 let now = Instant::now();
-                if recorder.is_over(now) {
+                if now >= recorder.end {
                     return Ok(recorder);
                 }
                 recorder.record(self.connections[number].sent, now);
@@ -322,12 +320,6 @@ pub fn connect_from(source: usize, address: SocketAddr) -> Result<TcpStream> {
 fn percentile<T: Copy>(sorted: &[T], share: f64) -> T {
     let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize;
     sorted[rank.min(sorted.len()) - 1]
-}
-
-/// CPU time of this process, in seconds.
-fn own_cpu_time() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

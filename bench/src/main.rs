@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::figures::{Figures, Section};
-use crate::settings::{Bench, Cores, Machine, WARM_UP, report_progress};
+use crate::settings::{Bench, WARM_UP, report_progress};
 
 /// Measures frontdesk and other servers, and writes the report. `scripts/bench` calls this program.
 #[derive(Debug, Parser)]
@@ -60,8 +60,7 @@ fn main() -> Result<()> {
     let Arguments { mut bench, command } = Arguments::parse();
     // The yardsticks inherit their core.
     if !matches!(command, Command::Yardstick { .. } | Command::Log { .. }) {
-        bench.machine = Machine::of_this_process()?;
-        settings::pin(None, &bench.machine.core_numbers(Cores::Generator))?;
+        bench.choose_cores()?;
     }
     // Each connection needs a descriptor here and one in the server, which inherits the limit.
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -95,9 +94,6 @@ fn measure_suite(bench: &Bench, name: &str, run: suites::Run) -> Result<Section>
     let [length, warm_up] = [bench.length, WARM_UP].map(|duration| duration.as_secs_f64());
     let rounds = format!("{} of {length} s, after a warm-up of {warm_up} s", bench.rounds);
     section.conditions.insert(0, ("rounds".to_owned(), rounds));
-    if !section.disturbed.is_empty() {
-        section.add_condition("disturbed by other programs", section.disturbed.join("; "));
-    }
     (section.suite, section.measured) = (name.into(), figures::today());
     section.machine = versions::describe(bench);
     Ok(section)

@@ -71,7 +71,7 @@ impl Peer {
         let log = File::create(folder.path().join("output.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
         // A process inherits the cores of the thread that starts it.
-        let child = bench.machine.run_on(cores, || command.spawn())?;
+        let child = bench.run_on(cores, || command.spawn())?;
         let child = child.with_context(|| format!("cannot start {name}"))?;
         let mut peer = Self { name: name.to_owned(), address, secure, child, folder };
         let began = Instant::now();

@@ -44,10 +44,11 @@ pub fn write(bench: &Bench) -> Result<()> {
     for name in order {
         let path = bench.out.join(format!("{name}.json"));
         if path.exists() {
-            let measured = figures::read(&path)?;
-            measured.sections.into_iter().for_each(|section| figures.replace(section, &order));
+            figures.sections.retain(|section| section.suite != name);
+            figures.sections.extend(figures::read(&path)?.sections);
         }
     }
+    figures.sections.sort_by_key(|section| order.iter().position(|known| *known == section.suite));
     fs::remove_dir_all(PLOTS)?;
     figures::write(Path::new(FIGURES), &figures)?;
     for (name, text) in compose_documents(&figures)? {

@@ -128,14 +128,12 @@ impl Section {
         servers.iter().try_for_each(|rounds| self.record(case, &rounds.label, &rounds.samples))
     }
 
-    /// Records which of these servers, all under full load, were disturbed by other programs.
+    /// Adds a condition if some of these servers, all under full load, were disturbed by other programs.
     pub fn record_disturbance(&mut self, case: &str, servers: &[Rounds]) {
         let disturbed = servers.iter().filter(|rounds| rounds.were_disturbed());
         let disturbed: Vec<&str> = disturbed.map(|rounds| &*rounds.label).collect();
-        if disturbed.len() == servers.len() {
-            self.disturbed.push(format!("{case} (all)"));
-        } else if !disturbed.is_empty() {
-            self.disturbed.push(format!("{case} ({})", disturbed.join(", ")));
+        if !disturbed.is_empty() {
+            self.add_condition("disturbed by other programs", format!("{case} ({})", disturbed.join(", ")));
         }
     }
 

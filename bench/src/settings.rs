@@ -34,9 +34,9 @@ pub struct Bench {
     /// Output folder for the figures
     #[arg(long, default_value = "target/bench")]
     pub out: PathBuf,
-    /// The cores for the servers and for the load generator.
+    /// The core for the servers and that for the load generator.
     #[arg(skip)]
-    pub machine: Machine,
+    cores: [usize; 2],
 }
 
 fn parse_seconds(text: &str) -> Result<Duration> {
@@ -46,6 +46,34 @@ fn parse_seconds(text: &str) -> Result<Duration> {
 }
 
 impl Bench {
+    /// Chooses the first and the last core that this process may use, and binds this thread to that for the
+    /// load generator. Fails if there is only one.
+    pub fn choose_cores(&mut self) -> Result<()> {
+        let allowed = sched_getaffinity(None).context("cannot read the CPU affinity of this process")?;
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        let has_two = allowed.len() >= 2;
+        ensure!(has_two, "two cores are needed: one for the servers and one for the load generator");
+        self.cores = [allowed[0], allowed[allowed.len() - 1]];
+        pin(None, &self.core_numbers(Cores::Generator))
+    }
+
+    pub fn core_numbers(&self, cores: Cores) -> Vec<usize> {
+        match cores {
+            Cores::Servers => vec![self.cores[0]],
+            Cores::Generator => vec![self.cores[1]],
+            Cores::Both => self.cores.to_vec(),
+        }
+    }
+
+    /// Runs `work` and the processes that it starts on `cores`. Then binds this thread to the core of the
+    /// load generator again.
+    pub fn run_on<T>(&self, cores: Cores, work: impl FnOnce() -> T) -> Result<T> {
+        pin(None, &self.core_numbers(cores))?;
+        let result = work();
+        pin(None, &self.core_numbers(Cores::Generator))?;
+        Ok(result)
+    }
+
     /// The path of a file in the tools folder, which `scripts/bench` installs.
     pub fn tool(&self, path: &str) -> Result<PathBuf> {
         let path = self.tools.join(path);
@@ -66,41 +94,6 @@ pub enum Cores {
     Generator,
     /// Both cores, shared by the server and the load generator.
     Both,
-}
-
-/// The two cores of a measurement: the first and the last that this process may use.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Machine {
-    servers: usize,
-    generator: usize,
-}
-
-impl Machine {
-    /// Chooses the cores from those that this process may use. Fails if there is only one.
-    pub fn of_this_process() -> Result<Self> {
-        let allowed = sched_getaffinity(None).context("cannot read the CPU affinity of this process")?;
-        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
-        let has_two = allowed.len() >= 2;
-        ensure!(has_two, "two cores are needed: one for the servers and one for the load generator");
-        Ok(Self { servers: allowed[0], generator: allowed[allowed.len() - 1] })
-    }
-
-    pub fn core_numbers(self, cores: Cores) -> Vec<usize> {
-        match cores {
-            Cores::Servers => vec![self.servers],
-            Cores::Generator => vec![self.generator],
-            Cores::Both => vec![self.servers, self.generator],
-        }
-    }
-
-    /// Runs `work` and the processes that it starts on `cores`. Then binds this thread to the core of the
-    /// load generator again.
-    pub fn run_on<T>(self, cores: Cores, work: impl FnOnce() -> T) -> Result<T> {
-        pin(None, &self.core_numbers(cores))?;
-        let result = work();
-        pin(None, &self.core_numbers(Cores::Generator))?;
-        Ok(result)
-    }
 }
 
 /// Binds this thread, or the first thread of a process, to the cores with these numbers. Processes that it

@@ -1,6 +1,7 @@
 //! Describes the machine and the versions of the programs, for the report.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 
 use procfs::{CpuInfo, Current as _, Meminfo};
@@ -18,32 +19,28 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     let memory =
         Meminfo::current().ok().map(|info| format!("{} GB", (info.mem_total as f64 / GIBIBYTE).round()));
     let processor = CpuInfo::current().ok();
-    let system = read_field("/etc/os-release", "PRETTY_NAME=").map(|name| name.trim_matches('"').to_owned());
-    let static_web_server = bench.tools.join(STATIC_WEB_SERVER);
-    let zola = bench.tools.join(ZOLA_PACKAGE);
-    let unquote = |text: &str| text.trim_matches(['"', ',']).to_owned();
     let pairs = [
         ("processor", processor.as_ref().and_then(|info| info.model_name(0)).map(str::to_owned)),
         ("cores", processor.as_ref().map(|info| info.num_cores().to_string())),
         ("memory", memory),
         ("kernel", Some(kernel)),
-        ("system", system),
+        ("system", read_field("/etc/os-release", "PRETTY_NAME=")),
         ("frontdesk", read_version(&bench.frontdesk, "--version", 1)),
         ("nginx", read_version("nginx", "-v", 2)),
         ("Caddy", read_version("caddy", "version", 0)),
         ("h2load", read_version("h2load", "--version", 1)),
-        ("static-web-server", read_version(&static_web_server, "--version", 1)),
-        ("Zola", read_field(&zola.display().to_string(), "  \"version\"").map(|text| unquote(&text))),
+        ("static-web-server", read_version(bench.tools.join(STATIC_WEB_SERVER), "--version", 1)),
+        ("Zola", read_field(bench.tools.join(ZOLA_PACKAGE), "  \"version\"")),
         ("Hugo", read_version("hugo", "version", 1)),
         ("compiler", read_version("rustc", "--version", 1)),
     ];
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
-fn read_field(file: &str, name: &str) -> Option<String> {
+fn read_field(file: impl AsRef<Path>, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim_start_matches(['\t', ' ', ':']).trim().to_owned())
+    Some(line.trim_matches(['\t', ' ', ':', '"', ',']).to_owned())
 }
 
 /// Reads a program's version: the word at index `word` in the first line of its output.

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, ensure};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConnection, Resumption};
 use rustls::crypto::aws_lc_rs;
@@ -71,8 +71,7 @@ pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
     provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
-    let certificate = CertificateDer::from_pem_file(&identity.certificate)
-        .map_err(|error| anyhow!("cannot read the certificate: {error}"))?;
+    let certificate = CertificateDer::from_pem_file(&identity.certificate).context("no certificate")?;
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -112,11 +111,10 @@ pub fn run(
     let generate = |number, mut recorder: Recorder| loop {
         let began = Instant::now();
         let response = send(config, number % 8, server.secure, request)?;
-        if response.status != expected.status || response.body != expected.body {
-            bail!("the response over TLS differs from the expected one");
-        }
+        let is_expected = response.status == expected.status && response.body == expected.body;
+        ensure!(is_expected, "the response over TLS differs from the expected one");
         let now = Instant::now();
-        if recorder.is_over(now) {
+        if now >= recorder.end {
             return Ok(recorder);
         }
         recorder.record(began, now);

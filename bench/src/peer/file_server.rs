@@ -39,7 +39,7 @@ impl FileServer<'_> {
             include_str!("nginx.conf"),
             user = nginx_user(),
             folder = reserved.folder.path().display(),
-            workers = bench.machine.core_numbers(self.cores).len(),
+            workers = bench.core_numbers(self.cores).len(),
             sendfile = if sendfile { "on" } else { "off" },
             root = self.root.display(),
             server = server,
@@ -64,7 +64,7 @@ impl FileServer<'_> {
             configuration += &format!("https://:{} {{\n  import site\n  {tls}\n}}\n", reserved.secure.port());
         }
         let mut command = command("caddy");
-        command.env("GOMAXPROCS", bench.machine.core_numbers(self.cores).len().to_string());
+        command.env("GOMAXPROCS", bench.core_numbers(self.cores).len().to_string());
         for name in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, reserved.folder.path());
         }
@@ -79,7 +79,7 @@ impl FileServer<'_> {
             include_str!("static-web-server.toml"),
             port = reserved.address.port(),
             root = self.root.display(),
-            workers = bench.machine.core_numbers(self.cores).len(),
+            workers = bench.core_numbers(self.cores).len(),
             headers = self.header_lines(|name, value| format!("{name} = {value:?}")),
         );
         let mut command = command(bench.tool(STATIC_WEB_SERVER)?);

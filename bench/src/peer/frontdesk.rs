@@ -58,7 +58,7 @@ pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Res
     command.args(["--ops-listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(options.data.as_deref().unwrap_or(reserved.folder.path()));
     command
-        .env("FRONTDESK_SERVER__WORKERS", bench.machine.core_numbers(options.cores).len().to_string())
+        .env("FRONTDESK_SERVER__WORKERS", bench.core_numbers(options.cores).len().to_string())
         .envs(options.environment);
     let peer = Peer::start(bench, options.name, options.cores, &mut command, reserved)?;
     // frontdesk accepts connections before it has opened the inbox, so wait for the first response.

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use anyhow::{Context as _, Result};
@@ -29,12 +29,14 @@ pub enum Growth {
     Preallocated,
 }
 
+const LOG: &str = "submissions.log";
+
 /// Length of a preallocated file: about the length of SQLite's WAL before a checkpoint.
 const PREALLOCATED: u64 = 32 << 20;
 
 /// Starts the server, which stores its log in `own` and imitates the response `like`.
 pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: TempDir) -> Result<Peer> {
-    let (response, path) = (own.path().join("response"), log_path(own.path()));
+    let (response, path) = (own.path().join("response"), own.path().join(LOG));
     std::fs::write(&response, bytes_like(like))?;
     let mut log = File::create(&path)?;
     if growth == Growth::Preallocated {
@@ -47,13 +49,9 @@ pub fn start(bench: &Bench, name: &str, growth: Growth, like: &Response, own: Te
     Peer::start(bench, name, Cores::Servers, &mut command, reserved)
 }
 
-fn log_path(folder: &Path) -> PathBuf {
-    folder.join("submissions.log")
-}
-
 /// Counts the bodies stored in a [`Growth::Appended`] log, one per line.
 pub fn count_stored(folder: &Path) -> Result<u64> {
-    let bytes = std::fs::read(log_path(folder))?;
+    let bytes = std::fs::read(folder.join(LOG))?;
     Ok(bytes.split(|byte| *byte == b'\n').count() as u64 - 1)
 }
 

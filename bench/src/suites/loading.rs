@@ -43,7 +43,7 @@ const TARGETS: [(&str, usize, usize, f64); 3] = [
 
 /// Runs `cargo bench --bench load`, which loads sites as a server does, and site generators.
 pub fn run(bench: &Bench) -> Result<Section> {
-    bench.machine.run_on(Cores::Both, || measure(bench))?
+    bench.run_on(Cores::Both, || measure(bench))?
 }
 
 fn measure(bench: &Bench) -> Result<Section> {

@@ -55,18 +55,19 @@ pub fn run(bench: &Bench) -> Result<Section> {
             section.record("idle", &peer.name, &[idle])?;
             section.record("10,000 connections", &peer.name, &[connected])?;
             let each = connected[0].saturating_sub(idle[0]) as f64 / CONNECTIONS as f64;
-            seen.push([idle, connected].map(|[a, b, c, d]| [a as f64, b as f64, c as f64, d as f64, each]));
+            seen.push([idle, connected].map(|[rss, pss, anonymous, file]| {
+                [rss as f64, pss as f64, anonymous as f64, file as f64, each]
+            }));
         }
     }
     let table = |name: &str, title: &str, note: &str, moment: usize, columns: usize| {
         let spread = |starts: &[[[f64; 5]; 2]], column: usize| {
             Spread::of(starts.iter().map(|figures| figures[moment][column]))
         };
-        let rows = SERVERS.iter().zip(&seen);
-        let rows =
-            rows.map(|(label, seen)| Row::new(*label, (0..columns).map(|column| spread(seen, column))));
-        Table::new(name, title, note, COLUMNS[..columns].iter().map(|title| (*title, Unit::Bytes)), rows)
-            .plotted()
+        let cells = |seen| (0..columns).map(move |column| spread(seen, column));
+        let rows = SERVERS.iter().zip(&seen).map(|(label, seen)| Row::new(*label, cells(seen)));
+        let columns = COLUMNS[..columns].iter().map(|title| (*title, Unit::Bytes));
+        Table::new(name, title, note, columns, rows).plotted()
     };
     let note = "Without the memory of the kernel, which is nearly the same for all servers.";
     section.tables = vec![

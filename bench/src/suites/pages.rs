@@ -139,8 +139,8 @@ fn keep_the_faster_nginx(load: &Load, entrants: &mut Vec<Entrant<'_>>) -> Result
 fn compare_core_counts(bench: &Bench, content: &Content, section: &mut Section) -> Result<()> {
     let start = |name, cores| -> Result<(Peer, Load)> {
         let peer = frontdesk::start(bench, frontdesk::Options { cores, ..content.options(name) })?;
-        let connections = CONNECTIONS * bench.machine.core_numbers(cores).len();
-        Ok((peer, Load { cores: bench.machine.core_numbers(Cores::Both), ..Load::new(bench, connections) }))
+        let connections = CONNECTIONS * bench.core_numbers(cores).len();
+        Ok((peer, Load { cores: bench.core_numbers(Cores::Both), ..Load::new(bench, connections) }))
     };
     let peers = [start("frontdesk, one core", Cores::Servers)?, start("frontdesk, both cores", Cores::Both)?];
     let servers = interleave(

@@ -154,7 +154,7 @@ impl Postgres {
         let process = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
         postgres.process = postgres.query_number(process)? as u32;
         for process in process::process_tree(postgres.process) {
-            pin(Pid::from_raw(process.cast_signed()), &bench.machine.core_numbers(Cores::Generator))?;
+            pin(Pid::from_raw(process.cast_signed()), &bench.core_numbers(Cores::Generator))?;
         }
         Ok(postgres)
     }

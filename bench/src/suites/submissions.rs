@@ -50,33 +50,22 @@ enum Server {
     Directus,
 }
 
-const YARDSTICK: Server = Server::Log(Growth::Appended);
-const OURS: Server = Server::Frontdesk(Channel::Dead);
+type NamedServer = (&'static str, Server);
+
+const YARDSTICK: NamedServer = ("yardstick (log, append)", Server::Log(Growth::Appended));
+const OURS: NamedServer = (FRONTDESK, Server::Frontdesk(Channel::Dead));
+const DIRECTUS: NamedServer = ("Directus", Server::Directus);
 
 /// All servers, in the order of the tables.
-const SERVERS: [Server; 7] = [
+const SERVERS: [NamedServer; 7] = [
     YARDSTICK,
     OURS,
-    Server::Log(Growth::Preallocated),
-    Server::Frontdesk(Channel::Maildir),
-    Server::Node,
-    Server::Php,
-    Server::Directus,
+    ("yardstick (log, preallocated)", Server::Log(Growth::Preallocated)),
+    ("frontdesk, delivering", Server::Frontdesk(Channel::Maildir)),
+    ("Node, own handler", Server::Node),
+    ("PHP-FPM, own handler", Server::Php),
+    DIRECTUS,
 ];
-
-impl Server {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Log(Growth::Appended) => "yardstick (log, append)",
-            Self::Log(Growth::Preallocated) => "yardstick (log, preallocated)",
-            Self::Frontdesk(Channel::Dead) => FRONTDESK,
-            Self::Frontdesk(Channel::Maildir) => "frontdesk, delivering",
-            Self::Node => "Node, own handler",
-            Self::Php => "PHP-FPM, own handler",
-            Self::Directus => "Directus",
-        }
-    }
-}
 
 struct Running {
     server: Server,
@@ -115,29 +104,27 @@ pub fn run(bench: &Bench) -> Result<Section> {
 impl Setup<'_> {
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it keeps running during all rounds.
-        let directus = self.start(Server::Directus, None)?;
+        let directus = self.start(DIRECTUS, None)?;
         let (mut number, mut syncs) = (0, Vec::new());
         let servers = interleave(
             self.bench.rounds,
             &SERVERS,
-            |server| server.name(),
+            |(name, _)| name,
             |server| {
                 number += 1;
-                report_progress(&format!("{connections} connections, {}", server.name()));
+                report_progress(&format!("{connections} connections, {}", server.0));
                 if *server == OURS {
                     syncs.push(measure_sync(self.bench)?);
                 }
-                match server {
-                    Server::Directus => self.measure(connections, &directus, ITEMS, number),
-                    _ => self.measure(connections, &self.start(*server, None)?, CONTACT, number),
+                if *server == DIRECTUS {
+                    return self.measure(connections, &directus, ITEMS, number);
                 }
+                self.measure(connections, &self.start(*server, None)?, CONTACT, number)
             },
         )?;
         let ours = find(&servers, FRONTDESK)?;
-        for (name, server, target) in
-            [("yardstick", YARDSTICK, target), (Server::Directus.name(), Server::Directus, 20.0)]
-        {
-            let ratio = Spread::of_ratios(&ours.rates(), &find(&servers, server.name())?.rates()).median;
+        for (name, label, target) in [("yardstick", YARDSTICK.0, target), (DIRECTUS.0, DIRECTUS.0, 20.0)] {
+            let ratio = Spread::of_ratios(&ours.rates(), &find(&servers, label)?.rates()).median;
             let name = format!("submissions/s, {connections} connections: frontdesk / {name}");
             section.targets.push(Target::at_least(name, target, ratio));
         }
@@ -156,7 +143,7 @@ impl Setup<'_> {
             format!("{} for overwriting 64 KiB", Unit::Micros.format_spread(&sync)),
         );
         let title = format!("Contact form, {connections} concurrent visitors");
-        section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.name())
+        section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.0)
     }
 
     fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
@@ -207,7 +194,7 @@ impl Setup<'_> {
             let servers = interleave(
                 self.bench.rounds,
                 &[OURS, YARDSTICK],
-                |server| server.name(),
+                |(name, _)| name,
                 |server| {
                     number += 1;
                     let data = (*server == OURS).then_some(folder.path());
@@ -249,16 +236,16 @@ impl Setup<'_> {
     }
 
     /// Starts a server. frontdesk stores its data in `data`, or in a temporary folder if `data` is `None`.
-    fn start(&self, server: Server, data: Option<&Path>) -> Result<Running> {
+    fn start(&self, (name, server): NamedServer, data: Option<&Path>) -> Result<Running> {
         let bench = self.bench;
         let folder = tempfile::tempdir_in(std::fs::canonicalize(&bench.out)?)?;
         let data = data.unwrap_or(folder.path()).to_owned();
         let peer = match server {
-            Server::Log(growth) => log::start(bench, server.name(), growth, &self.like, folder),
+            Server::Log(growth) => log::start(bench, name, growth, &self.like, folder),
             Server::Frontdesk(channel) => {
                 let options = frontdesk_options(self.sites[channel as usize].path());
-                let (name, data) = (server.name(), Some(data.clone()));
-                frontdesk::start_in(bench, frontdesk::Options { name, data, ..options }, folder)
+                let options = frontdesk::Options { name, data: Some(data.clone()), ..options };
+                frontdesk::start_in(bench, options, folder)
             }
             Server::Node => forms::start_node(bench, folder),
             Server::Php => forms::start_php(bench, folder),

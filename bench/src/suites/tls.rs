@@ -30,14 +30,11 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let files = content.file_server(Some(&identity));
     let peers = [ours, files.start_nginx(bench, false)?, files.start_caddy(bench)?];
     let mut section = Section::default();
-    section.add_condition(
-        "HTTP/2",
-        format!("h2load, {CONNECTIONS} connections, {STREAMS} concurrent requests on each"),
-    );
-    section.add_condition(
-        "handshakes",
-        format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption"),
-    );
+    let http2 = format!("h2load, {CONNECTIONS} connections, {STREAMS} concurrent requests on each");
+    section.add_condition("HTTP/2", http2);
+    let handshakes =
+        format!("{CLIENTS} clients, TLS 1.3, X25519, AES-128-GCM, ECDSA on P-256, no resumption");
+    section.add_condition("handshakes", handshakes);
     let mut compare = |name: &str, title: &str, target, measure: &dyn Fn(&Peer) -> Result<Sample>| {
         report_progress(title);
         let servers = interleave(bench.rounds, &peers, |peer| &peer.name, measure)?;
