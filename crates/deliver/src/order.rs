@@ -47,7 +47,7 @@ fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) ->
         (is_drawn(RETRY_EVERY), is_drawn(OLDEST_EVERY), is_drawn(NEWEST_EVERY));
     let all = || due.iter().enumerate().filter(|(_, found)| may_begin(found));
     // First attempts precede retries of the same class: ranks that differ only in how many submissions the
-    // networks have sent.
+    // networks have sent. Without classes or ranks, `pacing/rate_limits.rs` and `pacing/retries.rs` fail.
     let place = |found: &DueDelivery| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank);
     let age = |found: &DueDelivery| (found.due_at, found.submission);
     let (_, first) = all().min_by_key(|(_, found)| (prefers_retry && !found.is_retry(), place(found)))?;
