@@ -1,10 +1,11 @@
 //! The order of deliveries: which of the due ones a channel sends next. Pure.
 //!
 //! Lower ranks come first (`intake::flood::rank` in `frontdesk-inbox`): a network's first submissions before
-//! those of networks that have sent many, and in either case suspicious ones last. Some attempts are drawn for
-//! other deliveries, because an order by rank alone lets an attacker delay the rest. The draws are pseudorandom:
-//! if they were periodic, an attempt drawn for the oldest delivery would always be a retry, and a stream of both
-//! would block other first attempts (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
+//! those of networks that have sent many, and in either case suspicious ones last. Some attempts are drawn
+//! for other deliveries, because an order by rank alone lets an attacker delay the rest. The draws are
+//! pseudorandom: if they were periodic, an attempt drawn for the oldest delivery would always be a retry, and
+//! a stream of both would block other first attempts
+//! (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
 
 use frontdesk_inbox::submission::delivery::{Candidates, ClaimRequest, DueDelivery, SUSPICIOUS_RANK};
 use frontdesk_inbox::submission::schedule::splitmix64;
@@ -47,7 +48,7 @@ fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) ->
         (is_drawn(RETRY_EVERY), is_drawn(OLDEST_EVERY), is_drawn(NEWEST_EVERY));
     let all = || due.iter().enumerate().filter(|(_, found)| may_begin(found));
     // First attempts precede retries of the same class: ranks that differ only in how many submissions the
-    // networks have sent. Without classes or ranks, `pacing/rate_limits.rs` and `pacing/retries.rs` fail.
+    // networks have sent. `pacing/retries.rs` has a test that fails without each of the three.
     let place = |found: &DueDelivery| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank);
     let age = |found: &DueDelivery| (found.due_at, found.submission);
     let (_, first) = all().min_by_key(|(_, found)| (prefers_retry && !found.is_retry(), place(found)))?;
