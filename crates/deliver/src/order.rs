@@ -1,19 +1,24 @@
 //! The order of deliveries: which of the due ones a channel sends next. Pure.
 //!
 //! Lower ranks come first (`intake::flood::rank` in `frontdesk-inbox`): a network's first submissions before
-//! those of networks that have sent many, and in either case suspicious ones last. Some attempts are drawn for
-//! other deliveries, because an order by rank alone lets an attacker delay the rest. The draws are pseudorandom
-//! rather than periodic: if attempts begin one at a time, they and the receiver's refusals could otherwise
-//! alternate in step, and some deliveries would never be sent.
+//! those of networks that have sent many, and in either case suspicious ones last. Some attempts are drawn
+//! for other deliveries, because an order by rank alone lets an attacker delay the rest. The draws are
+//! pseudorandom: if they were periodic, an attempt drawn for the oldest delivery would always be a retry, and
+//! a stream of both would block other first attempts
+//! (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
 
 use frontdesk_inbox::submission::delivery::{Candidates, ClaimRequest, DueDelivery, SUSPICIOUS_RANK};
 use frontdesk_inbox::submission::schedule::splitmix64;
 
-/// One in this many attempts, on average, is for the delivery that has been due the longest, regardless of its
-/// rank, so that no delivery waits forever.
+/// One in this many attempts, on average, is a retry, if one is due, so that an endless stream of first
+/// submissions blocks no retry (`an_endless_stream_of_first_submissions_blocks_no_other_delivery`).
+const RETRY_EVERY: u64 = 4;
+/// One in this many attempts, on average, is for the delivery of its kind that has been due the longest,
+/// regardless of its rank, so that the same stream blocks no other first attempt (the same test).
 const OLDEST_EVERY: u64 = 8;
-/// One in this many attempts, on average, is for the newest delivery with the lowest rank, so that a visitor who
-/// writes while a receiver is slow does not have to wait for the whole backlog.
+/// One in this many attempts, on average, is for the newest delivery with the lowest rank, so that a visitor
+/// who writes while a receiver is slow does not have to wait for the whole backlog (`pacing/attacks.rs`:
+/// `content_on_which_a_receiver_hangs_delays_others_by_minutes`).
 const NEWEST_EVERY: u64 = 2;
 
 /// Chooses the deliveries to send now, one for each attempt that may begin.
@@ -39,20 +44,24 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);
+    let (prefers_retry, prefers_oldest, prefers_newest) =
+        (is_drawn(RETRY_EVERY), is_drawn(OLDEST_EVERY), is_drawn(NEWEST_EVERY));
     let all = || due.iter().enumerate().filter(|(_, found)| may_begin(found));
-    let age = |found: &DueDelivery| (found.due_at, found.submission);
-    if is_drawn(OLDEST_EVERY) {
-        return all().min_by_key(|(_, found)| age(found)).map(|(index, _)| index);
-    }
     // First attempts precede retries of the same class: ranks that differ only in how many submissions the
-    // networks have sent.
+    // networks have sent. `pacing/retries.rs` has a test that fails without each of the three.
     let place = |found: &DueDelivery| (found.rank / SUSPICIOUS_RANK, found.is_retry(), found.rank);
-    let first = all().map(|(_, found)| place(found)).min()?;
-    let of_place = all().filter(|(_, found)| place(found) == first);
-    let next = if is_drawn(NEWEST_EVERY) {
-        of_place.max_by_key(|(_, found)| age(found))
+    let age = |found: &DueDelivery| (found.due_at, found.submission);
+    let (_, first) = all().min_by_key(|(_, found)| (prefers_retry && !found.is_retry(), place(found)))?;
+    let of_kind = all().filter(|(_, found)| found.is_retry() == first.is_retry());
+    let next = if prefers_oldest {
+        of_kind.min_by_key(|(_, found)| age(found))
     } else {
-        of_place.min_by_key(|(_, found)| age(found))
+        let of_rank = of_kind.filter(|(_, found)| found.rank == first.rank);
+        if prefers_newest {
+            of_rank.max_by_key(|(_, found)| age(found))
+        } else {
+            of_rank.min_by_key(|(_, found)| age(found))
+        }
     };
     next.map(|(index, _)| index)
 }

@@ -52,6 +52,7 @@ pub struct IntakeOptions {
 }
 
 impl Default for IntakeOptions {
+    #[expect(clippy::disallowed_methods, reason = "the system's clock, for callers that inject no other")]
     fn default() -> IntakeOptions {
         IntakeOptions {
             duplicate_window: Duration::from_hours(24),

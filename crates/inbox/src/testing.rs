@@ -1,5 +1,8 @@
 //! Inboxes for tests, also of other crates (the feature `testing`).
 
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failure here fails a test")]
+#![expect(clippy::new_without_default, reason = "`new` says that each fixture has an inbox of its own")]
+
 pub mod fixture;
 pub mod fresh;
 pub mod inbox;

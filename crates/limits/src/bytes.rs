@@ -120,7 +120,7 @@ impl ByteDebts {
 
     /// The time until `bytes` more bytes fit into the budget; zero if they fit now.
     fn wait(&self, account: &DebtEntry, bytes: u64) -> Duration {
-        let excess = Gcra::in_units(bytes.min(self.budget), self.budget).wait(account.debt);
+        let excess = Gcra { step: bytes.min(self.budget), burst: self.budget }.wait(account.debt);
         let nanos = (u128::from(excess) * DAY.as_nanos()).div_ceil(u128::from(self.budget));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }

@@ -29,25 +29,13 @@ pub struct Gcra {
     pub(super) step: u64,
     /// The largest debt.
     pub(super) burst: u64,
-    /// The part of the burst that these requests may not use, and others with the same key may.
-    reserve: u64,
 }
 
 impl Gcra {
     /// A limit whose times are in microseconds. A step below a microsecond counts as one.
     pub fn new(step: Duration, burst: Duration) -> Gcra {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Gcra::in_units(micros(step).max(1), micros(burst))
-    }
-
-    pub(super) fn in_units(step: u64, burst: u64) -> Gcra {
-        Gcra { step, burst, reserve: 0 }
-    }
-
-    /// The limit for requests that leave a part of the burst to others with the same key.
-    #[must_use]
-    pub fn with_reserve(self, reserve: Duration) -> Gcra {
-        Gcra { reserve: u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX), ..self }
+        Gcra { step: micros(step).max(1), burst: micros(burst) }
     }
 
     /// `quota` requests per `window`; a quota of 0 counts as 1.
@@ -68,18 +56,24 @@ impl Gcra {
 
     /// The time until a key with this debt is allowed one more request; zero if it is allowed now.
     pub fn wait(self, debt: u64) -> u64 {
-        debt.saturating_add(self.step).saturating_sub(self.burst.saturating_sub(self.reserve))
+        debt.saturating_add(self.step).saturating_sub(self.burst)
     }
 
-    /// The number of requests that a key with this debt is allowed now, including those from the reserve.
+    /// The number of requests that a key with this debt is allowed now.
     pub fn remaining(self, debt: u64) -> u64 {
         self.burst.saturating_sub(debt) / self.step
     }
 
     /// The arrival time after one more request at `now`, or the time at which that request is allowed.
     pub fn charge(self, arrival: i64, now: i64) -> Result<i64, i64> {
+        self.charge_with_reserve(arrival, now, Duration::ZERO)
+    }
+
+    /// Like [`Gcra::charge`], for a request that must leave a part of the burst to others with the same key.
+    pub fn charge_with_reserve(self, arrival: i64, now: i64, reserve: Duration) -> Result<i64, i64> {
+        let reserve = u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX);
         let debt = self.debt(arrival, now);
-        match self.wait(debt) {
+        match self.wait(debt.saturating_add(reserve)) {
             0 => Ok(now.saturating_add_unsigned(debt + self.step)),
             wait => Err(now.saturating_add_unsigned(wait)),
         }
@@ -120,7 +114,7 @@ impl WindowQuota {
         let quota = quota.clamp(1, MAX_QUOTA);
         let step = MAX_TICKS / quota;
         let rate = (u128::from(step * quota) << 64) / window.as_nanos();
-        let limit = Gcra::in_units(step.into(), (step * quota).into());
+        let limit = Gcra { step: step.into(), burst: (step * quota).into() };
         WindowQuota { name, quota, window, limit, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
     }
 

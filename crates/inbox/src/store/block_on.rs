@@ -1,7 +1,5 @@
 //! Waits for a future on a thread without an async runtime.
 
-#![expect(clippy::disallowed_methods, reason = "a thread measures how long it may wait")]
-
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;

@@ -178,7 +178,7 @@ impl Sql for Connection {
 
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         let mut statement = self.prepare_cached(sql)?;
-        let columns: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
         #[cfg(test)]
         let began = Instant::now();
         let mut rows = statement.query(params_from_iter(values))?;

@@ -402,15 +402,15 @@ fn a_statement_of_another_session_shows_a_pooler() {
 fn another_layout_is_not_touched() {
     let fixture = Fixture::new();
     fixture.open().close();
-    for found in [9, 99] {
+    for found in [LAYOUT - 1, 99] {
         fixture.run(&format!("UPDATE frontdesk_layout SET layout = {found}"));
         for error in [
             TestInbox::open(&fixture.options()).map(drop).unwrap_err(),
             InboxReader::open(&fixture.fresh.url).map(drop).unwrap_err(),
         ] {
             let is_refused = match error {
-                StoreError::TooOld { found: 9, known: 10, .. } => found == 9,
-                StoreError::TooNew { found: 99, known: 10, .. } => found == 99,
+                StoreError::TooOld { found: old, known: LAYOUT, .. } => old == found,
+                StoreError::TooNew { found: new, known: LAYOUT, .. } => new == found,
                 _ => false,
             };
             assert!(is_refused, "{error}");

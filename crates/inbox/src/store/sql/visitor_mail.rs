@@ -141,11 +141,9 @@ impl Transaction<'_> {
             let key = self.secret.mail_rate(limit, subject);
             let rested = self.sql.value("SELECT rested FROM visitor_rate WHERE key = ?1", values![key])?;
             let now = request.at.saturating_mul(1000);
-            let mut rate = Gcra::per(WINDOW, per_hour);
-            if limit == MailLimit::All && request.low_priority {
-                rate = rate.with_reserve(WINDOW / 2);
-            }
-            match rate.charge(rested.unwrap_or(now), now) {
+            let is_reserved = limit == MailLimit::All && request.low_priority;
+            let reserve = if is_reserved { WINDOW / 2 } else { Duration::ZERO };
+            match Gcra::per(WINDOW, per_hour).charge_with_reserve(rested.unwrap_or(now), now, reserve) {
                 Ok(rested) => charged.push(MailCharge { key, rested }),
                 Err(room_at) => {
                     // Rounded up, so that there is room then.

@@ -37,7 +37,7 @@ fn every_statement_that_visitors_wait_for_uses_an_index() {
 }
 
 /// Checks that no statement scans a table or sorts rows, and returns the number of statements.
-pub fn check_plans(fixture: &Fixture, recorded: &Recorded) -> usize {
+pub(super) fn check_plans(fixture: &Fixture, recorded: &Recorded) -> usize {
     let connection = fixture.connection();
     let (mut checked, mut faults) = (0, Vec::new());
     for sql in recorded.keys() {
@@ -111,7 +111,7 @@ fn every_statement_of_the_writers_uses_an_index_of_a_server() {
     assert!(checked > 50, "{checked}");
 }
 
-pub fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+pub(super) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection
         .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
         .unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -123,7 +123,7 @@ pub fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     steps
 }
 
-pub fn keyed(message: &str) -> Arrival {
+pub(super) fn keyed(message: &str) -> Arrival {
     Arrival { idempotency_key: Some("key".to_owned()), ..contact(message) }
 }
 
@@ -152,11 +152,11 @@ fn record(held: u32) -> (Fixture, Recorded) {
 
 impl Fixture {
     /// A store that records its writer's statements.
-    pub fn recorded(fresh: impl FnOnce() -> Fresh) -> Fixture {
+    pub(super) fn recorded(fresh: impl FnOnce() -> Fresh) -> Fixture {
         Fixture::recorded_with(fresh, channels(&["box", "crm", "gone"], &[]))
     }
 
-    pub fn recorded_with(fresh: impl FnOnce() -> Fresh, channels: Vec<Route>) -> Fixture {
+    pub(super) fn recorded_with(fresh: impl FnOnce() -> Fresh, channels: Vec<Route>) -> Fixture {
         let fresh = || {
             let fresh = fresh();
             recorder::start(&fresh.url);
@@ -169,7 +169,7 @@ impl Fixture {
         })
     }
 
-    pub fn accept_everything(&self) {
+    pub(super) fn accept_everything(&self) {
         let first = keyed("first").held_for(&LINKS);
         assert!(matches!(self.accept(&first).unwrap(), Accepted::Duplicate(_)));
         // The original is released by a repeat that screening does not hold.
@@ -205,7 +205,7 @@ impl Fixture {
         taken_back.unwrap().join().unwrap();
     }
 
-    pub fn deliver_everything(&self) {
+    pub(super) fn deliver_everything(&self) {
         let at = |seconds| Timestamp::UNIX_EPOCH + Duration::from_secs(seconds);
         let target = |name: &str| ChannelTarget { name: name.to_owned(), destination: "there".to_owned() };
         let claim = |name: &str, now| {
@@ -249,7 +249,7 @@ impl Fixture {
         self.runtime.block_on(self.store.claim_by_rank(vec![want], Vec::new(), at(start), LEASE)).unwrap();
     }
 
-    pub fn look_after_everything(&self) {
+    pub(super) fn look_after_everything(&self) {
         let day = |day: u8| -> Timestamp { format!("2026-12-{day:02}T00:00:00Z").parse().unwrap() };
         let refused = |n| RefusedRequests { source: Some(source(n)), form: "contact", count: 1 };
         self.sql(

@@ -132,6 +132,7 @@ fn decode_bech32(text: &str, prefix: Hrp) -> Option<SecretKey> {
 }
 
 #[cfg(any(test, feature = "testing"))]
+#[expect(clippy::unwrap_used, reason = "a failure here fails a test")]
 fn encode<C: bech32::Checksum>(prefix: Hrp, bytes: &[u8]) -> String {
     let mut text = String::new();
     bech32::encode_to_fmt::<C, _>(&mut text, prefix, bytes).unwrap();
@@ -140,6 +141,7 @@ fn encode<C: bech32::Checksum>(prefix: Hrp, bytes: &[u8]) -> String {
 
 /// A new identity and its recipient, as `age-keygen` prints them: `AGE-SECRET-KEY-1…` and `age1…`.
 #[cfg(any(test, feature = "testing"))]
+#[expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failure here fails a test")]
 pub fn generate_key_texts() -> (String, String) {
     let mut secret = SecretKey::default();
     aws_lc_rs::rand::fill(secret.expose_secret_mut()).unwrap();
