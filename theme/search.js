@@ -14,7 +14,7 @@
       .replace(/[\u0300-\u036f]/g, "")
       .replace(/[ßæœøłđðþıς]/g, (c) => LETTERS[c]);
 
-  // Scripts without spaces between words: any two neighbouring characters are a term.
+  // Scripts without spaces between words: any two neighboring characters are a term.
   const UNSPACED =
     /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]+/u;
   const MOST_TERMS = 16;

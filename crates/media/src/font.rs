@@ -270,6 +270,8 @@ mod tests {
 
     #[test]
     fn a_damaged_font_is_refused() {
+        const DAMAGED: &str = "is damaged: a table of the font cannot be read";
+        const WITHOUT_LETTERS: &str = "has no glyphs for the letters a to z";
         let whole = pack(&tables());
         for length in 0..whole.len() {
             assert!(FontMetrics::read(&whole[..length]).is_err(), "{length} bytes");
@@ -279,8 +281,6 @@ mod tests {
             change(&mut all);
             assert_eq!(FontMetrics::read(&pack(&all)).expect_err("a fault"), why);
         };
-        const DAMAGED: &str = "is damaged: a table of the font cannot be read";
-        const WITHOUT_LETTERS: &str = "has no glyphs for the letters a to z";
         check(&|all| drop(all.remove(1)), DAMAGED);
         check(&|all| all[1].1.truncate(18), DAMAGED);
         check(&|all| all[1].1[18..20].fill(0), DAMAGED);

@@ -13,7 +13,7 @@ pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, languag
     let blog = format!("{}/blog/", language.prefix);
     let home = if has_page(pages, &blog) { blog } else { language.home() };
     let changes = posts.iter().flat_map(|post| [start_of_day(post.updated), publication_time(post)]);
-    let changed = changes.flatten().max().map(format_rfc_822);
+    let last_change = changes.flatten().max().map(format_rfc_822);
     let post = |post: &&PageSummary| {
         context! {
             title => post.title.as_str(),
@@ -31,7 +31,7 @@ pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, languag
         description => language.description.as_str(),
         language => language.tag.as_str(),
         feed => format!("{base}{}/blog/rss.xml", language.prefix),
-        changed,
+        last_change,
         posts => posts.iter().map(post).collect::<Vec<_>>(),
     };
     render_xml(include_str!("rss.xml"), values)
