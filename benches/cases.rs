@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use frontdesk::app::{AppState, PublicSite, WebOptions};
+use frontdesk_app::{AppState, PublicSite, WebOptions};
 use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
 use frontdesk_forms::{CONTACT, Form, WAITLIST};
 use frontdesk_http::{Options, ShutdownPhase, Worker};

@@ -46,7 +46,7 @@ use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
 use self::secret_file::SecretFile;
 use self::sections::Sections;
-use crate::app::{self, agent};
+use frontdesk_app::{self as app, agent};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_http::Address;

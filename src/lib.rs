@@ -4,6 +4,5 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-pub mod app;
 pub mod cli;
 pub mod config;

@@ -1,6 +1,6 @@
 //! `frontdesk export`: writes the site as static files, with rules for other servers.
 //!
-//! [`app::describe`](crate::app::describe) describes every response, [`layout`] assigns files to bodies, and
+//! [`frontdesk_app::describe`] describes every response, [`layout`] assigns files to bodies, and
 //! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] replaces an earlier
 //! export atomically.
 
@@ -24,8 +24,8 @@ use self::folder::ExportFolder;
 use self::layout::ExportLayout;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
-use crate::app::describe::describe;
 use crate::config::Config;
+use frontdesk_app::describe::describe;
 use frontdesk_http::Address;
 use frontdesk_site::Encodings;
 

@@ -3,7 +3,7 @@
 use super::channel;
 use super::reader::{Reader, agents};
 use super::value;
-use crate::app::agent::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
+use frontdesk_app::agent::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
 
 /// Reads `[agents]`. The origin of the site is filled in with its base URL.
 pub(super) fn read(r: &mut Reader<'_>) -> AgentOptions {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::reader::FILE_NAME;
 use super::sections::Sections;
-use crate::app::{self, WebOptions};
+use frontdesk_app::{self as app, WebOptions};
 use frontdesk_desk::DeskOptions;
 use frontdesk_http::Options;
 use frontdesk_inbox::intake::IntakeOptions;

@@ -6,7 +6,7 @@ use super::reader::{Reader, requests};
 use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
-use crate::app::{FormOptions, PageOrigin};
+use frontdesk_app::{FormOptions, PageOrigin};
 use frontdesk_forms::FORMS;
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.

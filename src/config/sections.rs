@@ -16,7 +16,7 @@ use super::{
     agents, brand, channel, content_signals, forms, inbox, limits, log, operator, own_tables, screening,
     security, server, site, store, tls, visitor, words,
 };
-use crate::app::agent::AgentOptions;
+use frontdesk_app::agent::AgentOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::WAITLIST;
 use frontdesk_inbox::screening::ScreeningOptions;

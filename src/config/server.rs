@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::reader::{Reader, deliveries, requests, restart};
 use super::value;
-use crate::app::WebOptions;
+use frontdesk_app::WebOptions;
 use frontdesk_http::{Address, ForwardedHeader, Options, Timeouts};
 
 /// Valid range of `server.max_memory`, in bytes: up to 1024 TiB, more than any machine has.

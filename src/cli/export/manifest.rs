@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
 use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public_path};
-use crate::app::describe::RecordedResponse;
+use frontdesk_app::describe::RecordedResponse;
 use frontdesk_site::file::fingerprint;
 use frontdesk_site::path;
 

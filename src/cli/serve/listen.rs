@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, anyhow, bail};
 
-use crate::app::Sockets;
 use crate::cli::output::with_hint;
 use crate::config::Config;
+use frontdesk_app::Sockets;
 use frontdesk_http::{Address, BindError, Socket};
 
 /// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::notify::ServiceManager;
 use super::watch::ReloadReason;
-use crate::app::Snapshot;
+use frontdesk_app::Snapshot;
 use frontdesk_http::ShutdownPhase;
 
 /// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::listen::ListeningAddresses;
 use super::log::ServerLog;
-use crate::app::AppState;
 use crate::cli::output::{DIM, ERROR, GOOD, counted};
 use crate::config::Config;
+use frontdesk_app::AppState;
 use frontdesk_site::format_time;
 
 /// The facts that the server reports once it serves.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use frontdesk::app::{AppState, PublicSite, WebOptions};
+use frontdesk_app::{AppState, PublicSite, WebOptions};
 use frontdesk_http::{Options, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
 use frontdesk_inbox::store::{Store, StoreOptions};

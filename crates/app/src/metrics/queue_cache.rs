@@ -44,13 +44,13 @@ impl QueueCount {
     }
 }
 
-pub(in crate::app) struct QueueCache {
+pub(crate) struct QueueCache {
     last: watch::Sender<Option<QueueCount>>,
     is_counting: AtomicBool,
 }
 
 impl QueueCache {
-    pub(in crate::app) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
     }
 

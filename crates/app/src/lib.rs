@@ -3,6 +3,8 @@
 //! `router.rs` has every URL of the public address. `frontdesk_http` accepts connections and parses requests;
 //! `frontdesk_desk` is the inbox's web interface.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
 mod access_log;
 pub mod agent;
 mod confirm;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-pub(in crate::app) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metric families, one per line: name, type and help.
 const FAMILIES: &str = include_str!("families.txt");

@@ -3,8 +3,8 @@
 use http::StatusCode;
 use http::header::{ALLOW, HeaderValue, RETRY_AFTER};
 
-use crate::app::metrics::SubmissionResult;
-use crate::app::response::{HttpResponse, error};
+use crate::metrics::SubmissionResult;
+use crate::response::{HttpResponse, error};
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_forms::parse::Rejection;
 use frontdesk_http::{ReadError, RequestId, X_REQUEST_ID};
@@ -15,7 +15,7 @@ const LOW_DISK_RETRY_SECONDS: u64 = 600;
 
 /// The reason why the response to a submission is not 200.
 #[derive(Debug)]
-pub(in crate::app) enum FormRefusal {
+pub(crate) enum FormRefusal {
     Method,
     /// The source or its network exceeds a rate limit, for this many more seconds.
     TooMany(u64),
@@ -56,7 +56,7 @@ impl FormRefusal {
     }
 
     /// The response as JSON.
-    pub(in crate::app) fn to_response(&self) -> HttpResponse {
+    pub(crate) fn to_response(&self) -> HttpResponse {
         let mut response = error(self.outcome().1, &self.sentence());
         let headers = response.headers_mut();
         if matches!(self, Self::LowDisk(_)) {
@@ -76,7 +76,7 @@ impl FormRefusal {
         response
     }
 
-    pub(in crate::app) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
         let sentence = match self {
             Self::Method => "Only POST is accepted here, with a JSON object as the body.",

@@ -11,14 +11,14 @@ use super::exposition::{Exposition, MEDIA_TYPE};
 use super::process;
 use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, SubmissionResult};
-use crate::app::state::{AppState, Snapshot};
+use crate::state::{AppState, Snapshot};
 use frontdesk_forms::FORMS;
 use frontdesk_inbox::submission::visitor_mail::MailLimit;
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::panics::{self, Part};
 
 /// The response body for a scrape, and its media type. Waits at most half a second for the inbox.
-pub(in crate::app) async fn report(
+pub(crate) async fn report(
     app: &AppState,
     queue: &Arc<QueueCache>,
     now: Timestamp,
