@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::{FilterType, PixelTrait, PixelType, ResizeAlg, ResizeOptions, Resizer, pixels};
 use jpeg_decoder::PixelFormat;
 
 use crate::size::{self, ImageSize};
@@ -156,11 +156,22 @@ fn resize(pixels: &[u8], from: ImageSize, to: ImageSize, pixel: PixelType) -> Re
     if to.width > from.width || to.height > from.height {
         return Err(damaged("it is smaller than its header says"));
     }
-    let source = ImageRef::new(from.width, from.height, pixels, pixel).map_err(damaged)?;
-    let mut target = Image::new(to.width, to.height, pixel);
+    match pixel {
+        PixelType::U8 => resize_as::<pixels::U8>(pixels, from, to),
+        PixelType::U8x2 => resize_as::<pixels::U8x2>(pixels, from, to),
+        PixelType::U8x3 => resize_as::<pixels::U8x3>(pixels, from, to),
+        _ => resize_as::<pixels::U8x4>(pixels, from, to),
+    }
+}
+
+/// Generic, because the library's function for any pixel adds the code of 13 types, 2 MB, to the binary.
+fn resize_as<P: PixelTrait>(pixels: &[u8], from: ImageSize, to: ImageSize) -> Result<Vec<u8>, ScaleError> {
+    let source = TypedImageRef::<P>::from_buffer(from.width, from.height, pixels).map_err(damaged)?;
+    let mut scaled = vec![0; to_usize(to.width) * to_usize(to.height) * size_of::<P>()];
+    let mut target = TypedImage::<P>::from_buffer(to.width, to.height, &mut scaled).map_err(damaged)?;
     let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Box));
-    Resizer::new().resize(&source, &mut target, &options).map_err(damaged)?;
-    Ok(target.into_vec())
+    Resizer::new().resize_typed(&source, &mut target, &options).map_err(damaged)?;
+    Ok(scaled)
 }
 
 /// Rotates and mirrors a stored image as its Exif orientation specifies, so that the result needs no

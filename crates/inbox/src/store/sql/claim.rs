@@ -21,7 +21,7 @@ use frontdesk_limits::Gcra;
 
 impl Transaction<'_> {
     /// Claims due deliveries that `choose` selects, up to the capacity of each channel. `channels` are the
-    /// configured channels; on those with a daily quota, [`Pace`] limits first attempts for high-volume
+    /// configured channels; on those with a daily quota, `Pace` limits first attempts for high-volume
     /// networks.
     pub fn claim(
         &self,
