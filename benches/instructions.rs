@@ -1,5 +1,6 @@
 //! Uses valgrind to count the CPU instructions that each step of a request takes, and compares the counts
-//! with `instructions.toml`: `cargo bench --bench instructions`, or `-- --accept` to record new counts.
+//! with `instructions.toml`: `cargo bench -p frontdesk-benches --bench instructions`, or `-- --accept` to
+//! record new counts.
 //!
 //! Counts do not depend on the machine's load, so changes of a few percent are visible. Counts do not include
 //! the effects of caches and branch prediction: use `micro.rs` to measure time.
@@ -107,7 +108,7 @@ fn count(case: &str) -> u64 {
 /// Formats the counts of each architecture as the content of `instructions.toml`.
 fn written(baseline: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
     let mut text = String::from(
-        "# Instructions of each case in benches/cases.rs, from `cargo bench --bench instructions -- --accept`.\n",
+        "# Instructions of each case in benches/cases.rs, from `cargo bench -p frontdesk-benches --bench instructions -- --accept`.\n",
     );
     for (architecture, counts) in baseline {
         write!(text, "\n[{architecture}]\n").expect("a string");

@@ -1,4 +1,5 @@
-//! Measures the cost and accuracy of the limiter with many sources: `cargo bench --bench limits`.
+//! Measures the cost and accuracy of the limiter with many sources: `cargo bench -p frontdesk-benches
+//! --bench limits`.
 //!
 //! Most sources send about one request in a simulated hour, in random order. One request in eleven comes from
 //! a few sources that send a thousand an hour. An exact table with an entry for each source decides the same

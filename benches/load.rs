@@ -1,5 +1,5 @@
 //! Measures how long generated sites take to load, reload and encode, and how much memory they need:
-//! `cargo bench --bench load`.
+//! `cargo bench -p frontdesk-benches --bench load`.
 //!
 //! `-- --pages 10,100,1000` sets the numbers of pages, and `--rounds 3` the number of rounds. Each figure is
 //! the minimum of all rounds. `--json` prints a line of JSON for each size. `--encode` also measures the

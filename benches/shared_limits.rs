@@ -1,5 +1,5 @@
-//! Measures the cost of shared limits in Redis: `cargo bench --bench shared_limits`. Starts its own
-//! `redis-server`.
+//! Measures the cost of shared limits in Redis: `cargo bench -p frontdesk-benches --bench shared_limits`.
+//! Starts its own `redis-server`.
 //!
 //! Compares four ways to call Redis, in turn and under the same load: through a rate limiter, which also
 //! composes keys, enforces a timeout, updates metrics and counts requests against the local limits; directly

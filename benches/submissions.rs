@@ -1,5 +1,5 @@
 //! Measures how many submissions per second are stored durably, by number of concurrent senders:
-//! `cargo bench --bench submissions`.
+//! `cargo bench -p frontdesk-benches --bench submissions`.
 //!
 //! Each submission is on stable storage before its sender begins the next one. With one sender, a submission
 //! takes about as long as a sync on this machine.

@@ -41,7 +41,8 @@ const TARGETS: [(&str, usize, usize, f64); 3] = [
     ("10,000 pages: peak memory of the first load", 4, 1, 600.0 * MEBIBYTE),
 ];
 
-/// Runs `cargo bench --bench load`, which loads sites as a server does, and site generators.
+/// Runs `cargo bench -p frontdesk-benches --bench load`, which loads sites as a server does, and site
+/// generators.
 pub fn run(bench: &Bench) -> Result<Section> {
     bench.run_on(Cores::Both, || measure(bench))?
 }

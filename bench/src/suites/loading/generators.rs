@@ -40,7 +40,7 @@ const FILES: [(&str, &str); 8] = [
 /// The command of the load benchmark, without its options. It builds the benchmark first if necessary.
 pub fn load_command() -> Command {
     let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "--locked", "--bench", "load", "--"]);
+    command.args(["bench", "--quiet", "--locked", "--package", "frontdesk-benches", "--bench", "load", "--"]);
     command
 }
 
