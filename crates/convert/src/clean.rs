@@ -2,6 +2,7 @@
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
 use super::rule::Rule;
+use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
@@ -174,19 +175,22 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether browsers hide the element, or show decoration with it.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
-    if dom.element(id).is_none_or(|element| element.attributes.is_empty()) {
-        return dom.tag(id) == Tag::Dialog;
-    }
+    let Some(element) = dom.element(id) else { return false };
+    let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
     let is_mark_of_footnote = |p| dom.has_class(p, "ltx_role_footnotemark");
-    dom.attribute(id, "hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
-        || dom.attribute(id, "aria-hidden") == Some("true") && is_decoration(dom, id)
-        || dom.style(id, "display").is_some_and(|value| value.eq_ignore_ascii_case("none"))
-        || dom.style(id, "visibility").is_some_and(|value| value.eq_ignore_ascii_case("hidden"))
-        || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
-        // In a control, it only names a symbol.
-        || dom.has_class_in(id, FOR_SCREEN_READERS) && dom.is_in(id, &[Tag::Button])
-        // LaTeXML hides this part of a footnote mark; it contains no note.
-        || dom.has_class(id, "ltx_note_outer") && dom.parent(id).is_some_and(is_mark_of_footnote)
+    let hides = |attribute: &Attribute| match &*attribute.name.local {
+        "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
+        "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id),
+        "style" => style_is("display", "none") || style_is("visibility", "hidden"),
+        "class" => dom.classes(id).any(|c| {
+            // In a control, it only names a symbol.
+            FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
+                // LaTeXML hides this part of a footnote mark; it contains no note.
+                || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
+        }),
+        _ => false,
+    };
+    element.attributes.iter().any(hides) || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
 }
 
 /// Whether an element that is hidden from screen readers has no text of its own: a symbol, or the name of an

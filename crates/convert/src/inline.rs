@@ -23,20 +23,17 @@ impl Emphasis {
         })
     }
 
-    fn delimiter(self) -> &'static str {
+    /// The delimiter, and the name of the HTML tag for places where it would not be recognized.
+    fn syntax(self) -> (&'static str, &'static str) {
         match self {
-            Self::Regular => "*",
-            Self::Strong => "**",
-            Self::Deleted => "~~",
+            Self::Regular => ("*", "em"),
+            Self::Strong => ("**", "strong"),
+            Self::Deleted => ("~~", "del"),
         }
     }
 
     pub(super) fn tag(self) -> &'static str {
-        match self {
-            Self::Regular => "em",
-            Self::Strong => "strong",
-            Self::Deleted => "del",
-        }
+        self.syntax().1
     }
 }
 
@@ -178,19 +175,15 @@ impl Inline {
             self.write_raw(After::Closing);
         }
         self.written -= 1;
+        // Line breaks at the end come after the closing syntax.
+        let end = self.text.trim_end_matches('\n').len();
         match &self.stack[self.written] {
             Open::Emphasis(emphasis) => {
-                let (emphasis, position) = (*emphasis, self.text.trim_end_matches('\n').len());
                 let Some(start) = self.starts.pop() else { return };
                 self.marks[start].other = self.marks.len();
-                self.marks.push(Mark::new(position, emphasis, start, false));
+                self.marks.push(Mark::new(end, *emphasis, start, false));
             }
-            Open::Link(destination) => {
-                let breaks = self.text.len() - self.text.trim_end_matches('\n').len();
-                self.text.truncate(self.text.len() - breaks);
-                self.text.push_str(destination);
-                self.text.extend(std::iter::repeat_n('\n', breaks));
-            }
+            Open::Link(destination) => self.text.insert_str(end, destination),
             Open::Tag(tag) => self.text.push_str(&format!("</{tag}>")),
             Open::Nothing => {}
         }
@@ -223,16 +216,17 @@ impl Inline {
     /// Marks the beginning of emphasis, or continues emphasis of the same kind that ended at this position.
     fn open_emphasis_mark(&mut self, emphasis: Emphasis) {
         let position = self.text.len();
-        let adjacent = self.marks.last().filter(|m| !m.is_start && m.position == position && !m.is_dropped);
-        if let Some(end) = adjacent {
+        if let Some(end) =
+            self.marks.last_mut().filter(|m| !m.is_start && m.position == position && !m.is_dropped)
+        {
+            let start = end.other;
             if end.emphasis == emphasis {
                 // CommonMark would not parse `**a****b**` as intended, so continue the previous emphasis.
-                self.starts.push(end.other);
+                self.starts.push(start);
                 self.marks.pop();
                 return;
             }
-            let (end, start) = (self.marks.len() - 1, end.other);
-            self.marks[end].is_tag = true;
+            end.is_tag = true;
             self.marks[start].is_tag = true;
         }
         self.starts.push(self.marks.len());
@@ -268,15 +262,13 @@ impl Inline {
         self.write_pending();
         self.write_raw(After::Syntax);
         let is_after_mark = self.is_after_mark();
-        let before = self.code.take().filter(|(_, end, _)| *end == self.text.len() && !is_after_mark);
-        let (start, code) = match before {
-            Some((start, _, before)) if before.len() <= MAX_JOINED_CODE => (start, before + code),
-            Some(_) => {
-                self.text.push(' ');
-                (self.text.len(), code.to_owned())
-            }
-            None => (self.text.len(), code.to_owned()),
-        };
+        let mut before = self.code.take().filter(|(_, end, _)| *end == self.text.len() && !is_after_mark);
+        if before.take_if(|(.., code)| code.len() > MAX_JOINED_CODE).is_some() {
+            self.text.push(' ');
+        }
+        let (start, _, mut joined) = before.unwrap_or((self.text.len(), 0, String::new()));
+        joined.push_str(code);
+        let code = joined;
         self.text.truncate(start);
         let fence = "`".repeat(longest_run(&code, '`') + 1);
         let is_padded = code.starts_with('`')
@@ -333,18 +325,15 @@ impl Inline {
         if text.contains('\u{feff}') {
             return self.add_text(&text.replace('\u{feff}', ""));
         }
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            if is_html_space(bytes[at]) {
-                self.has_space = true;
-                at += 1;
-                continue;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.bytes().position(is_html_space).unwrap_or(rest.len());
+            if end > 0 {
+                self.write_pending();
+                self.raw.push_str(&rest[..end]);
             }
-            self.write_pending();
-            let end = bytes[at..].iter().position(|&b| is_html_space(b)).map_or(bytes.len(), |i| at + i);
-            self.raw.push_str(&text[at..end]);
-            at = end;
+            self.has_space |= end < rest.len();
+            rest = rest.get(end + 1..).unwrap_or_default();
         }
     }
 
@@ -370,79 +359,33 @@ impl Inline {
 
     /// Writes `text[start..end]`, which contains no white space, and escapes its Markdown syntax.
     fn write_word(&mut self, text: &str, start: usize, end: usize, after: After) {
-        let bytes = text.as_bytes();
         // The end of emphasis is written before a line break.
         let is_end = after == After::End && self.written == 0;
         // Links on the stack that are not written yet begin after this text.
         let is_in_link =
             self.is_description || self.stack[..self.written].iter().any(|o| matches!(o, Open::Link(_)));
-        let mut copied = start;
-        let mut address_end = start;
-        for at in start..end {
-            let byte = bytes[at];
-            // After a tag or a link, `www.` begins no address.
-            let is_after_syntax = at == 0 && byte == b'w' && self.text.ends_with(['>', ')', '`']);
-            // A delimiter may become a tag.
-            let is_doubtful = is_after_syntax && self.is_after_mark();
-            if at >= address_end
-                && matches!(byte, b'h' | b'w' | b'f')
-                && !is_in_link
-                && (!is_after_syntax || is_doubtful)
-            {
-                address_end = end_of_address(&text[..end], at).unwrap_or(address_end);
-                let is_joined = is_doubtful || after == After::Syntax && end == text.len();
-                if address_end > at
-                    && (is_joined
-                        || bytes[address_end..end].iter().any(|&b| is_syntax(b))
-                        || text[at..address_end].contains('>'))
-                {
-                    // The address would continue with the syntax, so write it without a link.
-                    let mark = at + text[at..].find([':', '.']).unwrap_or_default();
+        let (mut copied, mut address_end) = (start, start);
+        for (at, &byte) in text.as_bytes()[..end].iter().enumerate().skip(start) {
+            let may_start = at >= address_end && matches!(byte, b'h' | b'w' | b'f') && !is_in_link;
+            if may_start && let Some((found, mark)) = self.address_at(text, at, end, after) {
+                address_end = found;
+                if let Some(mark) = mark {
                     self.text.push_str(&text[copied..mark]);
                     self.text.push('\\');
                     (copied, address_end) = (mark, start);
                 }
             }
             // GitHub Flavored Markdown would take a no-break space as a part of the address.
-            if address_end > start && bytes[at..].starts_with(NO_BREAK_SPACE.as_bytes()) {
+            if address_end > start && text.as_bytes()[at..].starts_with(NO_BREAK_SPACE.as_bytes()) {
                 self.text.push_str(&text[copied..at]);
                 copied = at + NO_BREAK_SPACE.len();
                 let is_last = copied == end && (is_end || end < text.len());
                 self.text.push_str(if is_last { "" } else { " " });
             }
-            if at < address_end && (byte != b'|' || !self.is_cell) {
-                continue;
-            }
-            if !is_syntax(byte) {
-                continue;
-            }
-            let next = text[at + 1..].chars().next();
-            let before = text[..at].chars().next_back();
-            let previous = if at == 0 { self.text.chars().next_back() } else { before };
-            let is_inside =
-                previous.is_some_and(char::is_alphanumeric) && next.is_some_and(char::is_alphanumeric);
-            let is_after_mark = at == 0 && self.is_after_mark();
-            let is_apart = previous.is_none_or(char::is_whitespace)
-                && next.map_or(is_end, char::is_whitespace)
-                && !is_after_mark;
-            let is_syntax = match byte {
-                b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
-                // At the start of a line, it could begin a list.
-                b'*' => !is_apart || previous.is_none_or(|c| c == '\n'),
-                b'_' => !is_inside && !is_apart,
-                b'`' => true,
-                b'[' => is_in_link || may_be_link(&text[at..]),
-                b']' => is_in_link,
-                b'<' => next.map_or(!is_end, |c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
-                b'&' => {
-                    next.map_or(!is_end, |c| c == '#' || c.is_ascii_alphabetic())
-                        && may_be_entity(&text[at..], !is_end)
-                }
-                b'~' => !is_apart,
-                b'|' => self.is_cell,
-                _ => false,
-            };
-            if is_syntax {
+            if (at >= address_end || byte == b'|' && self.is_cell)
+                && is_syntax(byte)
+                && self.needs_backslash(text, at, is_in_link, is_end)
+            {
                 self.text.push_str(&text[copied..at]);
                 self.text.push('\\');
                 copied = at;
@@ -451,14 +394,56 @@ impl Inline {
         self.text.push_str(&text[copied..end]);
     }
 
+    /// Where the address that starts at `at`, in the word that ends at `end`, ends. If the address would
+    /// continue with the syntax in or after the word, also the position of the character in it to escape, so
+    /// that it is no link. `None` if no address starts at `at`.
+    fn address_at(&self, text: &str, at: usize, end: usize, after: After) -> Option<(usize, Option<usize>)> {
+        // After a tag or a link, `www.` begins no address. A delimiter may become a tag.
+        let is_after_syntax = at == 0 && text.starts_with('w') && self.text.ends_with(['>', ')', '`']);
+        if is_after_syntax && !self.is_after_mark() {
+            return None;
+        }
+        let found = end_of_address(&text[..end], at)?;
+        let is_joined = is_after_syntax
+            || after == After::Syntax && end == text.len()
+            || text.as_bytes()[found..end].iter().any(|&b| is_syntax(b))
+            || text[at..found].contains('>');
+        let mark = || at + text[at..].find([':', '.']).unwrap_or_default();
+        Some((found, is_joined.then(mark)))
+    }
+
+    /// Whether the character at `at`, which may be Markdown syntax, would be read as such.
+    fn needs_backslash(&self, text: &str, at: usize, is_in_link: bool, is_end: bool) -> bool {
+        let next = text[at + 1..].chars().next();
+        let before = text[..at].chars().next_back();
+        let previous = if at == 0 { self.text.chars().next_back() } else { before };
+        let is_apart = previous.is_none_or(char::is_whitespace)
+            && next.map_or(is_end, char::is_whitespace)
+            && !(at == 0 && self.is_after_mark());
+        match text.as_bytes()[at] {
+            b'\\' => next.is_none_or(|c| c.is_ascii_punctuation()),
+            // At the start of a line, it could begin a list.
+            b'*' => !is_apart || previous.is_none_or(|c| c == '\n'),
+            b'_' => !is_apart && ![previous, next].iter().all(|c| c.is_some_and(char::is_alphanumeric)),
+            b'`' => true,
+            b'[' => is_in_link || may_be_link(&text[at..]),
+            b']' => is_in_link,
+            b'<' => next.map_or(!is_end, |c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+            b'&' => {
+                next.map_or(!is_end, |c| c == '#' || c.is_ascii_alphabetic())
+                    && may_be_entity(&text[at..], !is_end)
+            }
+            b'~' => !is_apart,
+            b'|' => self.is_cell,
+            _ => false,
+        }
+    }
+
     /// Closes all open elements, and returns the text as paragraphs.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.write_raw(if self.written == 0 { After::End } else { After::Closing });
-        while let Some(top) = self.stack.len().checked_sub(1) {
-            if self.written > top {
-                self.write_closing();
-            }
-            self.stack.pop();
+        while !self.stack.is_empty() {
+            self.close();
         }
         let text = if self.marks.is_empty() { self.text } else { insert_delimiters(&self.text, self.marks) };
         if !text.contains('\n') {
@@ -601,10 +586,11 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     for mark in marks.iter().filter(|m| !m.is_dropped) {
         out.push_str(&text[copied..mark.position.max(copied)]);
         copied = mark.position.max(copied);
+        let (delimiter, tag) = mark.emphasis.syntax();
         match (mark.is_tag, mark.is_start) {
-            (true, true) => out.push_str(&format!("<{}>", mark.emphasis.tag())),
-            (true, false) => out.push_str(&format!("</{}>", mark.emphasis.tag())),
-            (false, _) => out.push_str(mark.emphasis.delimiter()),
+            (true, true) => out.push_str(&format!("<{tag}>")),
+            (true, false) => out.push_str(&format!("</{tag}>")),
+            (false, _) => out.push_str(delimiter),
         }
     }
     out.push_str(&text[copied..]);

@@ -46,13 +46,18 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
 /// `<main>` or the role.
 fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     let mut found: [Vec<NodeId>; 3] = Default::default();
-    for id in dom.descendants(body).filter(|&id| dom.element(id).is_some()) {
-        let is = |name, value| dom.attribute(id, name) == Some(value);
-        let is_kind = [
-            dom.has_attribute(id, "data-pagefind-body"),
-            dom.tag(id) == Tag::Main || is("role", "main"),
-            is("itemprop", "articleBody") || dom.has_class_in(id, CONTENT_OF_GENERATORS),
-        ];
+    for id in dom.descendants(body) {
+        let Some(element) = dom.element(id) else { continue };
+        let mut is_kind = [false, dom.tag(id) == Tag::Main, false];
+        for attribute in &element.attributes {
+            match (&*attribute.name.local, &*attribute.value) {
+                ("data-pagefind-body", _) => is_kind[0] = true,
+                ("role", "main") => is_kind[1] = true,
+                ("itemprop", "articleBody") => is_kind[2] = true,
+                ("class", _) => is_kind[2] |= dom.has_class_in(id, CONTENT_OF_GENERATORS),
+                _ => {}
+            }
+        }
         for (found, _) in found.iter_mut().zip(is_kind).filter(|(_, is_kind)| *is_kind) {
             if !found.last().is_some_and(|&last| dom.ancestors(id).any(|a| a == last)) && !dom.is_blank(id) {
                 found.push(id);

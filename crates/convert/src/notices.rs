@@ -121,7 +121,7 @@ fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     dom.classes(id)
         .find_map(prefixed)
         .or_else(|| alert_kind(dom.attribute(id, "data-callout")?))
-        .or_else(|| dom.classes(id).find_map(alert_kind).filter(|_| dom.has_class_in(id, &ADMONITIONS)))
+        .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(alert_kind))?)
         .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
 
