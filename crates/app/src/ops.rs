@@ -45,8 +45,8 @@ impl Handler for Probes {
     type Snapshot = Snapshot;
     type Body = Full<Bytes>;
 
-    async fn respond(&self, _: &Arc<Snapshot>, request: &mut Request) -> HttpResponse {
-        let head = &request.head;
+    async fn respond(&self, _: &Arc<Snapshot>, request: Request<'_>) -> HttpResponse {
+        let head = request.head;
         if head.method != Method::GET && head.method != Method::HEAD {
             return method_not_allowed("GET, HEAD");
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use http::header::{STRICT_TRANSPORT_SECURITY, VARY};
+use http::request::Parts;
 use http_body::Body as _;
 use http_body_util::Full;
 use tokio::time::Instant;
@@ -21,19 +22,24 @@ use super::response::{HttpResponse, add_security_headers, bad_request, with_head
 use super::state::Snapshot;
 use frontdesk_forms::Form;
 use frontdesk_http::{
-    Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestContext, RequestId, Scheme,
-    X_REQUEST_ID,
+    Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestBody, RequestContext,
+    RequestId, Scheme, X_REQUEST_ID,
 };
 use frontdesk_process::panics;
 use frontdesk_site::path;
 
 impl PublicSite {
     /// Lets a form, a confirmation link or the site respond.
-    async fn route(&self, snapshot: &Snapshot, request: &mut Request) -> Routed {
+    async fn route(
+        &self,
+        snapshot: &Snapshot,
+        context: RequestContext,
+        head: &Parts,
+        body: &mut RequestBody,
+    ) -> Routed {
         const FORM: RequestLabels = RequestLabels::other(Class::Form);
         const NONE: RequestLabels = RequestLabels::other(Class::None);
         let (app, options) = (&self.app, &snapshot.options);
-        let Request { head, body, context } = request;
         let path = match path::decode(head.uri.path()) {
             Ok(path) => path,
             Err(error) => return (bad_request(&error.to_string()), NONE).into(),
@@ -63,10 +69,15 @@ impl PublicSite {
         (choice.into_response(&snapshot.site, head.uri.query()), labels).into()
     }
 
-    /// Counts and logs the request, and adds the headers of all responses.
-    fn finish(&self, snapshot: &Snapshot, request: &Request, routed: Routed) -> HttpResponse {
-        let Request { head, context, .. } = request;
-        let Routed { mut response, labels, has_all_headers } = routed;
+    /// Counts the request, and logs it if that is enabled.
+    fn record(
+        &self,
+        snapshot: &Snapshot,
+        head: &Parts,
+        context: RequestContext,
+        labels: RequestLabels,
+        response: &HttpResponse,
+    ) {
         let served = ServedRequest {
             method: head.method.as_str(),
             path: head.uri.path(),
@@ -81,42 +92,54 @@ impl PublicSite {
             let new = || RequestId::from_proxy_or_new(context.peer, lines, proxies);
             response.headers().get(X_REQUEST_ID).cloned().map_or_else(new, RequestId)
         });
-        if has_all_headers {
-            return response;
-        }
-        // Send HSTS only over TLS (RFC 6797 §7.2).
-        if context.scheme == Scheme::Https
-            && let Some(hsts) = &snapshot.options.http.tls.hsts
-        {
-            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
-        }
-        add_security_headers(response, &snapshot.options.content_security_policy)
     }
+}
+
+/// Adds the headers of all responses that depend on the options.
+fn add_common_headers(snapshot: &Snapshot, scheme: Scheme, mut response: HttpResponse) -> HttpResponse {
+    // Send HSTS only over TLS (RFC 6797 §7.2).
+    if scheme == Scheme::Https
+        && let Some(hsts) = &snapshot.options.http.tls.hsts
+    {
+        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+    }
+    add_security_headers(response, &snapshot.options.content_security_policy)
 }
 
 impl Handler for PublicSite {
     type Snapshot = Snapshot;
     type Body = Full<Bytes>;
 
-    async fn respond(&self, snapshot: &Arc<Snapshot>, request: &mut Request) -> Response<Full<Bytes>> {
-        panics::inject("request", request.head.uri.path());
-        let routed = self.route(snapshot, request).await;
-        self.finish(snapshot, request, routed)
+    async fn respond(&self, snapshot: &Arc<Snapshot>, request: Request<'_>) -> Response<Full<Bytes>> {
+        let Request { head, body, context } = request;
+        panics::inject("request", head.uri.path());
+        let Routed { response, labels, has_all_headers } = self.route(snapshot, context, head, body).await;
+        self.record(snapshot, head, context, labels, &response);
+        if has_all_headers {
+            return response;
+        }
+        add_common_headers(snapshot, context.scheme, response)
     }
 }
 
 impl PublicHandler for PublicSite {
-    fn refuse(&self, snapshot: &Arc<Snapshot>, request: Option<&Request>, refusal: Refusal) -> HttpResponse {
+    fn refuse(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: Option<&Request<'_>>,
+        refusal: Refusal,
+    ) -> HttpResponse {
         let is_redirect = matches!(refusal, Refusal::Redirect(_));
         let mut response = refusal.into_response();
-        let Some(request) = request else {
+        let Some(Request { head, context, .. }) = request else {
             return add_security_headers(response, &snapshot.options.content_security_policy);
         };
         if is_redirect {
             response = with_header(response, VARY, "Accept");
         }
         let class = if is_redirect { Class::Redirect } else { Class::None };
-        self.finish(snapshot, request, (response, RequestLabels::other(class)).into())
+        self.record(snapshot, head, *context, RequestLabels::other(class), &response);
+        add_common_headers(snapshot, context.scheme, response)
     }
 
     fn respond_plain(

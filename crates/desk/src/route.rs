@@ -153,7 +153,7 @@ impl Handler for Desk {
     type Snapshot = DeskOptions;
     type Body = DeskBody;
 
-    async fn respond(&self, options: &Arc<DeskOptions>, request: &mut Request) -> Reply {
+    async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
         if let Err(refusal) = guard::check(head, &inbox.address, &options.hosts) {

@@ -17,7 +17,7 @@ impl Handler for Echo {
     type Snapshot = Options;
     type Body = Full<Bytes>;
 
-    async fn respond(&self, _: &Arc<Options>, request: &mut Request) -> Response<Full<Bytes>> {
+    async fn respond(&self, _: &Arc<Options>, request: Request<'_>) -> Response<Full<Bytes>> {
         let Request { head, body, .. } = request;
         let read = body.read(&head.headers, 64 * 1024, Duration::from_secs(5)).await;
         let (status, body) = match &read {

@@ -29,7 +29,7 @@ pub trait Handler: 'static {
     fn respond(
         &self,
         snapshot: &Arc<Self::Snapshot>,
-        request: &mut Request,
+        request: Request<'_>,
     ) -> impl Future<Output = Response<Self::Body>>;
 }
 
@@ -40,7 +40,7 @@ pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
     fn refuse(
         &self,
         _snapshot: &Arc<Self::Snapshot>,
-        _request: Option<&Request>,
+        _request: Option<&Request<'_>>,
         refusal: Refusal,
     ) -> Response<Full<Bytes>> {
         refusal.into_response()
@@ -60,10 +60,10 @@ pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
     }
 }
 
-/// A request whose header is complete.
-pub struct Request {
-    pub head: Parts,
-    pub body: RequestBody,
+/// A request whose header is complete. Borrowed, because moving it costs more than a response may.
+pub struct Request<'a> {
+    pub head: &'a Parts,
+    pub body: &'a mut RequestBody,
     pub context: RequestContext,
 }
 

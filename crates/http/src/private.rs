@@ -105,10 +105,10 @@ async fn respond<H: Handler>(
 ) -> http::Response<BusyBody<H::Body>> {
     let context = RequestContext { peer, scheme: Scheme::Http, began: Instant::now() };
     let (head, body) = request.into_parts();
-    let body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
-    let mut request = Request { head, body, context };
-    let response = handler.respond(snapshot, &mut request).await;
-    let answering = request.body.answering;
+    let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
+    let request = Request { head: &head, body: &mut body, context };
+    let response = handler.respond(snapshot, request).await;
+    let answering = body.answering;
     // A body in memory needs no mark: a client could read it slowly to keep its connection.
     response.map(|body| {
         let is_stream = body.size_hint().exact().is_none();

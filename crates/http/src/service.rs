@@ -29,24 +29,18 @@ pub(super) async fn respond<H: PublicHandler>(
     let snapshot = worker.server.snapshot.load();
     let (head, body) = request.into_parts();
     let _charge = slot.charge(slot::fields_cost(&head.headers));
-    let mut request = Request { head, body: RequestBody::new(body, slot, None), context };
+    let mut body = RequestBody::new(body, slot, None);
     let options = (**snapshot).as_ref();
-    let refusal = ambiguity::refusal(&request.head).or_else(|| {
-        tls::redirect_to_https(
-            options.tls.redirect.as_ref(),
-            &options.trusted_proxies,
-            scheme,
-            peer,
-            &request.head,
-        )
+    let refusal = ambiguity::refusal(&head).or_else(|| {
+        tls::redirect_to_https(options.tls.redirect.as_ref(), &options.trusted_proxies, scheme, peer, &head)
     });
+    let request = Request { head: &head, body: &mut body, context };
     let mut response = match refusal {
         Some(refusal) => worker.handler.refuse(&snapshot, Some(&request), refusal),
-        None => worker.handler.respond(&snapshot, &mut request).await,
+        None => worker.handler.respond(&snapshot, request).await,
     };
     // Discard an unread body, so that a client that is still sending it receives the response. Do not wait
     // for a client that is itself waiting for 100 Continue (RFC 9110 §10.1.1), or that was already too slow.
-    let Request { head, mut body, .. } = request;
     let skips_drain = head.headers.contains_key(EXPECT) || response.status() == StatusCode::REQUEST_TIMEOUT;
     let is_read = body.is_fully_read() || (!skips_drain && body.drain().await);
     // An HTTP/2 connection stays open: only the stream of this request is reset.
