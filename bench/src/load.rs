@@ -83,7 +83,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Summarises response times and the CPU times of threads (in descending order), all in nanoseconds.
+    /// Summarizes response times and the CPU times of threads (in descending order), all in nanoseconds.
     /// Fails if there were no responses.
     pub fn new(mut latencies: Vec<u64>, length: Duration, threads: &[u64], generator: f64) -> Result<Self> {
         ensure!(!latencies.is_empty(), "the server answered no requests within {length:?}");

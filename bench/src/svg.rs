@@ -1,4 +1,4 @@
-//! SVG plots: bar charts and line plots, with light and dark colours.
+//! SVG plots: bar charts and line plots, with light and dark colors.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub fn draw_bars(table: &Table) -> Option<String> {
         let y = top + step * place as f64;
         let middle = y + 9.0;
         let length = spread.median * scale;
-        let class = colour_class(label, place);
+        let class = color_class(label, place);
         write_text(&mut svg, "", "end", left - 10.0, middle + 4.5, label);
         let _ = writeln!(
             svg,
@@ -85,7 +85,7 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     }
     write_text(&mut svg, "quiet", "middle", f64::midpoint(left, right), bottom + 42.0, &curve.x);
     for (place, line) in curve.lines.iter().enumerate() {
-        let class = colour_class(&line.label, place);
+        let class = color_class(&line.label, place);
         let points = line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_at(*x), y_at(y.median)));
         let points = points.collect::<Vec<_>>().join(" ");
         let _ = writeln!(svg, "<polyline class=\"{class} line\" fill=\"none\" points=\"{points}\"/>");
@@ -97,7 +97,7 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     }
     let mut x = left;
     for (place, line) in curve.lines.iter().enumerate() {
-        let class = colour_class(&line.label, place);
+        let class = color_class(&line.label, place);
         let _ = writeln!(svg, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"62\" width=\"12\" height=\"12\"/>");
         write_text(&mut svg, "", "start", x + 18.0, 73.0, &line.label);
         x += 42.0 + text_width(&line.label);
@@ -106,8 +106,8 @@ pub fn draw_lines(curve: &Curve) -> Option<String> {
     Some(svg)
 }
 
-/// The CSS class for the colour of a server or a line. A server has the same colour in every plot.
-fn colour_class(label: &str, place: usize) -> &'static str {
+/// The CSS class for the color of a server or a line. A server has the same color in every plot.
+fn color_class(label: &str, place: usize) -> &'static str {
     match label {
         "frontdesk" => "c0",
         label if label.starts_with("frontdesk") => "c1",

@@ -1,4 +1,4 @@
-//! Fuzzes the path of a request: accepted paths are normalised and stay inside the site.
+//! Fuzzes the path of a request: accepted paths are normalized and stay inside the site.
 
 #![no_main]
 

@@ -41,7 +41,7 @@ const CREATED: i64 = 1_735_689_600;
 const AT_ONCE: Duration = crate::support::PATIENCE;
 
 #[tokio::test]
-async fn an_agent_is_recognised_by_its_directory_which_is_fetched_once() {
+async fn an_agent_is_recognized_by_its_directory_which_is_fetched_once() {
     let peer = HttpPeer::start([directory("max-age=3600")]);
     let agents = agents(&[&peer.url("")]);
     let host = peer.address().to_string();
@@ -228,7 +228,7 @@ async fn a_directory_is_fetched_over_tls_from_whom_it_belongs_to() {
 }
 
 #[test]
-fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
+fn a_signed_submission_is_labeled_and_no_other_is_treated_differently() {
     let (address, authority) = tls_directory();
     let folder = tempfile::tempdir().expect("a folder");
     let ca_file = folder.path().join("ca.pem");
@@ -267,7 +267,7 @@ fn a_signed_submission_is_labelled_and_no_other_is_treated_differently() {
     };
     let label = json!(format!("localhost:{}", address.port()));
     // The first request waits at most two seconds for the directory. If the directory takes longer, the
-    // request is not labelled.
+    // request is not labeled.
     let mut early = 0;
     until(|| {
         early += 1;

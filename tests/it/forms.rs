@@ -392,7 +392,7 @@ fn past_a_forms_quota_only_the_networks_of_the_flood_are_held() {
         send("203.0.113.1", number);
     }
     send("2001:db8::1", 0);
-    assert_eq!(post("192.0.2.99", "{}").status, 429, "a neighbour of the first");
+    assert_eq!(post("192.0.2.99", "{}").status, 429, "a neighbor of the first");
     let inbox = server.inbox();
     let held: Vec<&Value> = inbox.iter().filter(|kept| kept["status"] == "held").collect();
     // Of the eight submissions from 203.0.113.1, two are within the form's limit, and the third is not yet a

@@ -360,7 +360,7 @@ fn find(bytes: &[u8]) -> Vec<String> {
     markers.chain(addresses).map(ToString::to_string).collect()
 }
 
-/// The parts of a text's Base64 encoding that do not depend on its neighbours, for each position modulo 3.
+/// The parts of a text's Base64 encoding that do not depend on its neighbors, for each position modulo 3.
 fn base64_parts(text: &str) -> [String; 3] {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     [0, 1, 2].map(|before| {

@@ -66,11 +66,11 @@ fn the_hourly_quota_applies_beside_the_minutely_one() {
 #[ignore = "needs redis-server: scripts/test limits"]
 fn a_refusal_by_the_network_quota_does_not_charge_the_source() {
     check(&limits(quota(2, 4), quota(3, 30)), |take, look| {
-        for neighbours in [
+        for neighbors in [
             ["192.0.2.1", "192.0.2.2", "198.51.100.1"],
             ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:2:1::1"],
         ] {
-            let [first, second, stranger] = neighbours.map(source);
+            let [first, second, stranger] = neighbors.map(source);
             assert!(is_allowed(take(first)) && is_allowed(take(first)));
             assert!(is_allowed(take(second)));
             assert_refused(take(second), Layer::Network, 20);

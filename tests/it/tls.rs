@@ -454,7 +454,7 @@ fn an_unusable_certificate_is_reported_before_the_server_starts() {
 fn a_tls_scan_finds_no_old_version_and_no_weak_cipher() {
     let server = TlsServer::start(&[]);
     let output = Command::new("sslscan")
-        .args(["--xml=-", "--no-colour", &server.address().to_string()])
+        .args(["--xml=-", "--no-color", &server.address().to_string()])
         .output()
         .expect("sslscan runs");
     let xml = String::from_utf8(output.stdout).expect("XML is text");

@@ -16,7 +16,7 @@ use super::response::{HttpResponse, text, with_header};
 pub struct PageOrigin(String);
 
 impl PageOrigin {
-    /// Parses an exact origin, and normalises it. The error says what is wrong with the text.
+    /// Parses an exact origin, and normalizes it. The error says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.contains('*') || text == "null" {
             return Err("each origin must be named exactly".to_owned());
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_normalised_as_browsers_do() {
+    fn an_origin_is_normalized_as_browsers_do() {
         for (text, expected) in [
             ("https://www.example.com", "https://www.example.com"),
             ("HTTPS://Www.Example.COM:443", "https://www.example.com"),

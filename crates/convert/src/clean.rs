@@ -245,11 +245,11 @@ fn is_shown_on_wide_screens(class: &str) -> bool {
 /// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
 fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
     let is_frame = |figure| dom.has_class(figure, "frame");
-    let is_labelled = |parent| {
+    let is_labeled = |parent| {
         dom.tag(parent) == Tag::Figcaption && dom.parent(parent).is_some_and(is_frame)
             || dom.has_attribute(parent, "data-footnotes")
     };
-    dom.parent(id).is_some_and(is_labelled) && dom.has_class_in(id, FOR_SCREEN_READERS)
+    dom.parent(id).is_some_and(is_labeled) && dom.has_class_in(id, FOR_SCREEN_READERS)
 }
 
 /// Removes siblings with the same text and images as another one, if they are marked as copies for sliders,

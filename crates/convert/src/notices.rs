@@ -140,7 +140,7 @@ const MAX_LABEL: usize = 200;
 
 /// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
 /// position.
-pub(super) fn find_labelled_panels(dom: &Dom, root: NodeId) -> Tabs {
+pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs in an ancestor of a panel, and the number of panels so far among the children of a parent.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     let mut positions: HashMap<NodeId, usize> = HashMap::new();

@@ -53,7 +53,7 @@ impl<'a> Converter<'a> {
                 while above.next().is_some_and(|a| !std::mem::replace(&mut has_blocks[a.index()], true)) {}
             }
         }
-        let tabs = notices::find_labelled_panels(dom, root);
+        let tabs = notices::find_labeled_panels(dom, root);
         tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
         Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, has_blocks }
     }

@@ -166,7 +166,7 @@ impl Digest {
         lines
     }
 
-    /// The digest for the day of `now`. Its id is derived from the date, so that receivers recognise a retry.
+    /// The digest for the day of `now`. Its id is derived from the date, so that receivers recognize a retry.
     pub fn notification(&self, now: Timestamp) -> Notification {
         let day = now.to_zoned(TimeZone::UTC).date();
         let title = "The inbox needs your attention";
@@ -259,7 +259,7 @@ fn counted(n: usize, singular: &str, plural: &str) -> (String, &'static str) {
     if n == 1 { (format!("1 {singular}"), "is") } else { (format!("{n} {plural}"), "are") }
 }
 
-/// A notification about the inbox. Its id is a hash of `name`, so that receivers recognise a retry.
+/// A notification about the inbox. Its id is a hash of `name`, so that receivers recognize a retry.
 fn inbox_notification(
     topic: Topic,
     name: &str,

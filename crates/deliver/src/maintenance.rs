@@ -373,7 +373,7 @@ impl Maintenance {
 }
 
 /// Compares the system clock with the monotonic clock, so that no submissions expire because the system clock
-/// was set forward by mistake or has not been synchronised yet.
+/// was set forward by mistake or has not been synchronized yet.
 #[derive(Debug, Default)]
 struct ClockCheck(Option<(Instant, Timestamp)>);
 

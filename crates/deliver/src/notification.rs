@@ -8,7 +8,7 @@ use frontdesk_inbox::submission::{Submission, named_enum};
 
 named_enum! {
     /// The topic of a notification. The names must never change, because they are part of the Message-IDs and
-    /// file names that receivers use to recognise duplicates.
+    /// file names that receivers use to recognize duplicates.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Topic {
         Submission = "submission",
@@ -32,7 +32,7 @@ impl Topic {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Notification {
     /// The submission's id, or an id derived from the content. All attempts and channels use the same id, so
-    /// that receivers can recognise duplicates.
+    /// that receivers can recognize duplicates.
     pub id: Uuid,
     pub topic: Topic,
     /// When the submission was received or, for other topics, when the notification was created.

@@ -251,7 +251,7 @@ mod tests {
         connections.close_and_block(&holdings, until);
         assert_eq!((first.slot.closing(), other.slot.closing()), (Some(Closing::Now), None));
         assert_eq!(admit("192.0.2.1").err(), Some(CloseReason::Memory as usize));
-        assert!(admit("192.0.2.2").is_ok(), "its neighbour is not affected");
+        assert!(admit("192.0.2.2").is_ok(), "its neighbor is not affected");
         connections.lift_expired_blocks(until);
         assert!(admit("192.0.2.1").is_ok());
         drop((charge, first, other, holdings));

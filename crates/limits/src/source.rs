@@ -107,9 +107,9 @@ mod tests {
         Source::from(address.parse::<IpAddr>().unwrap())
     }
 
-    fn check(a: &str, b: &str, same_source: bool, same_neighbourhood: bool) {
+    fn check(a: &str, b: &str, same_source: bool, same_neighborhood: bool) {
         let (first, second) = (source(a), source(b));
         assert_eq!(first == second, same_source, "{a} {b}");
-        assert_eq!(first.network() == second.network(), same_neighbourhood, "{a} {b}");
+        assert_eq!(first.network() == second.network(), same_neighborhood, "{a} {b}");
     }
 }

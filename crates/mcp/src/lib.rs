@@ -1,7 +1,7 @@
 //! Serves tools to one client of the Model Context Protocol on standard input and output, with the official
 //! SDK.
 //!
-//! A crate of its own, so that the SDK's generic code is compiled here, and optimised for size.
+//! A crate of its own, so that the SDK's generic code is compiled here, and optimized for size.
 
 mod lines;
 
@@ -147,7 +147,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let _turn = self.turn.lock().await;
         if context.ct.is_cancelled() {
-            return Err(ErrorData::internal_error("cancelled before it began", None));
+            return Err(ErrorData::internal_error("canceled before it began", None));
         }
         let provider = self.provider.clone();
         let call = move || provider.call(&request.name, request.arguments.unwrap_or_default());

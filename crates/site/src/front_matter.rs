@@ -575,7 +575,7 @@ mod tests {
         for (keys, expected) in [
             ("titel: We are open", "a.md:2: unknown key `titel`"),
             ("Tilte: We are open\ncolour: red", "a.md:2: unknown key `Tilte`"),
-            ("colour: red", "a.md:1: the front matter has no `title`"),
+            ("color: red", "a.md:1: the front matter has no `title`"),
             ("title: ''\ntags: []", "a.md:1: the front matter has no `title`"),
             ("title: 1.5", "a.md:2: `title` must be text"),
         ] {

@@ -80,7 +80,7 @@ fn a_message_that_may_have_arrived_is_sent_once_more_and_then_parked() {
     site.inbox(&["retry", "--channel", "vague"]);
     let second = site.wait_for(id, "vague", |delivery| is_uncertain(delivery, 2));
     assert_eq!((second.state, second.due_at), (DeliveryState::Parked, None));
-    // Both messages must be recognisable as the same.
+    // Both messages must be recognizable as the same.
     let record = vague.record();
     let [first, second] = &record.received[..] else { panic!("{record:?}") };
     assert_eq!((&first.from, &first.to, &first.raw), (&second.from, &second.to, &second.raw));

@@ -147,7 +147,7 @@ fn run(address: SocketAddr, filter: &str, timeout: &str) -> BTreeMap<String, Out
         .stdin(Stdio::null())
         .output()
         .expect("it is installed: scripts/test door does it");
-    let said = without_colours(&String::from_utf8_lossy(&output.stderr));
+    let said = without_colors(&String::from_utf8_lossy(&output.stderr));
     let mut outcomes = BTreeMap::new();
     for line in said.lines() {
         if let Some((_, case)) = line.split_once("Running test: ") {
@@ -177,8 +177,8 @@ fn panics(said: &str) -> String {
     lines.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-/// Removes the escape sequences for colours.
-fn without_colours(text: &str) -> String {
+/// Removes the escape sequences for colors.
+fn without_colors(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))

@@ -181,7 +181,7 @@ fn body_at(request: &Request, target: &str) -> Value {
     let raw = std::str::from_utf8(&request.body).expect("it is UTF-8");
     assert!(!raw.contains(steers), "{raw:?}");
     let value: Value = serde_json::from_str(raw).unwrap_or_else(|error| panic!("{error}: {raw}"));
-    // Serialised again, the value has the same length as the body apart from escapes, so the body has no
+    // Serialized again, the value has the same length as the body apart from escapes, so the body has no
     // duplicate members and no other bytes.
     let unescaped = |text: &str| {
         let mut units = 0;

@@ -46,7 +46,7 @@ pub enum Do {
     EndlessLines,
 }
 
-/// The deviations of a connection from usual behaviour.
+/// The deviations of a connection from usual behavior.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     unusual: Vec<(At, Do)>,
@@ -59,12 +59,12 @@ pub struct Script {
 }
 
 impl Script {
-    /// The usual behaviour.
+    /// The usual behavior.
     pub fn usual() -> Script {
         Script::default()
     }
 
-    /// The usual behaviour except for one step.
+    /// The usual behavior except for one step.
     pub fn with(at: At, what: Do) -> Script {
         Script::usual().and(at, what)
     }

@@ -161,7 +161,7 @@ impl DirectoryState {
     }
 }
 
-/// A fetch of a directory. Dropping it records the result, even if the task is cancelled.
+/// A fetch of a directory. Dropping it records the result, even if the task is canceled.
 struct DirectoryFetch {
     directory: Arc<Directory>,
     began: Timestamp,

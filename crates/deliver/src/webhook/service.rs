@@ -68,7 +68,7 @@ impl ChatService {
 }
 
 fn telegram(chat: &str, notice: &Notification) -> Value {
-    // Without a parse mode, the text is plain. Telegram still recognises mentions and addresses in it.
+    // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat::without_mentions(&notification_text(notice));
     json!({
         "chat_id": chat,

@@ -246,7 +246,7 @@ mod tests {
         deadlines.exchange_ended(exchanges[1], 0, start + 30 * SECOND);
         check(&deadlines, start, 35);
         deadlines.exchange_ended(stalled, 2 * MIN_READ_RATE, start + 30 * SECOND);
-        // The connection does not wait for cancelled requests.
+        // The connection does not wait for canceled requests.
         for exchange in &exchanges[2..] {
             deadlines.exchange_ended(*exchange, 10 * MIN_READ_RATE, start + 31 * SECOND);
         }

@@ -92,22 +92,22 @@ fn sources_have_their_own_quota_and_share_that_of_their_network() {
         network: Quota { per_minute: 3, per_hour: 30 },
         ..LimitOptions::default()
     };
-    for neighbours in [["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], V6_NEIGHBOURS] {
+    for neighbors in [["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], V6_NEIGHBORS] {
         let (limiter, start) = (LocalLimiter::with_table_bits(&options, 12, 12), Instant::now());
-        let neighbours = neighbours.map(address);
-        for source in &neighbours[..3] {
+        let neighbors = neighbors.map(address);
+        for source in &neighbors[..3] {
             assert!(allows(&limiter, *source, start));
             assert!(!allows(&limiter, *source, start));
         }
-        let Admission::Refused { by, retry_after } = limiter.check(neighbours[3], start).admission else {
+        let Admission::Refused { by, retry_after } = limiter.check(neighbors[3], start).admission else {
             panic!("the network has used its quota");
         };
         assert_eq!(by, Layer::Network);
         assert!(is_about(retry_after, 20 * SECOND), "{retry_after:?}");
         // A request that the network's quota refused was not charged to the source.
-        assert_eq!(limiter.status(neighbours[3], start).unwrap().map(|s| s.remaining), [1, 10, 0, 27]);
+        assert_eq!(limiter.status(neighbors[3], start).unwrap().map(|s| s.remaining), [1, 10, 0, 27]);
         // Requests that the sources' quotas refused were not charged to the network either.
-        assert!(allows(&limiter, neighbours[3], start + retry_after));
+        assert!(allows(&limiter, neighbors[3], start + retry_after));
         for stranger in ["198.51.100.1", "192.0.3.1", "2001:db8:2::1"] {
             assert!(allows(&limiter, address(stranger), start), "{stranger}");
         }
@@ -145,7 +145,7 @@ fn decisions_of_redis_count_locally() {
     assert_eq!((tally.refused_by_source, tally.refused_by_network), (1, 1));
 }
 
-const V6_NEIGHBOURS: [&str; 4] =
+const V6_NEIGHBORS: [&str; 4] =
     ["2001:db8:1:1::1", "2001:db8:1:2::1", "2001:db8:1:3::1", "2001:db8:1:ffff::1"];
 
 #[test]

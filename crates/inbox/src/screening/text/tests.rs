@@ -43,7 +43,7 @@ fn letters_are_folded_to_what_they_stand_for() {
 }
 
 #[test]
-fn disguised_words_are_recognised() {
+fn disguised_words_are_recognized() {
     for (disguised, plain) in
         [("cas1n0", "casino"), ("саsіnо", "casino"), ("v1agra", "viagra"), ("βitcοin", "βitcoin")]
     {

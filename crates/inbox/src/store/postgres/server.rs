@@ -223,7 +223,7 @@ mod tests {
             ("postgres://f:hunter2@db.example.com", "names no database"),
             ("postgres:///inbox", "names no host"),
             ("postgres://f:hunter2@db.example.com/inbox?sslmode=prefer", "verify-full"),
-            ("postgres://f:hunter2@db.example.com/inbox?colour=red", "colour"),
+            ("postgres://f:hunter2@db.example.com/inbox?color=red", "color"),
             ("postgres://f:hunter2@db.example.com:port/inbox", "port"),
         ] {
             let error = Server::parse(url).unwrap_err();

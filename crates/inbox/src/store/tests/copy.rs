@@ -18,7 +18,7 @@ fn an_inbox_goes_over_and_comes_back_as_it_was() {
     assert_eq!(sums(&over.url), expected);
     assert_eq!(copy_inbox(&over.url, &back.url).unwrap(), copied);
     assert_eq!(sums(&back.url), expected);
-    // The copied inbox can be used: it recognises a repeat.
+    // The copied inbox can be used: it recognizes a repeat.
     let store = TestInbox::open(&Options::new(over.url.clone())).unwrap();
     let arrival = contact("number 7");
     let again = runtime().block_on(store.keep(arrival)).unwrap();

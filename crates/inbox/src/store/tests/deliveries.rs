@@ -430,7 +430,7 @@ fn submissions_without_a_channel_are_sealed_before_writing() {
     let submission = fixture.reader().get(id).unwrap().unwrap();
     assert!(submission.fields.is_empty() && submission.sealed.is_some());
     assert!(!fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com"));
-    // A repeat is still recognised, and the submission can be erased.
+    // A repeat is still recognized, and the submission can be erased.
     fixture.keep_again(&contact("sesame"), id);
     assert_eq!(fixture.editor().erase("ada@example.com").unwrap().submissions, 1);
 }

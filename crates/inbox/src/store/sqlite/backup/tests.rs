@@ -175,7 +175,7 @@ fn an_inbox_is_restored_where_there_was_none_and_goes_on_from_there() {
     assert_eq!(names(fixture.database.parent().unwrap()), ["inbox.sqlite", "inbox.sqlite-lock"]);
     assert_eq!(fs::metadata(&fixture.database).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fixture.count("SELECT count(*) FROM meta WHERE name <> 'secret'"), 0);
-    // Still the same inbox: a repeat is recognised.
+    // Still the same inbox: a repeat is recognized.
     drop(fixture.keep(["two", "three"]));
     assert_eq!(messages(&fixture.database), ["one", "three", "two"]);
 }
