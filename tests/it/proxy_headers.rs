@@ -271,8 +271,8 @@ fn a_header_that_haproxy_passes_on_is_noticed() {
 #[test]
 fn trusted_headers_are_read_by_their_names_on_the_list() {
     let mut folders =
-        ["crates/http/src", "crates/desk/src", "src/app"].map(|folder| root().join(folder)).to_vec();
-    let mut files = vec![root().join("crates/app/src/lib.rs")];
+        ["crates/http/src", "crates/desk/src", "crates/app/src"].map(|folder| root().join(folder)).to_vec();
+    let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
             if entry.path().is_dir() { folders.push(entry.path()) } else { files.push(entry.path()) }
