@@ -189,15 +189,15 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 
 /// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
 /// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
-/// headings. A page with exactly one first-level heading keeps it.
+/// headings. Changes nothing if there is exactly one first-level heading.
 fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
-    let is_title = |block: &&Block| matches!(block, Block::Heading { level: 1, .. });
-    if blocks.iter().filter(is_title).count() == 1 {
+    let is_first_level = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
+    if blocks.iter().filter(|block| is_first_level(block)).count() == 1 {
         return false;
     }
     let words = plain_words(title);
     let says_title = |text: &str| !words.is_empty() && plain_words(text) == words;
-    let first = blocks.iter().position(|b| matches!(b, Block::Heading { level: 1, .. }));
+    let first = blocks.iter().position(is_first_level);
     let start = &blocks[..first.map_or(blocks.len(), |at| at + 1).min(6)];
     let heading =
         start.iter().position(|block| matches!(block, Block::Heading { text, .. } if says_title(text)));
