@@ -32,11 +32,11 @@ mod metadata;
 mod notices;
 mod parse;
 mod phrasing;
-mod render;
 mod rule;
 mod scan;
 mod select;
 mod table;
+mod templates;
 mod writer;
 
 pub use account::{Loss, Omission};
@@ -141,7 +141,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let embedded = Embedded::read(&dom);
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
-    render::render_templates(&mut dom);
+    templates::show_templates(&mut dom);
 
     let is_fragment = document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;

@@ -115,53 +115,58 @@ impl Digest {
                  If content of the site triggers the defect, frontdesk check names the file."
             ));
         }
-        for channel in &self.channels {
-            let name = &channel.name;
-            let of_channel = |counts: &[(String, usize)]| {
-                let (_, n) = counts.iter().find(|(other, _)| other == name)?;
-                Some(counted(*n, "delivery", "deliveries"))
-            };
-            if is_visitor_channel(name) {
-                let late = of_channel(&self.overdue).or_else(|| of_channel(&self.failing));
-                lines.extend(line_about_visitor_mail(channel, late.is_some()));
-                continue;
+        lines.extend(self.channels.iter().flat_map(|channel| self.lines_about_channel(channel)));
+        lines
+    }
+
+    /// What keeps deliveries of the channel from their receivers.
+    fn lines_about_channel(&self, channel: &ChannelState) -> Vec<String> {
+        let mut lines = Vec::new();
+        let name = &channel.name;
+        let of_channel = |counts: &[(String, usize)]| {
+            let (_, n) = counts.iter().find(|(other, _)| other == name)?;
+            Some(counted(*n, "delivery", "deliveries"))
+        };
+        if is_visitor_channel(name) {
+            let late = of_channel(&self.overdue).or_else(|| of_channel(&self.failing));
+            lines.extend(line_about_visitor_mail(channel, late.is_some()));
+            return lines;
+        }
+        match &channel.obstacle {
+            Some(obstacle) if obstacle.off => lines.push(format!(
+                "Channel \"{name}\" has been switched off since {:.0}: its receiver replied that it is gone for good. Once it is back, or its address \
+                 has been changed, run: frontdesk inbox retry --channel {name}",
+                obstacle.since
+            )),
+            // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
+            Some(obstacle) => lines.push(format!(
+                "Channel \"{name}\" has been failing since {:.0} and is only being probed; its deliveries are waiting (frontdesk inbox stats shows the receiver's reply).",
+                obstacle.since
+            )),
+            None => {
+                lines.extend(of_channel(&self.overdue).map(|(deliveries, _)| format!(
+                    "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel with that name still configured, and \
+                     is the server running?",
+                )));
+                lines.extend(of_channel(&self.failing).map(|(deliveries, are)| format!(
+                    "{deliveries} for channel \"{name}\" failed repeatedly and {are} still being retried (frontdesk inbox list --status waiting; \
+                     frontdesk inbox show ID shows why).",
+                )));
             }
-            match &channel.obstacle {
-                Some(obstacle) if obstacle.off => lines.push(format!(
-                    "Channel \"{name}\" has been switched off since {:.0}: its receiver replied that it is gone for good. Once it is back, or its address \
-                     has been changed, run: frontdesk inbox retry --channel {name}",
-                    obstacle.since
-                )),
-                // Omit the receiver's reply: it may quote a visitor, and the digest has other recipients.
-                Some(obstacle) => lines.push(format!(
-                    "Channel \"{name}\" has been failing since {:.0} and is only being probed; its deliveries are waiting (frontdesk inbox stats shows the receiver's reply).",
-                    obstacle.since
-                )),
-                None => {
-                    lines.extend(of_channel(&self.overdue).map(|(deliveries, _)| format!(
-                        "{deliveries} for channel \"{name}\" should have been tried more than an hour ago: is a channel with that name still configured, and \
-                         is the server running?",
-                    )));
-                    lines.extend(of_channel(&self.failing).map(|(deliveries, are)| format!(
-                        "{deliveries} for channel \"{name}\" failed repeatedly and {are} still being retried (frontdesk inbox list --status waiting; \
-                         frontdesk inbox show ID shows why).",
-                    )));
-                }
-            }
-            for (address, count) in &channel.missing {
-                let (deliveries, _) = counted(*count, "delivery", "deliveries");
-                lines.push(format!(
-                    "The mail server of channel \"{name}\" refuses {address}: {deliveries} reached the other recipients only (frontdesk inbox show ID \
-                     shows the reply). Correct or remove this address in the channel's `to`, then run: frontdesk inbox retry --parked --channel {name}"
-                ));
-            }
-            let parked = channel.count(DeliveryState::Parked);
-            if parked > 0 {
-                let (deliveries, are) = counted(parked, "delivery", "deliveries");
-                lines.push(format!(
-                    "{deliveries} for channel \"{name}\" {are} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
-                ));
-            }
+        }
+        for (address, count) in &channel.missing {
+            let (deliveries, _) = counted(*count, "delivery", "deliveries");
+            lines.push(format!(
+                "The mail server of channel \"{name}\" refuses {address}: {deliveries} reached the other recipients only (frontdesk inbox show ID \
+                 shows the reply). Correct or remove this address in the channel's `to`, then run: frontdesk inbox retry --parked --channel {name}"
+            ));
+        }
+        let parked = channel.count(DeliveryState::Parked);
+        if parked > 0 {
+            let (deliveries, are) = counted(parked, "delivery", "deliveries");
+            lines.push(format!(
+                "{deliveries} for channel \"{name}\" {are} parked (frontdesk inbox list --status parked; frontdesk inbox retry --parked --channel {name}).",
+            ));
         }
         lines
     }

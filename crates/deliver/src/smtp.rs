@@ -5,6 +5,7 @@
 //! Certificates are always verified, and if TLS is configured, no message is sent without it.
 
 mod advice;
+mod enhanced_code;
 pub mod error;
 pub mod reply;
 mod session;

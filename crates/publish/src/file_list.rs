@@ -361,26 +361,30 @@ impl FolderListing<'_, '_, '_> {
         let mode = metadata.mode();
         if is_folder {
             self.served.modes.insert(place, mode);
-            let is_excluded = folder.is_excluded || by_name.is_some();
-            let name = [&folder.name, name, "/"].concat();
-            if folder.path.len() > MAX_DEPTH {
-                let message = format!("is in more than {MAX_DEPTH} folders, and is not published");
-                return Err(Fault::error([&self.place, &*name].concat(), None, message));
-            }
-            self.folders.push(Folder {
+            self.add_folder(Folder {
                 path: folder.path.iter().cloned().chain([at]).collect(),
                 metadata,
-                name,
+                name: [&folder.name, name, "/"].concat(),
                 readers: restrict_readers(readers, mode),
-                is_excluded,
+                is_excluded: folder.is_excluded || by_name.is_some(),
                 is_linked: folder.is_linked || is_link,
-            });
+            })?;
         } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
             let name = [&folder.name, name].concat();
             self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
         } else {
             return Err(not_regular(&place));
         }
+        Ok(())
+    }
+
+    /// Adds the folder to those to be read, unless it is too deep.
+    fn add_folder(&mut self, folder: Folder) -> Result<(), Fault> {
+        if folder.path.len() > MAX_DEPTH + 1 {
+            let message = format!("is in more than {MAX_DEPTH} folders, and is not published");
+            return Err(Fault::error([&self.place, &*folder.name].concat(), None, message));
+        }
+        self.folders.push(folder);
         Ok(())
     }
 

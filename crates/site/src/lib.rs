@@ -49,9 +49,10 @@ mod twin;
 mod words;
 
 // Forms: the pages that answer visitors, and the texts of mails.
-mod answer_pages;
+
 mod confirm;
 mod form_page;
+mod form_pages;
 mod mail_text;
 mod plain_page;
 

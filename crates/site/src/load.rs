@@ -6,13 +6,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::answer_pages::form_pages;
 use super::brand::FontFacts;
 use super::compose::compose_site;
 use super::content::Bodies;
 use super::document::{ParsedSources, read_documents, served_path};
 use super::file::{Blob, Cache, File};
 use super::form_page::FormPages;
+use super::form_pages::form_pages;
 use super::language::Language;
 use super::link_check::{LinkChecker, check_links, redirect_links};
 use super::maps::HashMap;

@@ -291,7 +291,10 @@ fn quoted_length(bytes: &[u8]) -> Option<usize> {
 
 /// Whether `bytes` are a token (RFC 9110 §5.6.2).
 fn is_token(bytes: &[u8]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let is_part = |byte: &u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'#'..=b'\'' | b'^'..=b'`' | b'!' | b'*' | b'+' | b'-' | b'.' | b'|' | b'~')
+    };
     !bytes.is_empty() && bytes.iter().all(is_part)
 }
 

@@ -46,8 +46,13 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
 /// Whether a path needs no decoding and has no empty segment and no segment that begins with a dot. True for
 /// most paths.
 fn is_plain(path: &[u8]) -> bool {
-    path.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\'))
-        && !path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'))
+    let mut previous = b' ';
+    path.iter().all(|&byte| {
+        let follows_slash = std::mem::replace(&mut previous, byte) == b'/';
+        byte.is_ascii_graphic()
+            && !matches!(byte, b'%' | b'\\')
+            && !(follows_slash && matches!(byte, b'/' | b'.'))
+    })
 }
 
 /// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding

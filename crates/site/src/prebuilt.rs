@@ -1,8 +1,9 @@
 //! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
 //! converted to Markdown. Files in the build take precedence over everything that is generated.
 
+mod content_security_policy;
+mod fingerprint;
 mod html_pages;
-mod policy;
 mod rule_files;
 mod source;
 mod urls;
@@ -20,12 +21,13 @@ use frontdesk_convert::{
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
+use self::content_security_policy::content_security_policy;
+use self::fingerprint::is_fingerprinted;
 pub use self::html_pages::decode_html;
 use self::html_pages::{HtmlPage, sort_html};
-use self::policy::content_security_policy;
 use self::rule_files::read_rules;
 use self::source::find_template_syntax;
-use self::urls::{is_fingerprinted, redirect_names, twin_names};
+use self::urls::{redirect_names, twin_names};
 use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;

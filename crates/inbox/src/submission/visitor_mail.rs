@@ -8,7 +8,7 @@ pub mod mailbox;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::mailbox::mailbox_key;
+use self::mailbox::{is_of_program, mailbox_key};
 use frontdesk_forms::email::Mailbox;
 
 /// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
@@ -101,33 +101,11 @@ impl VisitorRule {
         let Some(mailbox) = Mailbox::parse(email) else { return false };
         let (local, domain) = (mailbox.local().to_ascii_lowercase(), mailbox.domain());
         let is_plain = !local.contains(['"', '%', '!']) && !domain.starts_with('[') && domain.contains('.');
-        let name = local.split('+').next().unwrap_or_default();
-        let of_program = PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
-            || name.starts_with("owner-")
-            || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end));
         let is_own = self.mail == VisitorMail::Acknowledgement
             && self.own_addresses.iter().any(|own| *own == mailbox_key(email));
-        is_plain && !of_program && !is_own
+        is_plain && !is_of_program(&local) && !is_own
     }
 }
-
-/// Local parts of addresses that programs read, without `-`, `_` and `.`.
-const PROGRAMS: [&str; 14] = [
-    "mailerdaemon",
-    "postmaster",
-    "hostmaster",
-    "abuse",
-    "noreply",
-    "noreplies",
-    "donotreply",
-    "bounce",
-    "bounces",
-    "majordomo",
-    "listserv",
-    "mailman",
-    "daemon",
-    "root",
-];
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! Which addresses belong to one mailbox, and which domains to one recipient. Used only to limit mails: never
-//! to detect repeats, and never as the address of a mail.
+//! Which addresses belong to one mailbox, which domains to one recipient, and which addresses are those of programs.
+//! Used only to limit mails: never to detect repeats, and never as the address of a mail.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -55,6 +55,32 @@ pub fn recipient_domain(email: &str) -> Option<String> {
             .join("."),
     )
 }
+
+/// Whether a program reads the mail to addresses with this local part, in lower case: a list, a daemon, or nobody.
+pub(super) fn is_of_program(local: &str) -> bool {
+    let name = local.split('+').next().unwrap_or_default();
+    PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
+        || name.starts_with("owner-")
+        || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end))
+}
+
+/// Local parts of addresses that programs read, without `-`, `_` and `.`.
+const PROGRAMS: [&str; 14] = [
+    "mailerdaemon",
+    "postmaster",
+    "hostmaster",
+    "abuse",
+    "noreply",
+    "noreplies",
+    "donotreply",
+    "bounce",
+    "bounces",
+    "majordomo",
+    "listserv",
+    "mailman",
+    "daemon",
+    "root",
+];
 
 /// Labels below which countries register domains (`example.co.uk`).
 const REGISTRY_LABELS: [&str; 19] = [

@@ -1,4 +1,4 @@
-//! Renders the pages that answer forms without JavaScript.
+//! Chooses and renders, for each form and language, the page that answers browsers without JavaScript.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 const MAX_NAMES: usize = 200;
 
 /// Puts the content of all templates that browsers show without the page's own scripts into its place.
-pub(super) fn render_templates(dom: &mut Dom) {
+pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
     show_streamed_parts(dom, &templates);

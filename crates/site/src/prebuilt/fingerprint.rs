@@ -1,0 +1,55 @@
+//! Recognizes files that caches may keep forever, because their names contain a hash of their content.
+
+/// Folders in which bundlers put only files whose names contain a hash of their content.
+const FINGERPRINTED_FOLDERS: [&str; 4] = ["_astro/", "_next/static/", "_app/immutable/", "_nuxt/"];
+
+/// Folders in which the names of some files contain a hash.
+const BUNDLE_FOLDERS: [&str; 3] = ["assets/", "static/", "build/"];
+
+/// The extensions of the files that bundlers fingerprint.
+const BUNDLED: [&str; 12] =
+    ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
+
+/// Whether a file's name contains a hash of its content, so that caches may keep the file forever. `false` in
+/// doubtful cases, because dates and words can look like hashes.
+pub(super) fn is_fingerprinted(name: &str) -> bool {
+    let is_below =
+        |folders: &[&str]| folders.iter().any(|folder| format!("/{name}").contains(&format!("/{folder}")));
+    if is_below(&FINGERPRINTED_FOLDERS) {
+        return true;
+    }
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let Some((stem, ending)) = file.rsplit_once('.') else { return false };
+    let may_be_mixed = BUNDLED.contains(&ending) && is_below(&BUNDLE_FOLDERS);
+    stem.split(['.', '-', '_']).skip(1).any(|part| {
+        let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
+        let is_hex = part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let is_mixed = part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_hash = is_hex && has(u8::is_ascii_lowercase)
+            || may_be_mixed && is_mixed && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase);
+        part.len() >= 8 && has(u8::is_ascii_digit) && is_hash
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hashes_make_a_name_immutable() {
+        for (name, expected) in [
+            ("_astro/page.css", true),
+            ("de/_next/static/chunks/main.js", true),
+            ("css/style.0a1b2c3d4e.css", true),
+            ("main.1234abcd.js", true),
+            ("assets/index-B1c2D3e4.js", true),
+            ("img/index-B1c2D3e4.js", false),
+            ("photo-20240102.jpg", false),
+            ("assets/report-Quarter3.pdf", false),
+            ("deadbeef1.js", false),
+            ("style.css", false),
+        ] {
+            assert_eq!(is_fingerprinted(name), expected, "{name}");
+        }
+    }
+}
