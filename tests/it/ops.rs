@@ -28,6 +28,7 @@ fn half_sent_requests_do_not_keep_a_monitor_out() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 fn metrics_count_requests_and_responses() {
     let server = TestServer::start();
     let markdown = [("Accept", "text/markdown")];

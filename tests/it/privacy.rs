@@ -87,6 +87,7 @@ fn a_marker_is_found_in_every_encoding() {
 }
 
 /// Causes every outcome of a submission, then searches all logs, metrics and files for the markers.
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 fn check(format: &str, is_proxied: bool) {
     let mails = SmtpPeer::start(vec![Script::with(
         At::End,

@@ -4,11 +4,11 @@
 
 use bytes::Bytes;
 use http::Response;
-use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue, STRICT_TRANSPORT_SECURITY};
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderValue};
 use http_body_util::Full;
 use tokio::time::Instant;
 
-use super::response::{HttpResponse, add_security_headers};
+use super::response::HttpResponse;
 use super::selection::Selection;
 use super::state::Snapshot;
 use frontdesk_http::{CurrentDate, Scheme};
@@ -79,15 +79,10 @@ impl HeadCache {
 }
 
 fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> HeaderMap {
-    let options = &snapshot.options;
-    let mut response = add_security_headers(selection.to_response(), &options.content_security_policy);
+    let mut response = snapshot.add_common_headers(scheme, selection.to_response());
     let headers = response.headers_mut();
     if let Some(length) = selection.content_length() {
         headers.insert(CONTENT_LENGTH, length.into());
-    }
-    // Send HSTS only over TLS (RFC 6797 §7.2).
-    if let (Scheme::Https, Some(hsts)) = (scheme, &options.http.tls.hsts) {
-        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.value());
     }
     // Reserve an entry for the date: inserting into a cloned map, which has no spare capacity, would
     // reallocate it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
-use http::header::{STRICT_TRANSPORT_SECURITY, VARY};
+use http::header::VARY;
 use http::request::Parts;
 use http_body::Body as _;
 use http_body_util::Full;
@@ -23,7 +23,7 @@ use super::state::Snapshot;
 use frontdesk_forms::Form;
 use frontdesk_http::{
     Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestBody, RequestContext,
-    RequestId, Scheme, X_REQUEST_ID,
+    RequestId, X_REQUEST_ID,
 };
 use frontdesk_process::panics;
 use frontdesk_site::path;
@@ -95,17 +95,6 @@ impl PublicSite {
     }
 }
 
-/// Adds the headers of all responses that depend on the options.
-fn add_common_headers(snapshot: &Snapshot, scheme: Scheme, mut response: HttpResponse) -> HttpResponse {
-    // Send HSTS only over TLS (RFC 6797 §7.2).
-    if scheme == Scheme::Https
-        && let Some(hsts) = &snapshot.options.http.tls.hsts
-    {
-        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
-    }
-    add_security_headers(response, &snapshot.options.content_security_policy)
-}
-
 impl Handler for PublicSite {
     type Snapshot = Snapshot;
     type Body = Full<Bytes>;
@@ -118,7 +107,7 @@ impl Handler for PublicSite {
         if has_all_headers {
             return response;
         }
-        add_common_headers(snapshot, context.scheme, response)
+        snapshot.add_common_headers(context.scheme, response)
     }
 }
 
@@ -139,7 +128,7 @@ impl PublicHandler for PublicSite {
         }
         let class = if is_redirect { Class::Redirect } else { Class::None };
         self.record(snapshot, head, *context, RequestLabels::other(class), &response);
-        add_common_headers(snapshot, context.scheme, response)
+        snapshot.add_common_headers(context.scheme, response)
     }
 
     fn respond_plain(

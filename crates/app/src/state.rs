@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use jiff::Zoned;
 
 use super::agent::{self, Agents, SiteOrigin};
@@ -12,9 +13,10 @@ use super::live_reload::LiveReload;
 use super::metrics::Metrics;
 use super::options::WebOptions;
 use super::page_views::PageViews;
+use super::response::{HttpResponse, add_security_headers};
 use frontdesk_deliver::worker::Confirmations;
 use frontdesk_desk::DeskOptions;
-use frontdesk_http::{Options, Server};
+use frontdesk_http::{Options, Scheme, Server};
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_inbox::store::{Store, StoreError};
@@ -102,6 +104,18 @@ pub struct Snapshot {
     pub options: Arc<WebOptions>,
     /// The number of this snapshot, counted from 1.
     pub generation: u64,
+}
+
+impl Snapshot {
+    /// Adds the headers of all responses that depend on the options or on TLS.
+    pub(super) fn add_common_headers(&self, scheme: Scheme, response: HttpResponse) -> HttpResponse {
+        let mut response = add_security_headers(response, &self.options.content_security_policy);
+        // Send HSTS only over TLS (RFC 6797 §7.2).
+        if let (Scheme::Https, Some(hsts)) = (scheme, &self.options.http.tls.hsts) {
+            response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+        }
+        response
+    }
 }
 
 impl AsRef<Options> for Snapshot {

@@ -151,16 +151,8 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     }
     let rule = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Hr).last();
     for note in std::iter::successors(rule, |&id| dom.next_element(id)).filter(|&id| dom.tag(id) == Tag::P) {
-        let text = dom.collapsed_text(note);
-        let bold = bold_start(dom, note).map(|bold| dom.collapsed_text(bold));
-        let digits = text.strip_prefix('[').unwrap_or(&text);
-        let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
-        let number = bold
-            .as_deref()
-            .filter(|bold| numbers.contains(*bold))
-            .or_else(|| Some(digits).filter(|d| numbers.contains(*d) && numbered_text(&text, d).is_some()));
-        if let Some(number) = number {
-            add_note(note, number);
+        if let Some(number) = starting_number(dom, note, &numbers) {
+            add_note(note, &number);
         }
     }
     for (id, number) in &references {
@@ -178,6 +170,18 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let references = references.into_iter().filter_map(|(id, number)| Some((id, *notes.get(&number)?)));
     found.references = references.collect();
     found
+}
+
+/// The one of `numbers` with which a paragraph begins, in bold or followed by what [`numbered_text`] expects.
+fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> Option<String> {
+    let text = dom.collapsed_text(paragraph);
+    let bold = bold_start(dom, paragraph).map(|bold| dom.collapsed_text(bold));
+    if let Some(bold) = bold.filter(|bold| numbers.contains(bold)) {
+        return Some(bold);
+    }
+    let digits = text.strip_prefix('[').unwrap_or(&text);
+    let digits = &digits[..digits.bytes().take_while(u8::is_ascii_digit).count()];
+    (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
 /// Detaches the notes, which are in document order, with the sections that are empty without them.

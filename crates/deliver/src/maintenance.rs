@@ -94,30 +94,9 @@ impl Maintenance {
         let (mut outage, mut flood_outage) = (Outage::default(), Outage::default());
         loop {
             let now = Timestamp::now();
-            let today = now.to_zoned(TimeZone::system()).date();
             let is_time = Instant::now() >= run_at;
-            let done = async {
-                if is_time && clock.runs_evenly(Instant::now(), now) {
-                    log_is_stale |= contain("retention", self.remove_expired(now)).await? > 0;
-                    log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
-                    log_is_stale |=
-                        contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
-                    contain("page views", remove_old_view_counts(&self.store, today)).await?;
-                }
-                if is_time {
-                    log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
-                    contain("refusals", remove_old_refusal_counts(&self.store, today)).await?;
-                    contain("visitor mails", self.tidy_visitor_mails(now)).await?;
-                }
-                if log_is_stale {
-                    log_is_stale = !self.store.truncate_wal().await?;
-                }
-                if is_time {
-                    contain("digest", self.send_digest(now)).await?;
-                }
-                Ok::<(), StoreError>(())
-            };
-            match done.await {
+            let removes = is_time && clock.runs_evenly(Instant::now(), now);
+            match self.run_tasks(now, is_time, removes, &mut log_is_stale).await {
                 Ok(()) if outage.end() => tracing::info!("inbox maintenance succeeds again"),
                 Err(error) if outage.begin() => {
                     tracing::warn!(%error, "inbox maintenance failed; will retry");
@@ -167,6 +146,37 @@ impl Maintenance {
                 }
             }
         }
+    }
+
+    /// With `is_time`, runs the tasks of a day; with `removes`, also removes what retention does not keep. Truncates
+    /// the log if it may contain what a task has removed, or `log_is_stale`, which then says whether a client
+    /// prevented that.
+    async fn run_tasks(
+        &self,
+        now: Timestamp,
+        is_time: bool,
+        removes: bool,
+        log_is_stale: &mut bool,
+    ) -> Result<(), StoreError> {
+        let today = now.to_zoned(TimeZone::system()).date();
+        if removes {
+            *log_is_stale |= contain("retention", self.remove_expired(now)).await? > 0;
+            *log_is_stale |= contain("retention of held", self.remove_long_held(now)).await? > 0;
+            *log_is_stale |= contain("retention of unconfirmed", self.remove_unconfirmed(now)).await? > 0;
+            contain("page views", remove_old_view_counts(&self.store, today)).await?;
+        }
+        if is_time {
+            *log_is_stale |= contain("encryption", self.seal_settled()).await? > 0;
+            contain("refusals", remove_old_refusal_counts(&self.store, today)).await?;
+            contain("visitor mails", self.tidy_visitor_mails(now)).await?;
+        }
+        if *log_is_stale {
+            *log_is_stale = !self.store.truncate_wal().await?;
+        }
+        if is_time {
+            contain("digest", self.send_digest(now)).await?;
+        }
+        Ok(())
     }
 
     /// Reads the inbox on a blocking thread, so that a slow database does not delay deliveries. Returns an

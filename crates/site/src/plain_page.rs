@@ -28,8 +28,7 @@ pub(super) fn plain_form_page(
     language: &Language,
     options: &PagesOptions,
 ) -> Result<Option<FormPage>, Fault> {
-    let form_title =
-        language.words.get(if form.name == "waitlist" { "waitlist_title" } else { "contact_title" });
+    let form_title = language.words.get(&format!("{}_title", form.name));
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
     // The form's own address is no page, so the answer is in the language of the site.

@@ -50,6 +50,7 @@ fn services_post_to_their_own_urls_and_show_no_token() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_fault_of_a_channel_has_its_line() {
     let channel = |rest: &str| format!("[[channel]]\n{rest}");
     let check = |rest: &str, expected: &[&str]| refuse(&channel(rest), &[], expected);

@@ -33,6 +33,7 @@ enum Becomes {
 use Becomes::{Asked, Channel, Delivered, Gone, Notification, Refused, Uncertain};
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn each_answer_of_a_mail_server_has_its_meaning() {
     let usual = || (Script::usual(), "");
     let at = |at: At, what: Do| (Script::with(at, what), "");
@@ -117,6 +118,7 @@ fn each_answer_of_a_mail_server_has_its_meaning() {
 const LOGIN: &str = "username = \"desk\"\npassword = \"secret\"";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn each_answer_of_a_webhook_has_its_meaning() {
     let elsewhere = HttpPeer::start([Reply::status(200)]);
     let redirect = |status| Reply::with(status, "Location", &elsewhere.url("/"));

@@ -216,6 +216,7 @@ const LONG: &str = {
 
 #[test]
 #[ignore = "needs nginx: scripts/test door"]
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 fn nginx_answers_every_url_as_frontdesk_does() {
     let (site, folder) = (awkward_site(), tempfile::tempdir().expect("a folder"));
     for site in [&example_site(), site.path(), &build(folder.path())] {

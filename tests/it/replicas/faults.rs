@@ -161,6 +161,7 @@ fn no_fault_loses_an_acknowledged_submission() {
 
 impl TestBed {
     /// Causes the fault, waits for its duration, and ends it.
+    #[expect(clippy::too_many_lines, reason = "one sequence of steps")]
     fn strike(&mut self, fault: Fault) {
         let replica = fault.replica;
         let host = self.replicas[replica].host;

@@ -240,6 +240,7 @@ pub fn lock(record: &Shared) -> MutexGuard<'_, Record> {
 
 /// Converses until the client disconnects. Returns the stream after STARTTLS. Sends a greeting only if
 /// `greets` is set.
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 pub fn converse<S: Read + Write>(
     stream: S,
     script: &Script,

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use std::path::PathBuf;
 
 use super::sql::intake::UnresolvedCommit;
+use super::sqlite::LAYOUT;
 use super::*;
 use crate::intake::{Arrival, IntakeOptions};
 use crate::screening::Evidence;
@@ -333,14 +334,14 @@ fn a_file_that_is_no_inbox_is_left_alone() {
 
 #[test]
 fn another_layout_is_not_touched() {
-    for found in [12, 99] {
+    for found in [LAYOUT - 1, 99] {
         let fixture = Fixture::in_file();
         fixture.sql(&format!("PRAGMA user_version = {found}"));
         let Fixture { store, options, fresh, .. } = fixture;
         drop(store);
         let is_refused = |error: &StoreError| match error {
-            StoreError::TooOld { found: 12, known: 13, .. } => found == 12,
-            StoreError::TooNew { found: 99, known: 13, .. } => found == 99,
+            StoreError::TooOld { found: old, known: LAYOUT, .. } => found < LAYOUT && *old == found,
+            StoreError::TooNew { found: new, known: LAYOUT, .. } => found > LAYOUT && *new == found,
             _ => false,
         };
         let error = TestInbox::open(&options).err().unwrap();

@@ -598,6 +598,7 @@ impl World {
         self.wake_at(worker, self.now);
     }
 
+    #[expect(clippy::too_many_lines, reason = "one sequence of steps")]
     fn check_the_end(&mut self) {
         let count = |sql: &str| -> usize {
             let count: i64 = self.inbox.database.query_row(sql, [], |row| row.get(0)).unwrap();
