@@ -119,7 +119,7 @@ impl Digest {
         lines
     }
 
-    /// What keeps deliveries of the channel from their receivers.
+    /// The reasons why deliveries of the channel do not arrive.
     fn lines_about_channel(&self, channel: &ChannelState) -> Vec<String> {
         let mut lines = Vec::new();
         let name = &channel.name;

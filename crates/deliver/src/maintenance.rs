@@ -148,9 +148,8 @@ impl Maintenance {
         }
     }
 
-    /// With `is_time`, runs the tasks of a day; with `removes`, also removes what retention does not keep. Truncates
-    /// the log if it may contain what a task has removed, or `log_is_stale`, which then says whether a client
-    /// prevented that.
+    /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a task
+    /// removed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
     async fn run_tasks(
         &self,
         now: Timestamp,

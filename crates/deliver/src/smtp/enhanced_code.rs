@@ -1,4 +1,4 @@
-//! What an enhanced status code (RFC 3463) says about the cause of a refusal.
+//! Derives the cause of a refusal from its enhanced status code (RFC 3463).
 
 use frontdesk_inbox::submission::outcome::Cause;
 

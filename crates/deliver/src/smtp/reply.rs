@@ -1,6 +1,6 @@
 //! Reads replies of mail servers (RFC 5321 §4.2) from bytes.
 //!
-//! What a negative reply means is decided by its code, and after the message also by the enhanced status code
+//! The code decides what a negative reply means, and after the message also the enhanced status code
 //! (`enhanced_code.rs`). The rest of the text is for the operator: it may have any encoding and any length up
 //! to the limit, or be missing. `smtp-proto` was considered: it ends the session at a separator
 //! other than a space and at a line without a code, and discards the code of a reply that is cut off.

@@ -8,7 +8,7 @@ pub mod mailbox;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::mailbox::{is_of_program, mailbox_key};
+use self::mailbox::{is_automated, mailbox_key};
 use frontdesk_forms::email::Mailbox;
 
 /// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
@@ -103,7 +103,7 @@ impl VisitorRule {
         let is_plain = !local.contains(['"', '%', '!']) && !domain.starts_with('[') && domain.contains('.');
         let is_own = self.mail == VisitorMail::Acknowledgement
             && self.own_addresses.iter().any(|own| *own == mailbox_key(email));
-        is_plain && !is_of_program(&local) && !is_own
+        is_plain && !is_automated(&local) && !is_own
     }
 }
 

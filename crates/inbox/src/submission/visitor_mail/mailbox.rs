@@ -1,4 +1,4 @@
-//! Which addresses belong to one mailbox, which domains to one recipient, and which addresses are those of programs.
+//! Which addresses belong to one mailbox, which domains to one recipient, and which addresses are automated.
 //! Used only to limit mails: never to detect repeats, and never as the address of a mail.
 
 use std::collections::HashMap;
@@ -56,16 +56,16 @@ pub fn recipient_domain(email: &str) -> Option<String> {
     )
 }
 
-/// Whether a program reads the mail to addresses with this local part, in lower case: a list, a daemon, or nobody.
-pub(super) fn is_of_program(local: &str) -> bool {
+/// Whether addresses with this local part, in lower case, are those of roles, lists or automated senders.
+pub(super) fn is_automated(local: &str) -> bool {
     let name = local.split('+').next().unwrap_or_default();
-    PROGRAMS.contains(&name.replace(['-', '_', '.'], "").as_str())
+    AUTOMATED.contains(&name.replace(['-', '_', '.'], "").as_str())
         || name.starts_with("owner-")
         || ["-request", "-owner", "-bounces", "-bounce"].iter().any(|end| name.ends_with(end))
 }
 
-/// Local parts of addresses that programs read, without `-`, `_` and `.`.
-const PROGRAMS: [&str; 14] = [
+/// Local parts of role and automated addresses, without `-`, `_` and `.`.
+const AUTOMATED: [&str; 14] = [
     "mailerdaemon",
     "postmaster",
     "hostmaster",
