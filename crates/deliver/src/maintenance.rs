@@ -148,8 +148,8 @@ impl Maintenance {
         }
     }
 
-    /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a task
-    /// removed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
+    /// Runs the periodic tasks if `is_time`, and retention if `removes`. Truncates the database's log if a
+    /// task removed something or `log_is_stale` is set, and clears `log_is_stale` if that succeeds.
     async fn run_tasks(
         &self,
         now: Timestamp,

@@ -46,13 +46,19 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
 /// Whether a path needs no decoding and has no empty segment and no segment that begins with a dot. True for
 /// most paths.
 fn is_plain(path: &[u8]) -> bool {
-    let mut previous = b' ';
-    path.iter().all(|&byte| {
-        let follows_slash = std::mem::replace(&mut previous, byte) == b'/';
-        byte.is_ascii_graphic()
-            && !matches!(byte, b'%' | b'\\')
-            && !(follows_slash && matches!(byte, b'/' | b'.'))
-    })
+    let mut rest = path;
+    while let [byte, tail @ ..] = rest {
+        let is_plain = match byte {
+            b'/' => !matches!(tail, [b'/' | b'.', ..]),
+            b'%' | b'\\' => false,
+            byte => byte.is_ascii_graphic(),
+        };
+        if !is_plain {
+            return false;
+        }
+        rest = tail;
+    }
+    true
 }
 
 /// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding
