@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::quota::DecisionCounts;
 
+/// The debts of all sources or of all networks.
 pub(super) trait Debts {
     /// Sets the time since the first request, which must never decrease. Call this before any other method.
     fn advance_to(&mut self, elapsed: Duration);
