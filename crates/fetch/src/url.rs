@@ -140,7 +140,8 @@ impl Url {
 
 /// Parses a host name, an IPv4 address with four decimal parts, or an IPv6 address in brackets.
 fn parse_host(text: &str) -> Result<Host, String> {
-    let wrong = || format!("the host `{text}` is neither a name such as `hooks.example.com` nor an IP address");
+    let wrong =
+        || format!("the host `{text}` is neither a name such as `hooks.example.com` nor an IP address");
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         return address.parse().map(|address| Host::Address(IpAddr::V6(address))).map_err(|_| wrong());
     }

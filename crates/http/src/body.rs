@@ -41,7 +41,7 @@ pub enum ReadError {
 
 impl RequestBody {
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>, private: Option<Arc<PrivateConn>>) -> Self {
-        let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::answer);
+        let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::mark_answering);
         Self { body, slot: slot.clone(), private, answering }
     }
 
@@ -77,7 +77,7 @@ impl RequestBody {
             Ok((bytes.freeze(), charge))
         };
         let read = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(ReadError::Slow))?;
-        self.answering = self.private.as_ref().map(PrivateConn::answer);
+        self.answering = self.private.as_ref().map(PrivateConn::mark_answering);
         Ok(read)
     }
 

@@ -1,5 +1,5 @@
 //! Estimates and charges an HTTP/2 connection's memory, except for the header fields and bodies of requests
-//! (`router.rs`, `body.rs`).
+//! (`service.rs`, `body.rs`).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct ConnMemory {
     /// The number of requests in progress now, and the maximum so far.
     open: usize,
     most_open: usize,
-    /// Whether a write is waiting for the client to read.
+    /// Whether the last write is waiting for the client to read.
     is_write_pending: bool,
 }
 
@@ -64,6 +64,7 @@ impl ConnMemory {
         }
     }
 
+    /// Sets the charge to the estimate for the current state.
     fn update_charge(&mut self) {
         // hyper does not report how many finished requests have queued responses, so assume the maximum.
         let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };
