@@ -121,6 +121,8 @@ pub struct FetchClient {
 }
 
 impl FetchClient {
+    /// Never fails: if the TLS configuration cannot be built, each request to an `https` URL returns the
+    /// error.
     pub fn new(
         resolver: NameResolver,
         allow_private: bool,

@@ -28,9 +28,9 @@ use super::{http1, http2, proxy, tls};
 /// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
 
-/// Serves a connection until it ends, a deadline passes or the server stops. If the peer is a trusted proxy
-/// with the PROXY protocol, first reads its header, and counts the connection for the client that the header
-/// names.
+/// Serves a connection until it ends, a deadline passes or the server stops. With
+/// [`Options::proxy_protocol`](super::Options::proxy_protocol), first reads the header of a trusted proxy,
+/// and counts the connection for the client that the header names.
 pub(super) async fn serve<H: PublicHandler>(
     worker: &Worker<H>,
     AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,

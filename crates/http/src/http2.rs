@@ -163,6 +163,7 @@ struct Http2Conn {
 }
 
 impl Http2Conn {
+    /// Starts the deadline for the first byte, and charges the memory of an idle connection.
     fn new(timeouts: Timeouts, slot: Arc<Slot>, scheme: Scheme) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {
@@ -226,6 +227,7 @@ impl Http2Conn {
 }
 
 impl Observer for Rc<Http2Conn> {
+    /// Fails if the client has sent too many abusive frames.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         self.first_byte.set(None);

@@ -75,7 +75,7 @@ pub(super) fn run<H: PublicHandler>(
     })
 }
 
-/// What the tasks of a worker's connections share.
+/// The state that the tasks of a worker's connections share.
 struct ConnTasks<H: PublicHandler> {
     worker: Worker<H>,
     phase: watch::Receiver<ShutdownPhase>,

@@ -23,8 +23,8 @@ pub(super) struct PrivateConns {
 
 #[derive(Default)]
 struct PrivateConnTable {
-    /// By a sequence number. A connection gets a new one when it opens, and whenever it begins or ends a
-    /// response.
+    /// By a sequence number. A connection gets a new one when it opens, when its request is complete, and
+    /// when that has been answered.
     by_age: BTreeMap<u64, PrivateConnEntry>,
     next: u64,
 }

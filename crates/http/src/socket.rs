@@ -85,6 +85,7 @@ impl Socket {
         Self::bind_with(address, true)
     }
 
+    /// [`Socket::bind_private`] if `is_private`, otherwise [`Socket::bind`].
     fn bind_with(address: &Address, is_private: bool) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {
@@ -153,7 +154,7 @@ fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// Removes the socket of a server that has ended: one that refuses connections. Returns an error if another
+/// Removes the socket of a server that has ended: one to which connecting fails. Returns an error if another
 /// server is listening on it. Leaves files of other types, so that binding fails.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
@@ -215,6 +216,7 @@ impl Listener {
     }
 }
 
+/// Accepts a connection, and makes its descriptor non-blocking. Fails at once if none is waiting.
 fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;

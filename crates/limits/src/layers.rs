@@ -14,6 +14,7 @@ pub(super) trait Debts {
 /// The state of a limiter, shared by all workers. Empty if the limiter is disabled.
 pub(super) struct Layers<T>(Option<Mutex<LayerState<T>>>);
 
+/// The state behind the lock of [`Layers`].
 pub(super) struct LayerState<T> {
     first_request: Option<Instant>,
     /// The time from the first request to the latest one.

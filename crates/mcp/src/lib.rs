@@ -141,6 +141,8 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(self.provider.tools().into_iter().map(to_tool).collect()))
     }
 
+    /// Waits until no other tool runs, then calls the tool on a thread for blocking work. Returns an error if
+    /// the client has canceled the call by then. A panic is a failure of the tool.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,

@@ -215,7 +215,7 @@ pub fn catch_async<F: Future>(part: Part, future: F) -> impl Future<Output = Res
 }
 
 /// Runs a background task until it returns. Blocks the thread. After a panic, logs it and calls `work` again
-/// after [`RESTART_DELAY`].
+/// a second later.
 #[expect(clippy::disallowed_methods, reason = "a task that panics at once must not use up a processor")]
 pub fn restart_after_panic(task: &'static str, mut work: impl FnMut()) {
     while let Err(panic) = catch(Part::Background, &mut work) {

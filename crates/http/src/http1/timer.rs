@@ -34,6 +34,7 @@ enum RequestPhase {
 }
 
 impl ConnTimer {
+    /// Starts the deadline for the first byte.
     pub(crate) fn new(timeouts: Timeouts, slot: Arc<Slot>) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {

@@ -32,8 +32,10 @@ const MAX_FREE_UPDATES: u64 = 65_536;
 /// DATA frames of fewer bytes are charged unless they end the stream: normal clients do not send them.
 const SMALL_DATA: u32 = 64;
 
+/// The leaky bucket of one connection.
 pub(super) struct Guard {
     pub(super) frames: Frames,
+    /// The level of the bucket.
     charged: u32,
     leaked_at: Instant,
     /// Sent bytes that have not yet paid for a WINDOW_UPDATE frame.
