@@ -337,7 +337,7 @@ fn redis_errors_are_explained() {
     check(&format!("redis://127.0.0.1:{}", redis.port()), "different user or password");
     check(&format!("{}/99", redis.url()), "no database with the number");
     check(&redis.url_for("reader", "x"), "the user lacks permissions");
-    check(&format!("redis://:x@{}", Port::reserve().address()), "it cannot be reached");
+    check(&format!("redis://:x@{}", Port::reserve().address()), "the connection failed");
     let follower =
         Redis::with(&["--requirepass", PASSWORD, "--replicaof", "127.0.0.1", &redis.port().to_string()]);
     check(&follower.url(), "it is a read-only replica");
@@ -355,7 +355,7 @@ fn limits_are_shared_over_tls_with_an_authority_that_is_trusted() {
     let options = rate_limiter::RedisOptions::parse(&redis.tls_url()).expect("an address");
     until(|| {
         let said = rate_limiter::test_connection(&options).unwrap_err();
-        (said.contains("it cannot be reached") && said.contains("certificate")).then_some(())
+        (said.contains("the connection failed") && said.contains("certificate")).then_some(())
     })
     .expect("it is not trusted");
     let ca = std::fs::read(authority.file()).expect("it is there");

@@ -48,7 +48,8 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Returns an error if any address is refused: a mixture of public and private addresses indicates an attack.
+/// Returns an error if there is no address, or if any address is refused: a name with public and private
+/// addresses indicates an attack. The error is a clause that names the first refused address.
 pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Result<(), String> {
     if found.is_empty() {
         return Err("the name has no address".to_owned());
@@ -56,6 +57,9 @@ pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Re
     found.iter().find_map(|address| refusal_reason(host, *address, allow_private)).map_or(Ok(()), Err)
 }
 
+/// Why the client must not connect to `address`; `None` if it may. Metadata addresses are always refused. A
+/// loopback host needs a loopback address, and any other host needs a public one unless `allow_private` is
+/// set.
 fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
         return Some(format!(
@@ -63,7 +67,7 @@ fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<S
         ));
     }
     if host.is_loopback() {
-        return (!unmapped(address).is_loopback()).then(|| format!("{address} is not on this machine"));
+        return (!unmapped(address).is_loopback()).then(|| format!("{address} is not a loopback address"));
     }
     (!allow_private && !is_public(address))
         .then(|| format!("{address} is not on the public Internet (`allow_private = true` permits it)"))
@@ -88,7 +92,8 @@ fn unmapped(address: IpAddr) -> IpAddr {
 }
 
 /// The IPv4 addresses that an IPv6 address may embed: several for local NAT64, whose prefix length is
-/// unknown, and for Teredo, which embeds the addresses of the server and the client.
+/// unknown, and for Teredo, which embeds the addresses of the server and the client. Empty for other
+/// prefixes.
 fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| o[place]));
@@ -109,9 +114,9 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Whether an address is on the public Internet (RFC 6890, RFC 8190). Addresses of transition mechanisms
-/// (6to4, Teredo, IPv4-compatible, local NAT64) never are: they may embed a private address, and public
-/// servers do not need them.
+/// Whether an address is on the public Internet (RFC 6890, RFC 8190). IPv4-mapped and NAT64 addresses are
+/// judged by the IPv4 address that they embed. Those of other transition mechanisms (6to4, Teredo,
+/// IPv4-compatible, local NAT64) are never public, because public servers do not need them.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
         IpAddr::V4(address) => {
@@ -250,9 +255,9 @@ mod tests {
         check_addresses("hooks.example.com", &["127.0.0.1"], true, None);
         check_addresses("hooks.example.com", &[], true, Some("no address"));
         check_addresses("localhost", &["127.0.0.1", "::1"], false, None);
-        check_addresses("localhost", &["8.8.8.8"], false, Some("not on this machine"));
-        check_addresses("localhost", &["8.8.8.8"], true, Some("not on this machine"));
-        check_addresses("localhost", &["127.0.0.1", "192.168.1.2"], true, Some("not on this machine"));
+        check_addresses("localhost", &["8.8.8.8"], false, Some("not a loopback address"));
+        check_addresses("localhost", &["8.8.8.8"], true, Some("not a loopback address"));
+        check_addresses("localhost", &["127.0.0.1", "192.168.1.2"], true, Some("not a loopback address"));
     }
 
     #[test]

@@ -51,14 +51,15 @@ pub struct FetchTimeouts {
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 
-/// A PEM file without the byte order marks that editors on Windows write, which a concatenation of files has
-/// before each of them.
+/// Removes all byte order marks (U+FEFF) from a PEM file. Editors on Windows write one at the beginning of
+/// each file, so concatenated files have several. Invalid UTF-8 is replaced with U+FFFD.
 pub fn without_byte_order_marks(pem: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(pem).replace('\u{feff}', "").into_bytes()
 }
 
 impl ExtraRoots {
-    /// Parses one or more PEM certificates. The error is a sentence for the operator.
+    /// Parses one or more PEM certificates, and skips other PEM sections. The error is a sentence for the
+    /// operator.
     pub fn parse(pem: &[u8]) -> Result<ExtraRoots, String> {
         let expected = "expected one or more certificates (`-----BEGIN CERTIFICATE-----`)";
         let pem = without_byte_order_marks(pem);
@@ -87,6 +88,7 @@ pub enum NameResolver {
 }
 
 impl NameResolver {
+    /// The unchecked addresses of a host; empty if the name has none. IP addresses need no lookup.
     async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
         match (self, host) {
             (_, Host::Address(address)) => Ok(vec![*address]),
@@ -102,9 +104,10 @@ impl NameResolver {
 /// Why there is no response.
 #[derive(Debug)]
 pub struct FetchError {
-    /// Whether the server may have received the request. If so, its content may have caused the error.
+    /// Whether the client began to send the request. If so, the server may have received it, and the
+    /// request's content may have caused the error.
     pub is_sent: bool,
-    /// The phase and the cause. Callers prepend the server's name.
+    /// The cause, in most cases after the phase of the request. Callers prepend the server's name.
     pub sentence: String,
 }
 
@@ -112,11 +115,14 @@ pub struct FetchError {
 pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
+    /// An error fails each request to an `https` URL.
     tls: Result<TlsConnector, String>,
     timeouts: FetchTimeouts,
 }
 
 impl FetchClient {
+    /// Never fails: if the TLS configuration cannot be built, each request to an `https` URL returns the
+    /// error.
     pub fn new(
         resolver: NameResolver,
         allow_private: bool,
@@ -130,7 +136,9 @@ impl FetchClient {
         FetchClient { resolver, allow_private, tls, timeouts }
     }
 
-    /// Sends a request with `headers` in addition to `Host`, `User-Agent` and `Connection`.
+    /// Sends one request on a new connection, and reads the response. Adds `Host`, `User-Agent`, `Connection`
+    /// and, for a body, `Content-Length` to `headers`. A redirect or an error status is a response like
+    /// others.
     pub async fn send(
         &self,
         method: Method,
@@ -165,6 +173,7 @@ impl FetchClient {
         response.map_err(|sentence| FetchError { is_sent: true, sentence })
     }
 
+    /// Performs the TLS handshake. The certificate must be valid for the URL's host.
     async fn start_tls(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
@@ -174,8 +183,9 @@ impl FetchClient {
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
-    /// Connects to a checked address. Resolves the host only once: a second lookup could return other
-    /// addresses.
+    /// Connects to the first address that accepts, after all addresses of the host have been checked.
+    /// Resolves the host only once: a second lookup could return other addresses. The error is that of the
+    /// last attempt.
     async fn connect(&self, url: &Url) -> Result<TcpStream, String> {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await?;
@@ -193,6 +203,8 @@ impl FetchClient {
         Err(failure)
     }
 
+    /// Sends a request over HTTP/1.1, and reads the response. If hyper rejects the response or its header is
+    /// late, returns what [`read_response`](super::read_response) finds in the bytes that have arrived.
     async fn send_request_over<S>(
         &self,
         stream: S,
@@ -203,7 +215,7 @@ impl FetchClient {
     {
         let stream = ResponseRecorder::new(stream);
         let received = stream.received();
-        // Servers and the proxies before them send all of this in responses that mean what their status says.
+        // Accept these defects: servers and proxies send them in responses whose status is valid.
         let handshake = http1::Builder::new()
             .max_buf_size(MAX_BODY_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
@@ -234,12 +246,13 @@ impl FetchClient {
             answer = exchange => answer,
             answer = driver => answer,
         };
-        // A status that can be read decides, even if the rest of the response cannot.
+        // The status is what callers need, even if the rest of the header is invalid or missing.
         answer.or_else(|sentence| received.response().ok_or(sentence))
     }
 }
 
-/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`.
+/// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`. ALPN is
+/// not set.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     for certificate in extra_roots.iter().flat_map(|roots| &roots.0) {
@@ -251,7 +264,8 @@ pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, Stri
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Selects the first [`MAX_ADDRESSES`] of each family, because this machine may have only IPv4 or only IPv6.
+/// The first [`MAX_ADDRESSES`] addresses of each family, in order, because this machine may have only IPv4 or
+/// only IPv6.
 fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     let (mut v4, mut v6) = (0, 0);
     let is_wanted = |address: &&IpAddr| {
@@ -262,7 +276,8 @@ fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     permitted.iter().filter(is_wanted).copied().collect()
 }
 
-/// Reads up to [`MAX_BODY_BYTES`] of the body. Returns whether the body is complete.
+/// Appends up to [`MAX_BODY_BYTES`] of the body to `beginning`. Returns false if the body is longer or breaks
+/// off.
 async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
@@ -289,6 +304,7 @@ async fn with_timeout<T, E: std::error::Error>(
     }
 }
 
+/// The error and its sources, separated by colons. Skips a source whose text is already included.
 fn error_with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! Reads the status of responses that the HTTP library refuses: a receiver that answered 200 has the request,
-//! however odd the rest of its response is.
+//! Reads the status of responses that hyper rejects: a webhook's receiver that answered 200 has accepted the
+//! request, even if the rest of its response is malformed.
 
 use std::io;
 use std::pin::Pin;
@@ -10,30 +10,31 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The rest of a longer response body is not read.
+/// The maximum number of bytes that are read of a response body, and that a [`ResponseRecorder`] keeps.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A response. Redirects are responses like all others.
+/// A response with any final status, including redirects and errors.
 pub struct FetchResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// The body, or its first 64 KiB.
     pub body: Vec<u8>,
+    /// Whether `body` is complete: false if it was longer than 64 KiB, broke off or did not arrive in time.
     pub is_whole: bool,
 }
 
-/// A stream that records the first octets that it receives.
+/// A stream that keeps a copy of the first [`MAX_BODY_BYTES`] that it receives.
 pub struct ResponseRecorder<S> {
     inner: S,
     received: Received,
 }
 
-/// The octets that a [`ResponseRecorder`] has received.
+/// The bytes that a [`ResponseRecorder`] has kept. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Received(Arc<Mutex<Vec<u8>>>);
 
 impl Received {
-    /// The response, if its status can be read.
+    /// The response that [`read_response`] finds in the bytes so far.
     pub fn response(&self) -> Option<FetchResponse> {
         read_response(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -78,9 +79,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ResponseRecorder<S> {
     }
 }
 
-/// Reads the final response from the octets that a server sent: its status, the fields that are valid, and
-/// the octets after the header as the body. `None` if there is no status from 200 to 999. The response is
-/// never whole.
+/// Reads the final response leniently from the bytes that a server sent: its status, the header fields that
+/// are valid, and all bytes after the header as the body. Skips interim (1xx) responses. `None` if there is
+/// no status from 200 to 999. `is_whole` is always false.
 pub fn read_response(mut bytes: &[u8]) -> Option<FetchResponse> {
     loop {
         bytes = bytes.trim_ascii_start();
@@ -112,7 +113,7 @@ pub fn read_response(mut bytes: &[u8]) -> Option<FetchResponse> {
     }
 }
 
-/// The status of a line such as `HTTP/1.1 200 OK`.
+/// The status at the beginning of a response such as `HTTP/1.1 200 OK`; `None` if it is malformed.
 fn read_status(line: &[u8]) -> Option<StatusCode> {
     let (protocol, rest) = line.split_first_chunk::<5>()?;
     if !protocol.eq_ignore_ascii_case(b"HTTP/") {
@@ -128,13 +129,13 @@ fn read_status(line: &[u8]) -> Option<StatusCode> {
     StatusCode::from_bytes(digits).ok()
 }
 
-/// Adds a field unless it is invalid.
+/// Adds a field such as `name: value`, unless it is invalid or the map is full.
 fn add_field(headers: &mut HeaderMap, field: &[u8]) {
     let Some(colon) = field.iter().position(|byte| *byte == b':') else { return };
     let name = HeaderName::from_bytes(field[..colon].trim_ascii());
     let value = HeaderValue::from_bytes(field[colon + 1..].trim_ascii());
     if let (Ok(name), Ok(value)) = (name, value) {
-        // A map has a maximum size.
+        // Fails if the map has its maximum size.
         let _ = headers.try_append(name, value);
     }
 }

@@ -48,11 +48,12 @@ impl Host {
 }
 
 impl Url {
-    /// Parses a URL. The error is a sentence for the operator. Host names that are not ASCII are refused
-    /// rather than converted, so that the configuration shows the name to which the client connects.
+    /// Parses a URL. The error is a sentence for the operator, without the path. Host names that are not
+    /// ASCII are refused rather than converted, so that the configuration shows the name to which the client
+    /// connects. Fragments, user names and passwords are refused as well.
     pub fn parse(text: &str) -> Result<Url, String> {
         if text.len() > MAX_CHARS {
-            return Err(format!("a URL may have at most {MAX_CHARS} characters"));
+            return Err(format!("the URL has {} bytes; at most {MAX_CHARS} are permitted", text.len()));
         }
         if text.contains('#') {
             return Err("a fragment (`#…`) never reaches the server: leave it out".to_owned());
@@ -79,18 +80,18 @@ impl Url {
         }
         let host = parse_host(authority.host())?;
         let port = match authority.port_u16() {
-            Some(0) => return Err("port 0 is not a valid port".to_owned()),
+            Some(0) => return Err("port 0 is not valid: a port is a number from 1 to 65535".to_owned()),
             Some(port) => port,
             // The text after the colon is not a valid port number.
             None if authority.as_str().len() != authority.host().len() => {
-                return Err("a port must be a number from 1 to 65535".to_owned());
+                return Err("the port is not valid: a port is a number from 1 to 65535".to_owned());
             }
             None if scheme == UrlScheme::Https => 443,
             None => 80,
         };
         if scheme == UrlScheme::Http && !host.is_loopback() {
             return Err(
-                "expected `https://` (unencrypted `http://` is permitted only for `localhost`, 127.0.0.1 and [::1])"
+                "expected `https://` (unencrypted `http://` is permitted only for `localhost` and loopback addresses such as 127.0.0.1)"
                     .to_owned(),
             );
         }
@@ -137,15 +138,17 @@ impl Url {
     }
 }
 
+/// Parses a host name, an IPv4 address with four decimal parts, or an IPv6 address in brackets.
 fn parse_host(text: &str) -> Result<Host, String> {
-    let wrong = || "the host is neither a name such as `hooks.example.com` nor an address".to_owned();
+    let wrong =
+        || format!("the host `{text}` is neither a name such as `hooks.example.com` nor an IP address");
     if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
         return address.parse().map(|address| Host::Address(IpAddr::V6(address))).map_err(|_| wrong());
     }
     let name = text.to_ascii_lowercase();
     match ServerName::try_from(name.as_str()) {
         Ok(ServerName::IpAddress(_)) => text.parse().map(Host::Address).map_err(|_| wrong()),
-        // Refuse `0x7f.1`: system resolvers accept it as an address, so it would hide the destination.
+        // Refuse `0x7f.1`: system resolvers take it for an address, so it would hide the destination.
         Ok(ServerName::DnsName(_)) if !name.split('.').any(|label| label.starts_with("0x")) => {
             Ok(Host::Name(name))
         }
@@ -223,7 +226,7 @@ mod tests {
         check("https://hooks.example.com:0/", Err("port 0"));
         check("https://hooks.example.com:/", Err("port"));
         check("https://hooks.example.com:99999/", Err("port"));
-        check(&format!("https://hooks.example.com/{}", "x".repeat(MAX_CHARS)), Err("2000 characters"));
+        check(&format!("https://hooks.example.com/{}", "x".repeat(MAX_CHARS)), Err("at most 2000"));
     }
 
     #[test]

@@ -7,13 +7,15 @@ use http::{Method, Version};
 
 use super::refusal::Refusal;
 
-/// Refuses a request that other servers may parse differently, or that does not name exactly one valid host.
+/// Why to refuse a request: it has an unsupported transfer coding, uses CONNECT, does not name exactly one
+/// valid host (an empty `Host` is valid), or contains what other servers may parse differently. `None` if it
+/// is fine.
 pub(super) fn refusal(head: &Parts) -> Option<Refusal> {
     if !has_supported_coding(&head.headers) {
         return Some(Refusal::TransferCoding);
     }
     if head.method == Method::CONNECT {
-        // Close the connection: the client may have sent tunnelled data, which must not be parsed as HTTP.
+        // Close the connection: the client may have sent tunneled data, which must not be parsed as HTTP.
         return Some(Refusal::Ambiguous { reason: "this server is not a proxy", closes: true });
     }
     let hosts = head.headers.get_all(HOST);
@@ -31,8 +33,8 @@ pub(super) fn refusal(head: &Parts) -> Option<Refusal> {
 }
 
 /// Whether the request names exactly one host. If a request names several, a proxy and this server may choose
-/// different ones. HTTP/1.1 requires one Host (RFC 9112 §3.2); in HTTP/2, Host must not differ from
-/// `:authority` (RFC 9113 §8.3.1).
+/// different ones. HTTP/1.1 requires one Host (RFC 9112 §3.2), and HTTP/1.0 permits none; in HTTP/2, Host
+/// must not differ from `:authority` (RFC 9113 §8.3.1), except in case.
 fn has_one_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     let (host, is_single) = (hosts.next(), hosts.next().is_none());
@@ -73,6 +75,7 @@ pub(super) fn is_valid_host(value: &[u8]) -> bool {
     is_valid_authority(value)
 }
 
+/// Like [`is_valid_host`], for hosts of all kinds, such as IPv6 addresses in brackets.
 fn is_valid_authority(value: &[u8]) -> bool {
     let Ok(authority) = Authority::try_from(value) else { return false };
     let (text, host) = (authority.as_str(), authority.host());

@@ -28,7 +28,7 @@ pub(super) struct AcceptedConn {
     /// Not registered with a runtime yet.
     pub(super) stream: TcpStream,
     pub(super) peer: Peer,
-    pub(super) place: ConnPermit,
+    pub(super) permit: ConnPermit,
 }
 
 /// Receives the connections that other workers transfer to this worker.
@@ -56,7 +56,8 @@ impl Balancer {
         receivers.into_iter().enumerate().map(|(own, receiver)| (balancer(own), receiver)).collect()
     }
 
-    /// Returns the connection if this worker keeps it; otherwise transfers it to the least loaded worker.
+    /// Returns the connection if this worker keeps it. Otherwise, transfers it to the least loaded worker and
+    /// returns `None`.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
         let worker = self.choose_worker();
         if worker == self.own {
@@ -73,6 +74,7 @@ impl Balancer {
         ConnGuard { worker, open: self.open.clone() }
     }
 
+    /// The least loaded worker, or this one if it has at most [`SLACK`] more connections.
     fn choose_worker(&self) -> usize {
         let open = |worker: usize| self.open[worker].load(Relaxed);
         // Skip workers that have stopped: they would always have the fewest connections.

@@ -24,7 +24,7 @@ pub struct RequestBody {
     slot: Arc<Slot>,
     /// The connection, if it is a private listener's.
     private: Option<Arc<PrivateConn>>,
-    /// Marks a private connection as busy since the request is complete.
+    /// Protects a private connection from being closed at a limit, once the request is complete.
     pub(super) answering: Option<Answering>,
 }
 
@@ -41,7 +41,7 @@ pub enum ReadError {
 
 impl RequestBody {
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>, private: Option<Arc<PrivateConn>>) -> Self {
-        let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::answer);
+        let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::mark_answering);
         Self { body, slot: slot.clone(), private, answering }
     }
 
@@ -49,8 +49,9 @@ impl RequestBody {
         self.body.is_end_stream()
     }
 
-    /// Reads a body of at most `limit` bytes within `timeout`, and charges its memory to the connection until
-    /// the charge is dropped.
+    /// Reads the whole body, of at most `limit` bytes, within `timeout`, and charges its memory to the
+    /// connection until the charge is dropped. Drops trailers. Fails at once if `Content-Length` in `headers`
+    /// exceeds the limit; after other errors, what has been read is lost.
     pub async fn read(
         &mut self,
         headers: &HeaderMap,
@@ -76,7 +77,7 @@ impl RequestBody {
             Ok((bytes.freeze(), charge))
         };
         let read = tokio::time::timeout(timeout, whole).await.unwrap_or(Err(ReadError::Slow))?;
-        self.answering = self.private.as_ref().map(PrivateConn::answer);
+        self.answering = self.private.as_ref().map(PrivateConn::mark_answering);
         Ok(read)
     }
 
@@ -85,7 +86,8 @@ impl RequestBody {
         charged(&self.slot, text)
     }
 
-    /// Discards the rest of the body. Returns whether it ended: only then can the connection be reused.
+    /// Discards the rest of the body, up to [`MAX_DRAINED`] bytes within [`MAX_DRAIN_TIME`]. Returns whether
+    /// the body ended: only then can the connection be reused.
     pub(super) async fn drain(&mut self) -> bool {
         let rest = async {
             let mut drained = 0;

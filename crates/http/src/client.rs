@@ -51,8 +51,8 @@ impl ForwardedHeader {
 }
 
 /// The address of the client that sent a request on a connection from `peer`: the peer itself or, if the peer
-/// is a trusted proxy, the right-most address in `header` that is not a trusted proxy's. IPv4-mapped IPv6
-/// addresses are returned as IPv4 addresses.
+/// is a trusted proxy, the right-most address in `header` that is not a trusted proxy's (the left-most if all
+/// are). IPv4-mapped IPv6 addresses are returned as IPv4 addresses.
 ///
 /// A hop that cannot be parsed ends the chain of trust: the result is the address of the proxy that wrote it,
 /// and all such clients share that address's limits. `unknown` and obfuscated names (`_hidden`) count as hops
@@ -62,7 +62,8 @@ pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: F
     reported.unwrap_or(peer.address)
 }
 
-/// The client's address as reported by a trusted peer. `None` if the peer does not report one.
+/// The client's address as reported by a peer, which the caller must have found to be trusted
+/// ([`client_ip`]). `None` if the peer does not report one.
 pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).
@@ -90,8 +91,9 @@ pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network], header: Forwar
     client
 }
 
-/// Parses the address in the `for` parameter of a forwarded-element (RFC 7239 §4). Other parameters may have
-/// any value, as long as their ends can be found, because they may contain text from the client.
+/// Parses the address in the `for` parameter of a forwarded-element (RFC 7239 §4). `None` unless there is
+/// exactly one. Other parameters may have any value, as long as their ends can be found, because they may
+/// contain text from the client.
 fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     let mut found = None;
     let mut rest = element;
@@ -123,7 +125,8 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     parse_address(&found?)
 }
 
-/// Unescapes a quoted string after its opening quote. Also returns the rest after the closing quote.
+/// Unescapes a quoted string after its opening quote. Also returns the rest after the closing quote. `None`
+/// if there is no closing quote.
 fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut value = Vec::new();
     let mut bytes = text.iter().enumerate();

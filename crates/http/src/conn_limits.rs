@@ -13,6 +13,7 @@ use super::socket::Peer;
 use super::trusted_proxies::is_trusted;
 use frontdesk_limits::{Source, SourceNetwork};
 
+/// The open connections on the public sockets of a server.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     open: Mutex<OpenConns>,
@@ -43,6 +44,7 @@ impl OpenConns {
     }
 
     /// Evicts connections from the sources that have the most: idle ones now, busy ones after their response.
+    /// Does nothing if the last eviction was less than [`EVICT_EVERY`] ago.
     fn make_room(&mut self, options: &Options) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {
@@ -58,8 +60,9 @@ impl OpenConns {
         slots.take(most).for_each(|slot| slot.close(Closing::WhenIdle));
     }
 
-    /// Counts a connection from `source`, unless the source is blocked, it or its network is at its limit, or
-    /// the network has [`MAX_IN_RESERVE`] connections while only the reserve is left.
+    /// Counts a connection for `source` and its network, but not in `all`. Fails if the source is blocked, if
+    /// the source or its network is at its limit, or if the network has [`MAX_IN_RESERVE`] connections while
+    /// only the reserve is left.
     fn count(&mut self, source: Source, slot: &Arc<Slot>, options: &Options) -> Result<(), CloseReason> {
         let network = source.network();
         let in_network = self.by_network.get(&network).copied().unwrap_or_default();
@@ -82,7 +85,8 @@ impl OpenConns {
         Ok(())
     }
 
-    fn remove(&mut self, source: Source, slot: &Arc<Slot>) {
+    /// Reverses [`OpenConns::count`], and drops entries that become empty.
+    fn uncount(&mut self, source: Source, slot: &Arc<Slot>) {
         if let Entry::Occupied(mut slots) = self.by_source.entry(source) {
             slots.get_mut().retain(|other| !Arc::ptr_eq(other, slot));
             if slots.get().is_empty() {
@@ -98,6 +102,7 @@ impl OpenConns {
     }
 }
 
+/// The memory that one connection holds.
 pub(super) struct Holding {
     pub(super) source: Source,
     pub(super) bytes: usize,
@@ -106,7 +111,7 @@ pub(super) struct Holding {
 
 impl Connections {
     /// Admits a connection if no limit has been reached. Connections from trusted proxies count only towards
-    /// the total.
+    /// the total. If only the reserve is left, also evicts connections.
     pub(super) fn admit(self: &Arc<Self>, peer: Peer, options: &Options) -> Result<ConnPermit, CloseReason> {
         let source = (!is_trusted(&options.trusted_proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
@@ -164,7 +169,8 @@ pub(super) struct ConnPermit {
 }
 
 impl ConnPermit {
-    /// Counts a proxy's connection as one from `client`. Fails if `client` or its network is at its limit.
+    /// Counts a proxy's connection as one from `client`, unless that is a trusted proxy too. Fails as
+    /// [`OpenConns::count`] does, and then changes nothing.
     pub(super) fn assign_client(&mut self, client: Peer, options: &Options) -> Result<(), CloseReason> {
         if is_trusted(&options.trusted_proxies, client) {
             return Ok(());
@@ -173,7 +179,7 @@ impl ConnPermit {
         let mut open = self.connections.lock();
         open.count(source, &self.slot, options)?;
         if let Some(before) = self.source.replace(source) {
-            open.remove(before, &self.slot);
+            open.uncount(before, &self.slot);
         }
         Ok(())
     }
@@ -184,7 +190,7 @@ impl Drop for ConnPermit {
         let mut open = self.connections.lock();
         open.all -= 1;
         if let Some(source) = self.source {
-            open.remove(source, &self.slot);
+            open.uncount(source, &self.slot);
         }
     }
 }

@@ -23,12 +23,13 @@ pub(super) const LAST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 /// Minimum rate at which a client must read a response, in bytes per second.
 pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 
-/// How much of the responses has been sent. Lengths are totals over all responses since `began`.
+/// How much of the responses has been sent. Both lengths are totals over all responses since `began`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
     /// Length of the bodies in bytes.
     pub(super) length: u64,
+    /// Bytes written to the stream, including headers.
     pub(super) written: u64,
 }
 
@@ -113,6 +114,7 @@ pub(super) async fn run_until_deadline<F: Future>(
     .await
 }
 
+/// Receives reports of what passes through an [`Observed`] stream.
 pub(super) trait Observer {
     /// At least one byte was read. If this method returns an error, the read fails and the connection ends.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()>;
@@ -123,6 +125,7 @@ pub(super) trait Observer {
     fn write_pending(&self) {}
 }
 
+/// A stream that reports its reads and writes to an [`Observer`].
 pub(super) struct Observed<S, O> {
     /// Bytes that were already read from the stream. Reads return them first.
     unread: Bytes,
@@ -139,6 +142,7 @@ impl<S, O: Observer> Observed<S, O> {
         self.stream
     }
 
+    /// Reports the result of a write, unless it is an error, and returns it unchanged.
     fn report_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(count)) => self.observer.bytes_written(count),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why the server closed a connection that the client may still have needed.
+/// Why the server refused or closed a connection that the client may still have needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
     /// The server is at or close to its maximum number of connections.
@@ -19,11 +19,12 @@ pub(super) enum CloseReason {
     Descriptors,
     /// The client did not send its first byte in time.
     FirstByte,
-    /// The header of a request was not complete in time.
+    /// The header of an HTTP/1 request was not complete in time.
     Header,
     /// No further request arrived in time, or the client read a response too slowly.
     Idle,
-    /// A response was not ready in time.
+    /// A response was not ready in time. With HTTP/2, also: a header was not complete in time, or the client
+    /// read a response too slowly.
     Exchange,
     /// The TLS handshake failed or did not complete in time.
     Handshake,

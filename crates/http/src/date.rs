@@ -41,6 +41,7 @@ impl CurrentDate {
         &self.line
     }
 
+    /// Reads the system clock and formats the date, once the second of the current value has passed.
     fn update(&mut self, now: Instant) {
         if self.until.is_some_and(|until| now < until) {
             return;

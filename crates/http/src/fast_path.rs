@@ -39,6 +39,7 @@ pub(super) enum Exit {
     Fallback(Bytes),
 }
 
+/// A connection that the fast path serves.
 pub(super) struct FastPathConn<'a, H: PublicHandler> {
     pub(super) worker: &'a Worker<H>,
     pub(super) scheme: Scheme,
@@ -91,7 +92,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         }
     }
 
-    /// Serves the requests that have arrived, then reads more.
+    /// Serves the requests that have arrived, then reads more, until a read has to wait. Bytes that it does
+    /// not serve stay in `self.unserved`, or are handed over.
     fn poll_requests<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,14 +160,15 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         }
     }
 
+    /// Ends the fast path, and starts the deadline for the header of the request that `unserved` begins with.
     fn hand_over_to_hyper(&self, unserved: &[u8]) -> PollOutcome {
         self.timer.on_first_byte();
         PollOutcome::Exit(Exit::Fallback(Bytes::copy_from_slice(unserved)))
     }
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
-    /// Returns the body if it is long (otherwise, no bytes) and the current time, or `None` if hyper must
-    /// serve the request.
+    /// Returns the body if it is long (otherwise, no bytes) and the current time. `None` if hyper must serve
+    /// the request, because the handler declines it or plain HTTP is redirected to HTTPS.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -183,6 +186,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         Some((response.body, now))
     }
 
+    /// Sends and flushes the rest of a response, and reports progress to the timer.
     async fn send<S: AsyncWrite + Unpin>(
         &self,
         stream: &mut S,
@@ -199,7 +203,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
     }
 }
 
-/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed.
+/// Writes as much as the socket accepts. Returns the rest, or `None` if all has been written and flushed. The
+/// rest is empty if only the flush has to wait.
 fn poll_write_response<S: AsyncWrite + Unpin>(
     cx: &mut Context<'_>,
     stream: &mut S,

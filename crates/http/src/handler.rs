@@ -36,7 +36,7 @@ pub trait Handler: 'static {
 /// A handler for public addresses: its responses are in memory, so that the server can bound the memory and
 /// the time that a client takes.
 pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
-    /// Turns a refusal into a response. `request` is `None` if the request could not be parsed.
+    /// Turns a refusal into a response. `request` is `None` if the request has not been parsed.
     fn refuse(
         &self,
         _snapshot: &Arc<Self::Snapshot>,
@@ -60,7 +60,8 @@ pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
     }
 }
 
-/// A request whose header is complete. Borrowed, because moving it costs more than a response may.
+/// A request whose header has been read. Holds references, because moving the header takes 300 instructions,
+/// more than a percent of a response (commit 8e8283e2).
 pub struct Request<'a> {
     pub head: &'a Parts,
     pub body: &'a mut RequestBody,

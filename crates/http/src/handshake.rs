@@ -28,10 +28,12 @@ use super::{http1, http2, proxy, tls};
 /// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
 
-/// Serves a connection until it ends, a deadline passes or the server stops.
+/// Serves a connection until it ends, a deadline passes or the server stops. With
+/// [`Options::proxy_protocol`](super::Options::proxy_protocol), first reads the header of a trusted proxy,
+/// and counts the connection for the client that the header names.
 pub(super) async fn serve<H: PublicHandler>(
     worker: &Worker<H>,
-    AcceptedConn { scheme, stream, mut peer, mut place }: AcceptedConn,
+    AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,
     phase: watch::Receiver<ShutdownPhase>,
 ) {
     // Fails if the descriptor is invalid, in which case there is no connection to serve.
@@ -49,7 +51,7 @@ pub(super) async fn serve<H: PublicHandler>(
         let Ok(Ok(client)) = header else { return };
         if let Some(client) = client {
             peer = Peer::at(client);
-            if let Err(reason) = place.assign_client(peer, options) {
+            if let Err(reason) = permit.assign_client(peer, options) {
                 counters.record_close(reason);
                 return;
             }
@@ -64,7 +66,7 @@ pub(super) async fn serve<H: PublicHandler>(
         timeouts.idle = timeouts.idle.max(PROXY_IDLE);
     }
     drop(snapshot);
-    let slot = place.slot.clone();
+    let slot = permit.slot.clone();
     poll_fn(|cx| {
         slot.set_waker(cx.waker());
         Poll::Ready(())
@@ -79,8 +81,8 @@ pub(super) async fn serve<H: PublicHandler>(
 }
 
 impl<H: PublicHandler> Worker<H> {
-    /// Serves HTTP/1 or HTTP/2 on `stream`, as if it were a connection to a public cleartext socket.
-    /// Requires a single-threaded tokio runtime with timers.
+    /// Serves HTTP/1 or HTTP/2 on `stream`, like a connection to a public cleartext socket, but counts it
+    /// towards no limit. Requires a single-threaded tokio runtime with timers.
     pub async fn serve_stream(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -96,6 +98,7 @@ impl<H: PublicHandler> Worker<H> {
 
 impl<H: PublicHandler> ConnContext<'_, H> {
     /// Detects the protocol (RFC 9113 §3.3) within an HTTP/1 request's deadlines, then serves the connection.
+    /// At shutdown, closes a connection whose protocol is still unknown.
     pub(super) async fn serve_cleartext<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let timer = ConnTimer::new(self.timeouts, self.slot.clone());
         let mut stream = Observed::new(Bytes::new(), stream, timer.clone());
@@ -119,6 +122,7 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         }
     }
 
+    /// Performs the TLS handshake, then serves the protocol that ALPN has selected. Counts failed handshakes.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.server.tls else { return };
         let charge = self.slot.charge(cost::HANDSHAKE);

@@ -47,8 +47,9 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     Box::pin(serve_hyper(conn, stream, timer)).await;
 }
 
-/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] on any other request or at shutdown,
-/// and [`Exit::Closed`] when the connection ends or misses a deadline.
+/// Serves plain requests on the fast path. Returns [`Exit::Fallback`] at the first request that is not plain
+/// or arrives after shutdown has begun, and [`Exit::Closed`] when the connection ends, misses a deadline, or
+/// is idle when the server stops.
 async fn serve_fast_path<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut ConnContext<'_, H>,
     unserved: Bytes,
@@ -82,6 +83,8 @@ async fn serve_fast_path<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
+/// Serves all further requests with hyper, until the connection ends, misses a deadline, or the server stops.
+/// In that last case, a request in progress is completed first.
 async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_, H>,
     stream: S,

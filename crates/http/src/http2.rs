@@ -117,6 +117,8 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     let _ = conn.run(connection, &writes).await;
 }
 
+/// Responds to one request, and starts the deadline for sending the response. Removes the body of a response
+/// to HEAD.
 async fn respond<H: PublicHandler>(
     worker: Worker<H>,
     scheme: Scheme,
@@ -161,6 +163,7 @@ struct Http2Conn {
 }
 
 impl Http2Conn {
+    /// Starts the deadline for the first byte, and charges the memory of an idle connection.
     fn new(timeouts: Timeouts, slot: Arc<Slot>, scheme: Scheme) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {
@@ -188,8 +191,8 @@ impl Http2Conn {
         run_until_deadline(|| self.next_deadline(), std::pin::pin!(turns)).await
     }
 
-    /// Whether the connection may respond to another request in this turn.
-    fn may_respond(&self) -> bool {
+    /// Takes one of the responses that the connection may send in this turn. Returns false if none is left.
+    fn take_response(&self) -> bool {
         let left = self.responses_left.get();
         self.responses_left.set(left.saturating_sub(1));
         left > 0
@@ -215,7 +218,7 @@ impl Http2Conn {
         self.slot.closing() == Some(Closing::Now)
     }
 
-    /// Starts a request's deadline, and charges its memory until the returned value is dropped.
+    /// Starts a request's deadline, and charges its memory. Dropping the returned value ends both.
     fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         let number = self.deadlines.borrow_mut().exchange_began(Instant::now());
         self.memory.borrow_mut().on_request_begin();
@@ -224,6 +227,7 @@ impl Http2Conn {
 }
 
 impl Observer for Rc<Http2Conn> {
+    /// Fails if the client has sent too many abusive frames.
     fn bytes_read(&self, bytes: &[u8]) -> io::Result<()> {
         let now = Instant::now();
         self.first_byte.set(None);
@@ -232,7 +236,7 @@ impl Observer for Rc<Http2Conn> {
         if guard.charge_frames(bytes, now) {
             return Err(io::Error::other("too many abusive frames"));
         }
-        self.deadlines.borrow_mut().receives_header(guard.frames.open_block(), now);
+        self.deadlines.borrow_mut().set_open_block(guard.frames.open_block(), now);
         Ok(())
     }
 
@@ -247,7 +251,8 @@ impl Observer for Rc<Http2Conn> {
     }
 }
 
-/// A request in progress. Dropped when hyper has taken the response, or when the client cancels the request.
+/// A request in progress. Dropped when hyper has taken the response, when the client cancels the request, or
+/// after a panic.
 struct ActiveRequest {
     conn: Rc<Http2Conn>,
     number: u64,
@@ -266,6 +271,7 @@ impl Drop for ActiveRequest {
     }
 }
 
+/// The body of a response, in pieces of [`CHUNK`] bytes.
 struct ChunkedBody {
     bytes: Bytes,
     active_request: ActiveRequest,
@@ -308,7 +314,7 @@ impl<F: Future<Output: 'static> + 'static> Executor<F> for OnThisThread {
         let mut future = Box::pin(future);
         let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
         // As in a task, a panic ends only this request: dropping the future resets its stream.
-        let is_done = self.0.may_respond() && catch_unwind(AssertUnwindSafe(poll)).unwrap_or(true);
+        let is_done = self.0.take_response() && catch_unwind(AssertUnwindSafe(poll)).unwrap_or(true);
         if !is_done {
             tokio::task::spawn_local(future);
         }

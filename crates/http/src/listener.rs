@@ -75,6 +75,7 @@ pub(super) fn run<H: PublicHandler>(
     })
 }
 
+/// The state that the tasks of a worker's connections share.
 struct ConnTasks<H: PublicHandler> {
     worker: Worker<H>,
     phase: watch::Receiver<ShutdownPhase>,
@@ -93,6 +94,7 @@ impl<H: PublicHandler> ConnTasks<H> {
 }
 
 /// Accepts connections until [`ShutdownPhase::Stopping`], then accepts those that are still in the queue.
+/// Closes a connection above a limit at once, and pauses after an error.
 async fn accept<H: PublicHandler>(
     tasks: &Rc<ConnTasks<H>>,
     scheme: Scheme,
@@ -106,8 +108,8 @@ async fn accept<H: PublicHandler>(
     let admit = |stream, peer| {
         // Above a limit, close the connection without a response: waiting for its request would cost more.
         let admit = || match server.connections.admit(peer, (**server.snapshot.load()).as_ref()) {
-            Ok(place) => {
-                let accepted = AcceptedConn { scheme, stream, peer, place };
+            Ok(permit) => {
+                let accepted = AcceptedConn { scheme, stream, peer, permit };
                 if let Some((accepted, guard)) = balancer.keep_or_transfer(accepted) {
                     tasks.spawn_connection(accepted, guard);
                 }
@@ -169,7 +171,7 @@ impl Reserve {
         Self(File::open("/dev/null").ok())
     }
 
-    /// Releases the spare descriptor to accept one connection, and closes that connection.
+    /// Releases the spare descriptor to accept one connection, closes that connection, and reopens the spare.
     fn turn_away(&mut self, listener: &Listener) {
         drop(self.0.take());
         drop(listener.accept_waiting());

@@ -60,7 +60,8 @@ enum Action {
     Warn,
 }
 
-/// All amounts are in bytes. `held` is the memory of all connections, `closing` that of closing ones.
+/// Chooses how to react to the resident memory. All amounts are in bytes. `held` is the memory of all
+/// connections, `closing` that of closing ones, which is expected to be freed.
 fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let threshold = closing_threshold(limit);
     let expected = resident.saturating_sub(closing);
@@ -74,6 +75,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
+/// The bytes of the limit to keep free.
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE).max(LEAST_RESERVE.min(limit / 4))
 }
@@ -84,7 +86,8 @@ fn closing_threshold(limit: u64) -> u64 {
 }
 
 /// The connections to close in order to free `bytes`. They are chosen one by one, each from the network that
-/// holds the most memory at that point: the largest connection of its largest source.
+/// holds the most memory at that point: the largest connection of its largest source. All of them if they
+/// hold less.
 fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> {
     let mut of_source: HashMap<Source, usize> = HashMap::new();
     let mut of_network: HashMap<SourceNetwork, usize> = HashMap::new();
@@ -113,7 +116,8 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
     chosen
 }
 
-/// Measures memory and closes connections, until the sender of `stop` is dropped.
+/// Measures memory and closes connections, until the sender of `stop` is dropped. Where resident memory
+/// cannot be measured, uses what connections hold instead.
 pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) {
     let connections = &server.connections;
     let mut log = Log::default();
@@ -135,7 +139,7 @@ pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) 
         let decision = || decide_action(resident_memory().unwrap_or(held), held, closing, limit);
         match decision() {
             Action::Nothing => continue,
-            Action::Warn if !log.is_warning_due(now) => continue,
+            Action::Warn if !log.record_other_cause(now) => continue,
             Action::Warn | Action::Shed(_) => {}
         }
         // Freed memory may still be resident: return it to the system, and decide again.
@@ -186,7 +190,8 @@ impl Log {
         self.closed = Some((self.closed.map_or(0, |(before, _)| before) + count, now));
     }
 
-    /// Logs once that memory is below the limit again, [`PATIENCE`] after the last closure.
+    /// Records that memory is below the limit. Logs that once, [`PATIENCE`] after the last closure, if
+    /// connections were closed.
     fn record_recovery(&mut self, now: Instant) {
         self.above_since = None;
         if let Some((count, at)) = self.closed
@@ -197,11 +202,14 @@ impl Log {
         }
     }
 
-    fn is_warning_due(&mut self, now: Instant) -> bool {
+    /// Records that memory is above the limit for a reason other than connections. Returns whether a warning
+    /// is due: memory has been above for [`PATIENCE`], and the last warning is [`WARN_EVERY`] ago.
+    fn record_other_cause(&mut self, now: Instant) -> bool {
         let since = *self.above_since.get_or_insert(now);
         now.saturating_duration_since(since) >= PATIENCE && may_warn_again(self.above_warned_at, now)
     }
 
+    /// Logs that connections are not the cause of the shortage.
     fn warn_of_other_cause(&mut self, held: u64, limit: u64, now: Instant) {
         self.above_warned_at = Some(now);
         tracing::warn!(
@@ -216,8 +224,8 @@ fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
     warned_at.is_none_or(|at| now.saturating_duration_since(at) >= WARN_EVERY)
 }
 
-/// The resident memory of this process in bytes. The status file stays open, because it is read often, even
-/// when no file descriptor is free.
+/// The resident memory of this process in bytes; `None` if `/proc` is not available. The status file stays
+/// open, so that it can be read often, even when no file descriptor is free.
 pub fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
@@ -330,11 +338,11 @@ mod tests {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut log = Log::default();
-        assert!(!log.is_warning_due(after(0)) && !log.is_warning_due(after(9)));
+        assert!(!log.record_other_cause(after(0)) && !log.record_other_cause(after(9)));
         log.record_recovery(after(9));
-        assert!(!log.is_warning_due(after(10)) && log.is_warning_due(after(20)));
+        assert!(!log.record_other_cause(after(10)) && log.record_other_cause(after(20)));
         log.warn_of_other_cause(0, 0, after(20));
-        assert!(!log.is_warning_due(after(21)) && log.is_warning_due(after(620)));
+        assert!(!log.record_other_cause(after(21)) && log.record_other_cause(after(620)));
         log.record_closed(2, 0, 0, after(630));
         log.record_closed(3, 0, 0, after(631));
         assert_eq!(log.closed, Some((5, after(631))));

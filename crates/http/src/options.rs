@@ -33,7 +33,8 @@ pub struct Options {
     pub max_connections_per_source: usize,
     /// Maximum per IPv4 /24 or IPv6 /48, except for trusted proxies; at least `max_connections_per_source`.
     pub max_connections_per_network: usize,
-    /// Resident memory, in bytes, above which the largest connections are closed. `None` means no limit.
+    /// Maximum resident memory in bytes. The largest connections are closed shortly before it is reached
+    /// (`memory.rs`). `None` means no limit.
     pub max_memory: Option<u64>,
     /// Peers whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Network>,

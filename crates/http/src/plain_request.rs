@@ -9,7 +9,8 @@ use crate::ambiguity::is_simple_host;
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// An HTTP/1.1 GET or HEAD for a path, with one `Host`, no body, and no `Connection` but `keep-alive`.
+/// An HTTP/1.1 GET or HEAD for a path, with one `Host`, no body, no `Connection` but `keep-alive`, and no
+/// `Range`, `If-Match`, `Expect` or `Upgrade`.
 pub struct PlainRequest<'h, 'b> {
     pub is_head: bool,
     /// The path without the query, still percent-encoded.
@@ -22,10 +23,10 @@ pub struct PlainRequest<'h, 'b> {
     pub accept_encoding: FieldLines<'b>,
     pub if_none_match: FieldLines<'b>,
     pub host: &'b [u8],
-    /// The first value, as of `referer`.
+    /// If there are several values, the first, as for `referer`.
     pub user_agent: Option<&'b [u8]>,
     pub referer: Option<&'b [u8]>,
-    /// Whether the client only loads the page in advance.
+    /// Whether the request is a prefetch ([`is_prefetch`]).
     pub is_prefetch: bool,
     fields: &'h [Header<'b>],
 }
@@ -52,8 +53,8 @@ impl<'b> PlainRequest<'_, 'b> {
     }
 }
 
-/// Whether a request only loads a page in advance, according to the value of `Sec-Purpose` or `Purpose`
-/// (Fetch, "prefetch" and "prefetch;prerender").
+/// Whether a value of `Sec-Purpose` or `Purpose` marks a prefetch (`prefetch` or `prefetch;prerender` in any
+/// case, and anything else that begins with `prefetch`).
 pub fn is_prefetch(purpose: &[u8]) -> bool {
     purpose.get(..8).is_some_and(|beginning| beginning.eq_ignore_ascii_case(b"prefetch"))
 }
@@ -90,7 +91,7 @@ pub(super) fn parse<'h, 'b>(
                 }
                 host = *value;
             }
-            // A part of a file, a response that is not in memory.
+            // The responses in memory are whole files.
             (5, Some(b'r')) if is("range") => return None,
             (6, Some(b'a')) if is("accept") => accept.add_value(value),
             (6, Some(b'e')) if is("expect") => return None,
@@ -130,7 +131,8 @@ pub(super) fn parse<'h, 'b>(
     })
 }
 
-/// The path and the query of a target in origin form with only characters of RFC 3986 §3.3.
+/// Splits a target in origin form (RFC 9112 §3.2.1) at the first `?` into the path and the query. `None` if
+/// the target has another form, or a byte that RFC 3986 §3.3 does not permit.
 fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     let bytes = target.as_bytes();
     let is_plain = |byte: &u8| TARGET[usize::from(*byte)];
@@ -143,7 +145,7 @@ fn split_target(target: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Whether a byte is allowed in a path or query.
+/// Whether each byte is permitted in a path or query.
 const TARGET: [bool; 256] = {
     let mut table = [false; 256];
     let plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/%?";

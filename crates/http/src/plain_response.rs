@@ -45,8 +45,8 @@ impl<'a> PlainResponse<'a> {
         Self { buffer, body: Bytes::new(), date, began }
     }
 
-    /// Sets the response to prepared bytes: the status line and all header lines but `Date`, each with its
-    /// line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one.
+    /// Sets the response, once, to prepared bytes: the status line and all header lines but `Date`, each with
+    /// its line break (RFC 9112 §4, §5), in any number of pieces; and the body, if the response has one.
     pub fn write(&mut self, head: &[&[u8]], body: Option<&Bytes>) {
         for lines in head {
             self.buffer.extend_from_slice(lines);

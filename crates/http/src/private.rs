@@ -44,8 +44,9 @@ pub struct PrivateOptions {
     pub blocking_threads: usize,
 }
 
-/// Serves requests until `stopped` is true. `make_handler` runs in the runtime of this thread. `options`
-/// reads the limits from the snapshot, for each connection.
+/// Serves requests on this thread until `stopped` is true, and then drops the open connections.
+/// `make_handler` runs in the runtime of this thread. `options` reads the limits from the snapshot, for each
+/// connection. Connections beyond a limit are closed without a response.
 pub fn serve_private<H: Handler>(
     socket: Socket,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,
@@ -96,6 +97,7 @@ pub fn serve_private<H: Handler>(
     served
 }
 
+/// Passes a request to the handler. If the response is a stream, the connection counts as busy until its end.
 async fn respond<H: Handler>(
     handler: &H,
     snapshot: &Arc<H::Snapshot>,

@@ -16,13 +16,15 @@ use frontdesk_limits::Source;
 const SHARE: usize = 2;
 
 pub(super) struct PrivateConns {
+    /// The maximum number of open connections.
     most: usize,
     open: Mutex<PrivateConnTable>,
 }
 
 #[derive(Default)]
 struct PrivateConnTable {
-    /// By a number that grows with each connection, and with each beginning of the wait for a request.
+    /// By a sequence number. A connection gets a new one when it opens, when its request is complete, and
+    /// when that has been answered.
     by_age: BTreeMap<u64, PrivateConnEntry>,
     next: u64,
 }
@@ -35,14 +37,15 @@ struct PrivateConnEntry {
 }
 
 impl PrivateConnTable {
+    /// Adds a connection as the newest, and returns its sequence number.
     fn insert(&mut self, conn: PrivateConnEntry) -> u64 {
         self.next += 1;
         self.by_age.insert(self.next, conn);
         self.next
     }
 
-    /// Closes the connection that has waited longest, among those of `source`, or among all. Returns whether
-    /// there is one.
+    /// Closes the connection that has waited longest for a request: of those of `source` or, if that is
+    /// `None`, of all. Returns false if none is waiting.
     fn close_oldest(&mut self, source: Option<Source>) -> bool {
         let counts = |conn: &PrivateConnEntry| source.is_none() || conn.source == source;
         let oldest = self.by_age.iter().find(|(_, conn)| !conn.is_answering && counts(conn));
@@ -56,8 +59,8 @@ impl PrivateConns {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// Admits a connection. `None` if a limit is reached and requests are being answered on all connections
-    /// that count towards it.
+    /// Admits a connection. At a limit, first closes the one that has waited longest for a request. `None` if
+    /// requests are being answered on all connections that count towards the limit.
     pub(super) fn admit(self: &Arc<Self>, peer: Peer, proxies: &[Network]) -> Option<Arc<PrivateConn>> {
         let source = (!is_trusted(proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();
@@ -86,7 +89,7 @@ pub(super) struct PrivateConn {
 }
 
 impl PrivateConn {
-    /// Runs `connection` until it ends, or until it is closed because others need its place.
+    /// Runs `connection` until it ends, or drops it when the limits close it.
     pub(super) async fn run(&self, connection: impl Future) {
         tokio::select! {
             _ = connection => {}
@@ -94,16 +97,17 @@ impl PrivateConn {
         }
     }
 
-    /// Marks the connection as one whose request is complete, until the result is dropped.
-    pub(super) fn answer(self: &Arc<Self>) -> Answering {
+    /// Marks a connection whose request is complete, so that it is not closed at a limit until the returned
+    /// guard is dropped.
+    pub(super) fn mark_answering(self: &Arc<Self>) -> Answering {
         self.set_answering(true);
         Answering(self.clone())
     }
 
+    /// Also makes the connection the newest. Has no effect if the connection has been closed.
     fn set_answering(&self, is_answering: bool) {
         let mut number = self.number();
         let mut open = self.conns.lock();
-        // It may just have been closed.
         if let Some(conn) = open.by_age.remove(&number) {
             *number = open.insert(PrivateConnEntry { is_answering, ..conn });
         }
@@ -121,7 +125,8 @@ impl Drop for PrivateConn {
     }
 }
 
-/// Marks a connection as one whose request is complete, until it is dropped.
+/// Keeps a connection from being closed at a limit while its request is being answered. When this guard is
+/// dropped, the connection waits for its next request.
 pub(super) struct Answering(Arc<PrivateConn>);
 
 impl Drop for Answering {
@@ -148,7 +153,7 @@ mod tests {
         let admit = |source: u8| conns.admit(peer(source), &[]);
         let first = admit(1).expect("room");
         let answered = admit(2).expect("room");
-        let answering = answered.answer();
+        let answering = answered.mark_answering();
         let third = admit(3).expect("room");
         let fourth = admit(4).expect("room");
         let fifth = admit(5).expect("room is made");
@@ -156,7 +161,7 @@ mod tests {
         first.run(std::future::pending::<()>()).await;
         let sixth = admit(6).expect("room is made");
         third.run(std::future::pending::<()>()).await;
-        let busy = [fourth.answer(), fifth.answer(), sixth.answer()];
+        let busy = [fourth.mark_answering(), fifth.mark_answering(), sixth.mark_answering()];
         assert!(admit(7).is_none(), "requests are answered on all");
         drop(answering);
         assert!(admit(7).is_some(), "a connection between two requests makes room");
@@ -172,7 +177,7 @@ mod tests {
         let own = [conns.admit(peer(1), &[]), conns.admit(peer(1), &[])].map(|conn| conn.expect("room"));
         let third = conns.admit(peer(1), &[]).expect("its oldest makes room");
         own[0].run(std::future::pending::<()>()).await;
-        let answering = [own[1].answer(), third.answer()];
+        let answering = [own[1].mark_answering(), third.mark_answering()];
         assert!(conns.admit(peer(1), &[]).is_none());
         assert!(conns.admit(peer(2), &[]).is_some(), "another source is not affected");
         drop(answering);

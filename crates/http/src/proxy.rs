@@ -15,6 +15,7 @@ const MAX_V2: usize = 2048;
 
 /// Reads the header and nothing after it. Returns the client's address, or `None` if the header contains no
 /// IP address: `UNKNOWN` in version 1, `LOCAL` (a health check) and other address families in version 2.
+/// Fails with `InvalidData` if the bytes are no valid header or it is too long.
 pub(super) async fn read_header<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<IpAddr>> {
     // Read as many bytes as the version 2 signature has. Every version 1 header is longer.
     let mut header = vec![0; PROTOCOL_PREFIX.len()];

@@ -15,7 +15,7 @@ pub enum Refusal {
     TransferCoding,
     /// 400: plain text on a TLS socket. The connection closes.
     PlainText,
-    /// 308: a plain HTTP request for a site that is served over TLS. Contains `Location`.
+    /// 308: a plain HTTP request for a site that is served over TLS. Contains the value of `Location`.
     Redirect(HeaderValue),
 }
 
@@ -24,7 +24,7 @@ impl Refusal {
         Self::Ambiguous { reason, closes: false }
     }
 
-    /// A plain-text response that is not cached.
+    /// A plain-text response that must not be cached. Closes an HTTP/1 connection as each variant describes.
     pub fn into_response(self) -> Response<Full<Bytes>> {
         let (status, text) = match &self {
             Self::Ambiguous { reason, .. } => {

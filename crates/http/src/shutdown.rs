@@ -4,9 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutdownPhase {
     Serving,
-    /// The server still accepts connections, but each HTTP/1 response closes its
-    /// connection, and open HTTP/2 connections receive GOAWAY: load balancers should stop sending requests
-    /// before the sockets close.
+    /// The server still accepts connections, but each HTTP/1 response closes its connection, and open HTTP/2
+    /// connections receive GOAWAY: load balancers should stop sending requests before the sockets close.
     Draining,
     /// The server accepts no new connections and finishes the requests in progress.
     Stopping,

@@ -82,7 +82,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Sets the task to wake when the connection must close.
+    /// Sets the task to wake when the connection must close. Only the first call has an effect.
     pub(super) fn set_waker(&self, waker: &Waker) {
         let _ = self.waker.set(waker.clone());
     }

@@ -68,6 +68,7 @@ impl fmt::Display for Address {
     }
 }
 
+/// A listening socket.
 #[derive(Debug)]
 pub struct Socket(socket2::Socket);
 
@@ -84,6 +85,7 @@ impl Socket {
         Self::bind_with(address, true)
     }
 
+    /// [`Socket::bind_private`] if `is_private`, otherwise [`Socket::bind`].
     fn bind_with(address: &Address, is_private: bool) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {
@@ -122,7 +124,7 @@ impl Socket {
         self.0.try_clone().map(Self)
     }
 
-    /// Registers the socket with the current Tokio runtime.
+    /// Makes the socket non-blocking, and registers it with the current Tokio runtime.
     #[expect(
         deprecated,
         reason = "unsound only for types that change their descriptor; the successor is `unsafe`"
@@ -136,6 +138,7 @@ impl Socket {
 /// The permissions of private Unix sockets.
 const PRIVATE_MODE: u32 = 0o660;
 
+/// Binds a Unix socket, with [`PRIVATE_MODE`] if `is_private` and otherwise by the umask.
 fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     if is_private {
@@ -151,7 +154,8 @@ fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// Removes the socket of a server that has ended. Returns an error if another server is listening on it.
+/// Removes the socket of a server that has ended: one to which connecting fails. Returns an error if another
+/// server is listening on it. Leaves files of other types, so that binding fails.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
         return Ok(());
@@ -171,7 +175,7 @@ pub struct BindError {
 }
 
 /// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. Must be called
-/// once, before the process opens other file descriptors.
+/// once, before the process opens other file descriptors. Fails if one is neither a TCP nor a Unix socket.
 pub fn inherited_sockets() -> io::Result<Vec<(String, Socket)>> {
     let mut given = ListenFd::from_env();
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -196,6 +200,7 @@ pub enum Scheme {
     Https,
 }
 
+/// A socket that is registered with a Tokio runtime.
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
 impl Listener {
@@ -205,12 +210,13 @@ impl Listener {
         self.0.async_io(Interest::READABLE, accept_nonblocking).await
     }
 
-    /// Accepts a connection from the queue, if there is one.
+    /// Accepts a connection from the queue. `None` if there is none, or after an error.
     pub(super) fn accept_waiting(&self) -> Option<(TcpStream, Peer)> {
         accept_nonblocking(self.0.get_ref()).ok()
     }
 }
 
+/// Accepts a connection, and makes its descriptor non-blocking. Fails at once if none is waiting.
 fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;
@@ -222,6 +228,7 @@ fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)>
     Ok((stream, Peer::at(SocketAddr::try_from(address)?.ip())))
 }
 
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
     /// The address of the peer, or of the client if a PROXY header names it.
@@ -235,7 +242,7 @@ pub struct Peer {
 pub(super) enum Trust {
     /// Trusted if the peer's address is that of a trusted proxy. Applies to TCP connections.
     ByAddress,
-    /// Always trusted. Applies to Unix sockets, because only proxies on this machine can connect to one.
+    /// Always trusted. Applies to Unix sockets, because only programs on this machine can connect to one.
     Always,
     /// Never trusted. Applies if the PROXY header does not name a client (`UNKNOWN`, `LOCAL`): a proxy that
     /// speaks the PROXY protocol forwards bytes unchanged, so the client itself may have written the headers.

@@ -49,6 +49,7 @@ const FIRST_READ: usize = 4096;
 /// The maximum number of bytes to read from a plain-text request before refusing it.
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 
+/// The options of TLS and HTTPS redirects.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
     /// Where the certificate comes from. With `None`, TLS is disabled.
@@ -144,8 +145,8 @@ impl Tls {
     }
 
     /// Performs the handshake: the first byte within `first_byte`, the rest within `header` after that.
-    /// Returns `None` after an ACME validation or a refused plain-text request.
-    /// `refusal` composes the response to a plain-text request.
+    /// Returns `None` after an ACME validation or a refused plain-text request, whose response `refusal`
+    /// composes.
     pub(super) async fn accept(
         &self,
         mut stream: TcpStream,
@@ -171,7 +172,8 @@ impl Tls {
         handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
     }
 
-    /// `read` was already read from the stream.
+    /// Performs the handshake after `read` was read from the stream. Returns `None` after an ACME validation.
+    /// If the handshake fails, sends the client an alert.
     async fn handshake(&self, read: Bytes, stream: TcpStream) -> io::Result<Option<TlsConn>> {
         let mut hello = LazyConfigAcceptor::new(Acceptor::default(), TlsSocket::new(read, stream)).await?;
         if let Some(challenge) = &self.challenge
@@ -195,7 +197,7 @@ impl Tls {
                 Ok(Some(stream))
             }
             Err((error, mut socket)) => {
-                // The alert that tells the client why the handshake failed.
+                // Send the alert that tells the client why the handshake failed.
                 let _ = socket.shutdown().await;
                 Err(error)
             }
@@ -215,8 +217,8 @@ fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, 
     Ok(config)
 }
 
-/// Responds to a plain-text HTTP request on a TLS socket with a readable error.
-/// `request` was already read from the stream.
+/// Responds to a plain-text HTTP request on a TLS socket, and closes the connection. `request` was already
+/// read from the stream.
 async fn refuse_plain_text(
     response: Response<Full<Bytes>>,
     mut request: BytesMut,

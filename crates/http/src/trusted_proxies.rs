@@ -56,6 +56,8 @@ impl Network {
     }
 }
 
+/// Parses an address, or an address and a prefix length such as `10.0.0.0/8`. Bits after the prefix are
+/// ignored.
 impl FromStr for Network {
     type Err = String;
 

@@ -29,7 +29,7 @@ const MAX_SLICES: usize = 7;
 pub(super) type SpareBuffer = Rc<Cell<Vec<u8>>>;
 
 /// The connection's stream and the bytes that are to be sent on it.
-struct State<S> {
+struct BufferedStream<S> {
     stream: S,
     unsent: Vec<u8>,
     /// How many bytes at the beginning of `unsent` have already been written to the stream.
@@ -40,8 +40,8 @@ struct State<S> {
     spare: SpareBuffer,
 }
 
-impl<S: AsyncWrite + Unpin> State<S> {
-    /// Copies `slices`, and returns whether they fit.
+impl<S: AsyncWrite + Unpin> BufferedStream<S> {
+    /// Appends `slices` to the collected bytes if they fit. Otherwise, changes nothing and returns false.
     fn collect(&mut self, slices: &[IoSlice<'_>], length: usize) -> bool {
         if self.unsent.len() + length > CAPACITY {
             return false;
@@ -97,6 +97,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
         }
     }
 
+    /// Writes and flushes the collected bytes.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.unsent.is_empty() {
             ready!(self.poll_write_through(cx, &[]))?;
@@ -110,21 +111,21 @@ impl<S: AsyncWrite + Unpin> State<S> {
 }
 
 /// hyper's end of a connection. It reads from the stream, and collects what hyper writes.
-pub(super) struct CollectingStream<S>(Rc<RefCell<State<S>>>);
+pub(super) struct CollectingStream<S>(Rc<RefCell<BufferedStream<S>>>);
 
 /// The end of a connection that sends what [`CollectingStream`] has collected.
-pub(super) struct CollectedWrites<S>(Rc<RefCell<State<S>>>);
+pub(super) struct CollectedWrites<S>(Rc<RefCell<BufferedStream<S>>>);
 
 /// Divides `stream` into hyper's end and the end that sends.
 pub(super) fn collect_writes<S>(stream: S, spare: &SpareBuffer) -> (CollectingStream<S>, CollectedWrites<S>) {
     let (unsent, spare) = (Vec::new(), spare.clone());
-    let state = State { stream, unsent, written: 0, needs_flush: false, is_refusing: false, spare };
+    let state = BufferedStream { stream, unsent, written: 0, needs_flush: false, is_refusing: false, spare };
     let state = Rc::new(RefCell::new(state));
     (CollectingStream(state.clone()), CollectedWrites(state))
 }
 
 impl<S: AsyncWrite + Unpin> CollectedWrites<S> {
-    /// Polls hyper's `connection`, and then sends what it has written.
+    /// Polls hyper's `connection`, and then sends what hyper has written. Fails if sending fails.
     pub(super) fn poll_turn<F: Future>(
         &self,
         cx: &mut Context<'_>,
@@ -133,7 +134,8 @@ impl<S: AsyncWrite + Unpin> CollectedWrites<S> {
         let output = connection.poll(cx);
         let mut state = self.0.borrow_mut();
         if let Poll::Ready(output) = output {
-            // hyper's last frames. It waits until they are sent unless the connection has failed.
+            // Try to send hyper's last frames. Some are left only if the connection has failed: otherwise,
+            // hyper's shutdown has waited for them.
             let _ = state.poll_send(cx);
             return Poll::Ready(Ok(output));
         }

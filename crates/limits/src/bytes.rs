@@ -33,7 +33,7 @@ pub struct ByteOptions {
     pub enabled: bool,
     /// Bytes per day for one IPv4 address or IPv6 /64. Clamped to 1 through [`MAX_BYTES`].
     pub source: u64,
-    /// Bytes per day for one IPv4 /24 or IPv6 /48. A value below `source` is raised to `source`.
+    /// Bytes per day for one IPv4 /24 or IPv6 /48. Raised to `source` if less; at most [`MAX_BYTES`].
     pub network: u64,
 }
 
@@ -61,8 +61,9 @@ impl ByteLimiter {
         ByteLimiter { layers: Layers::new(options.enabled, create) }
     }
 
-    /// Counts a form of `bytes` bytes against the budgets of `source` and its network at `now`, or refuses
-    /// the form and counts nothing. A form that is larger than a whole budget counts as a whole budget.
+    /// Charges a form of `bytes` bytes to the budgets of `source` and its network at `now`, or refuses the
+    /// form and charges neither. A form that is larger than a whole budget counts as a whole budget. A
+    /// disabled limiter allows everything.
     pub fn charge(&self, source: Source, bytes: usize, now: Instant) -> Admission {
         let Some(mut state) = self.layers.lock_at(now) else { return Admission::Allowed };
         let LayerState { sources, networks, counts, .. } = &mut *state;
@@ -125,8 +126,8 @@ impl ByteDebts {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Adds `bytes` to the key's debt by raising each of its cells to at least the new debt. The caller has
-    /// checked that the bytes fit into the budget.
+    /// Adds `bytes`, at most a whole budget, to the key's debt, by raising each of its cells to at least the
+    /// new debt. The caller must have checked with [`ByteDebts::wait`] that the bytes fit into the budget.
     fn charge(&mut self, account: &DebtEntry, bytes: u64) {
         let recovered_at = self.recovered + account.debt + bytes.min(self.budget);
         for place in account.places {

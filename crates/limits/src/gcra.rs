@@ -43,9 +43,10 @@ impl Gcra {
         Gcra::new(window / quota.max(1), window)
     }
 
-    /// The debt at `now`, both Unix times in microseconds. A debt above the burst means that a clock was set
-    /// back, or that another machine's clock is ahead. If it is above by up to ten seconds, it counts as the
-    /// burst, so that the difference does not reset quotas; otherwise as zero, so that it locks nothing out.
+    /// The debt at `now` of a key with this arrival time, in microseconds; both times are Unix times. A debt
+    /// above the burst means that a clock was set back, or that another machine's clock is ahead. If it is
+    /// above by up to ten seconds, it counts as the burst, so that the difference does not reset quotas;
+    /// otherwise as zero, so that no key is locked out.
     pub fn debt(self, arrival: i64, now: i64) -> u64 {
         let debt = arrival.saturating_sub(now);
         if debt > i64::try_from(self.burst).unwrap_or(i64::MAX).saturating_add(CLOCK_TOLERANCE) {
@@ -64,12 +65,14 @@ impl Gcra {
         self.burst.saturating_sub(debt) / self.step
     }
 
-    /// The arrival time after one more request at `now`, or the time at which that request is allowed.
+    /// The arrival time after one more request at `now`; or, as an error, the earliest time at which that
+    /// request is allowed.
     pub fn charge(self, arrival: i64, now: i64) -> Result<i64, i64> {
         self.charge_with_reserve(arrival, now, Duration::ZERO)
     }
 
-    /// Like [`Gcra::charge`], for a request that must leave a part of the burst to others with the same key.
+    /// Like [`Gcra::charge`], for a request that must leave `reserve` of the burst to others with the same
+    /// key.
     pub fn charge_with_reserve(self, arrival: i64, now: i64, reserve: Duration) -> Result<i64, i64> {
         let reserve = u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX);
         let debt = self.debt(arrival, now);
@@ -79,8 +82,8 @@ impl Gcra {
         }
     }
 
-    /// Counts a request that is never refused: the number of earlier requests that make up the debt, and the
-    /// arrival time after this one. The debt stays within the burst.
+    /// For a request that is never refused: the number of earlier requests that make up the debt, rounded up,
+    /// and the arrival time after this request, at most a burst from `now`.
     pub fn count(self, arrival: i64, now: i64) -> (u64, i64) {
         let debt = self.debt(arrival, now);
         (debt.div_ceil(self.step), now.saturating_add_unsigned((debt + self.step).min(self.burst)))
@@ -147,6 +150,7 @@ impl WindowQuota {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// The status to report to a key with this debt.
     pub(super) fn status_for_debt(&self, debt: u32) -> QuotaStatus {
         let window_seconds = self.window.as_secs();
         QuotaStatus {
@@ -164,7 +168,7 @@ pub(super) fn time_until_allowed([a, b]: &[WindowQuota; 2], [debt, other]: [u32;
     a.time_until_allowed(debt).max(b.time_until_allowed(other))
 }
 
-/// Debts of a [`WindowQuota`] are at most [`MAX_TICKS`] and a step.
+/// Converts to 32 bits without loss: a debt of a [`WindowQuota`] is at most [`MAX_TICKS`] plus one step.
 fn ticks(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::quota::DecisionCounts;
 
+/// The debts of all sources or of all networks.
 pub(super) trait Debts {
     /// Sets the time since the first request, which must never decrease. Call this before any other method.
     fn advance_to(&mut self, elapsed: Duration);
@@ -13,6 +14,7 @@ pub(super) trait Debts {
 /// The state of a limiter, shared by all workers. Empty if the limiter is disabled.
 pub(super) struct Layers<T>(Option<Mutex<LayerState<T>>>);
 
+/// The state behind the lock of [`Layers`].
 pub(super) struct LayerState<T> {
     first_request: Option<Instant>,
     /// The time from the first request to the latest one.

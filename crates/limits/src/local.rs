@@ -28,7 +28,8 @@ impl LocalLimiter {
         LocalLimiter { layers: Layers::new(options.enabled, create) }
     }
 
-    /// Checks a request from `source` at `now`. If all quotas allow the request, counts it against them.
+    /// Checks a request from `source` at `now`. If all quotas allow the request, counts it against them. A
+    /// disabled limiter allows everything and reports no status.
     pub fn check(&self, source: Source, now: Instant) -> LimitDecision {
         let Some(mut state) = self.layers.lock_at(now) else {
             return LimitDecision { admission: Admission::Allowed, statuses: None };
@@ -68,7 +69,8 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates how many sources have a debt, to within a few tenths of a percent.
+    /// Estimates how many sources had a debt at the latest request, to within a few tenths of a percent. Zero
+    /// if limits are disabled.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Requests allowed per minute and per hour, clamped to 1 through [`MAX_QUOTA`](crate::MAX_QUOTA).
+/// Requests allowed per minute and per hour. 0 counts as 1. Quotas of sources and networks are capped at
+/// [`MAX_QUOTA`](crate::MAX_QUOTA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     pub per_minute: u32,
@@ -57,6 +58,7 @@ pub enum Layer {
     Network,
 }
 
+/// Whether a limiter allows a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     Allowed,

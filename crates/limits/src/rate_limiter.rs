@@ -30,7 +30,8 @@ pub struct RateLimiter {
 
 impl RateLimiter {
     /// With shared limits, waits at most two seconds for the first connection to Redis. A dedicated thread
-    /// logs failures and reconnects until the limiter is dropped.
+    /// logs failures and reconnects until the limiter is dropped. Logs a warning if sources are hashed
+    /// without a secret.
     pub fn new(limits: &LimitOptions, shared: Option<&RedisOptions>) -> RateLimiter {
         let share = |options: &RedisOptions| {
             if let Err(problem) = options.describe_hash_secret() {
@@ -60,7 +61,7 @@ impl RateLimiter {
     pub async fn status(&self, source: Source, now: Instant) -> Option<QuotaStatuses> {
         if let Some(shared) = &self.shared {
             let read = |rule: &LimitRule, reply: ScriptReply| rule.statuses(reply.debts);
-            let statuses = Box::pin(shared.call_script(Operation::Look, source, read)).await;
+            let statuses = Box::pin(shared.call_script(Operation::Report, source, read)).await;
             if statuses.is_some() {
                 return statuses;
             }

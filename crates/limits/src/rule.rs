@@ -35,7 +35,8 @@ impl LimitRule {
         [self.source, self.network].map(|windows| windows.map(|window| window.quota))
     }
 
-    /// Converts the script's reply to a decision about a request. `None` if the reply contradicts this rule.
+    /// Converts the script's reply to a decision about a request. `None` if the reply contradicts this rule:
+    /// a debt exceeds its maximum, or the request is refused although both layers allow it.
     pub fn decide(&self, reply: ScriptReply) -> Option<LimitDecision> {
         let statuses = self.statuses(reply.debts)?;
         let [a, b, c, d] = reply.debts;

@@ -27,12 +27,14 @@ pub(super) const ROWS: usize = 4;
 /// Every cell is visited once within this time: the longest window, after which no debt remains.
 const ROUND: Duration = Duration::from_hours(1);
 
+/// The cells of a sketch.
 pub(super) struct CellTable {
     hasher: RandomState,
     /// A row has `2^bits` cells.
     bits: u32,
     /// The rows, one after the other.
     pub(super) cells: Vec<u64>,
+    /// The time from the limiter's first request to the latest use.
     used: Duration,
     /// The time after which no debt remains.
     lifetime: Duration,
@@ -57,6 +59,7 @@ impl CellTable {
         expired
     }
 
+    /// The indices of a key's cells, one in each row.
     pub(super) fn places(&self, key: impl Hash) -> [usize; ROWS] {
         places(self.hasher.hash_one(key), self.bits)
     }
@@ -79,6 +82,7 @@ pub(super) struct SketchEntry {
 }
 
 impl Debts for Sketch {
+    /// Also visits the cells whose turn has come, and clears the debts that have expired.
     fn advance_to(&mut self, elapsed: Duration) {
         let count = self.table.cells.len() as u64;
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -168,6 +172,7 @@ fn places(hash: u64, bits: u32) -> [usize; ROWS] {
     })
 }
 
+/// The two debts of a cell at `now`, in ticks; zero for an arrival time that has passed.
 fn unpack(cell: u64, windows: &[WindowQuota; 2], now: [u64; 2]) -> [u32; 2] {
     let debt = |arrival: u32, window: &WindowQuota, now: u64| {
         let debt = arrival.wrapping_sub(low_32_bits(now));

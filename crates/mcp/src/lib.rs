@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 const MAX_MESSAGE: usize = 1 << 20;
 /// The size of the buffer between standard input and the SDK, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The stack of the threads that run tools, in bytes: as large as that of a main thread.
+/// The stack size of the threads that run tools, in bytes: that of a main thread on Linux.
 const STACK_SIZE: usize = 8 << 20;
 
 /// How the server introduces itself.
@@ -59,7 +59,7 @@ pub enum CallOutcome {
     Done(String),
     /// Contains the reason for the client's model.
     Failed(String),
-    /// There is no such tool in this session. Contains the reason.
+    /// The session has no such tool, or does not offer it. Contains the reason, for the protocol's error.
     Refused(String),
 }
 
@@ -78,11 +78,12 @@ pub enum ServeError {
     NotInitialized,
     #[error("the connection to the client failed: {0}")]
     Failed(String),
-    #[error("cannot start the server: {0}")]
+    #[error("cannot start the asynchronous runtime: {0}")]
     NotStarted(std::io::Error),
 }
 
-/// Serves one client until it closes standard input.
+/// Serves one client until it closes standard input. Blocks the thread. Returns `Ok` also if the client
+/// closes standard input before any message. Does not wait for a tool that is still running.
 pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(STACK_SIZE).build();
@@ -92,7 +93,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
         let (repaired, messages) = tokio::io::duplex(PIPE_BYTES);
         tokio::spawn(lines::repair(stdin, repaired, MAX_MESSAGE));
         let transport = AsyncRwTransport::new_server(messages, stdout);
-        let server = McpServer { provider, turn: Mutex::new(()) };
+        let server = McpServer { provider, call_lock: Mutex::new(()) };
         let running = match serve_server(server, transport).await {
             Ok(running) => running,
             // The client ended without a request.
@@ -115,7 +116,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
 struct McpServer {
     provider: Arc<dyn ToolProvider>,
     /// Held while a tool runs, so that a client cannot start many at once.
-    turn: Mutex<()>,
+    call_lock: Mutex<()>,
 }
 
 impl ServerHandler for McpServer {
@@ -140,14 +141,16 @@ impl ServerHandler for McpServer {
         Ok(ListToolsResult::with_all_items(self.provider.tools().into_iter().map(to_tool).collect()))
     }
 
+    /// Waits until no other tool runs, then calls the tool on a thread for blocking work. Returns an error if
+    /// the client has canceled the call by then. A panic is a failure of the tool.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let _turn = self.turn.lock().await;
+        let _lock = self.call_lock.lock().await;
         if context.ct.is_cancelled() {
-            return Err(ErrorData::internal_error("canceled before it began", None));
+            return Err(ErrorData::internal_error("the call was canceled before it began", None));
         }
         let provider = self.provider.clone();
         let call = move || provider.call(&request.name, request.arguments.unwrap_or_default());
@@ -165,6 +168,7 @@ impl ServerHandler for McpServer {
     }
 }
 
+/// Converts a description to the SDK's type, with its properties as annotations.
 fn to_tool(tool: ToolDescription) -> Tool {
     let hints = ToolAnnotations::with_title(tool.title)
         .read_only(tool.is_read_only)

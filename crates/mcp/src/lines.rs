@@ -1,5 +1,5 @@
-//! Repairs the lines that a client sends, so that the SDK answers each of them. It drops lines that it cannot
-//! parse, and a client that gets no answer to a request waits for good.
+//! Repairs the lines that a client sends, so that the SDK answers each of them. The SDK drops lines that it
+//! cannot parse, and a client whose request gets no answer waits forever.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use tokio::io::{
 /// A message that the SDK answers with the error "Invalid Request" and without an id.
 const INVALID_REQUEST: &[u8] = b"null";
 
-/// Copies lines until the end of the input or of the output. Replaces those that are longer than `longest`
-/// bytes or are not JSON. Completes the last line.
+/// Copies lines until the input ends or fails, or the output is closed. Repairs each line ([`repair_line`]).
+/// Replaces and logs lines of more than `longest` bytes. Adds the line feed that the last line may lack.
 pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite + Unpin, longest: usize) {
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -30,7 +30,7 @@ pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite +
                 longest,
                 "a message of the client exceeds the maximum line length; answered with an error"
             );
-            if skip_line(&mut input).await.is_err() {
+            if discard_line(&mut input).await.is_err() {
                 return;
             }
         }
@@ -46,8 +46,8 @@ pub async fn repair(input: impl AsyncRead + Unpin, mut output: impl AsyncWrite +
     }
 }
 
-/// Reads the rest of a line.
-async fn skip_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io::Result<()> {
+/// Discards the input up to and including the next line feed, or up to its end.
+async fn discard_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io::Result<()> {
     loop {
         let buffer = input.fill_buf().await?;
         let end = buffer.iter().position(|byte| *byte == b'\n');
@@ -59,13 +59,14 @@ async fn skip_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io::Re
     }
 }
 
-/// The line, or what replaces it. Empty lines stay, because the SDK skips them.
+/// Removes a byte order mark, replaces lone surrogates and repairs requests. Returns [`INVALID_REQUEST`] for
+/// a line that is not JSON. Empty lines stay empty, because the SDK skips them.
 fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.is_empty() {
         return line.into();
     }
-    let repaired = replace_half_characters(line);
+    let repaired = replace_lone_surrogates(line);
     match serde_json::from_slice(&repaired) {
         Ok(Value::Object(message)) if message.contains_key("method") => repair_request(message).into(),
         Ok(_) => repaired,
@@ -73,9 +74,9 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The request or notification with the version of JSON-RPC, and without parameters that are not an object,
-/// which no method of the protocol has: otherwise the error would not have the request's id. Of members with
-/// the same name, the last one stays.
+/// Sets `jsonrpc` of a request or notification to `2.0`, and removes `params` that are not an object, which
+/// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Of members with the
+/// same name, the last one stays.
 fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     message.insert("jsonrpc".to_owned(), "2.0".into());
     if message.get("params").is_some_and(|params| !params.is_object()) {
@@ -84,9 +85,9 @@ fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     Value::Object(message).to_string().into_bytes()
 }
 
-/// Replaces escapes of half of a surrogate pair. JSON's grammar permits them (RFC 8259 §8.2), and clients
-/// send them if they cut a text within an emoji.
-fn replace_half_characters(line: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces escapes of lone surrogates (`\ud83d`) with `\ufffd`. JSON's grammar permits them (RFC 8259 §8.2),
+/// and clients send them if they cut a text within an emoji.
+fn replace_lone_surrogates(line: &[u8]) -> Cow<'_, [u8]> {
     let unit = |at: usize| -> Option<u16> {
         let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
@@ -95,7 +96,7 @@ fn replace_half_characters(line: &[u8]) -> Cow<'_, [u8]> {
     let (mut copied, mut at) = (0, 0);
     while let Some(next) = line[at..].iter().position(|byte| *byte == b'\\') {
         at += next;
-        let is_half = match (unit(at), unit(at + 6)) {
+        let is_lone = match (unit(at), unit(at + 6)) {
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => {
                 at += 12;
                 continue;
@@ -103,7 +104,7 @@ fn replace_half_characters(line: &[u8]) -> Cow<'_, [u8]> {
             (Some(0xd800..0xe000), _) => true,
             _ => false,
         };
-        if is_half {
+        if is_lone {
             repaired.extend_from_slice(&line[copied..at]);
             repaired.extend_from_slice(b"\\ufffd");
             at += 6;
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn half_characters_are_replaced_and_whole_ones_stay() {
+    fn lone_surrogates_are_replaced_and_pairs_stay() {
         for (line, expected) in [
             (r#""a\ud83d""#, r#""a\ufffd""#),
             (r#""\ude00b\ud83d\ud83d\ude00""#, r#""\ufffdb\ufffd\ud83d\ude00""#),

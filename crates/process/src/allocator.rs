@@ -12,8 +12,8 @@
 #[cfg(target_env = "gnu")]
 const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 
-/// Keeps glibc's allocator from holding on to freed memory. Must be called before anything large is
-/// allocated. Does nothing with other C libraries.
+/// Makes glibc return large freed blocks to the system (`MMAP_THRESHOLD`). Must be called before anything
+/// large is allocated. Does nothing with other C libraries.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) may be called at any time, and rejects values that it does not support.
@@ -22,7 +22,8 @@ pub fn configure_allocator() {
     };
 }
 
-/// Returns free memory to the system. Meanwhile, threads that allocate memory may have to wait.
+/// Returns free memory to the system. Meanwhile, threads that allocate memory may have to wait. Does nothing
+/// with C libraries other than glibc.
 pub fn release_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim(3) may be called at any time by any thread, and moves nothing in use.

@@ -68,16 +68,17 @@ impl Part {
 /// The delay before a background task is started again after a panic.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// A message may quote a whole page, for example that of a wrong index into a text.
+/// Maximum length of a stored message. A message may quote a whole page, for example after a wrong string
+/// index.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The number of panics in each part. Belongs to the process, like the panic hook.
+/// The number of panics in each part. A static, because the panic hook is global as well.
 static COUNTS: [AtomicU64; Part::ALL.len()] = [const { AtomicU64::new(0) }; Part::ALL.len()];
 
 thread_local! {
     /// Whether this thread is inside a [`catch`].
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
-    /// The last panic inside a [`catch`], stored by the hook, which knows its location.
+    /// The last panic inside a [`catch`], stored by the hook, because only the hook knows its location.
     static LAST: RefCell<Option<Panic>> = const { RefCell::new(None) };
     /// Whether a panic on this thread ends the process.
     static ENDS_PROCESS: Cell<bool> = const { Cell::new(false) };
@@ -91,10 +92,13 @@ pub struct Panic {
     location: String,
     /// On one line, and at most [`MAX_MESSAGE_CHARS`] long.
     message: String,
+    /// Whether the message is a literal in the source code, so that it contains no data.
     is_constant: bool,
 }
 
 impl Panic {
+    /// Reads the message from a panic's payload, and puts it on one line. If the payload is itself a
+    /// [`Panic`] ([`resume`]), returns that, with its own location.
     fn new(payload: &(dyn Any + Send), location: String) -> Panic {
         if let Some(panic) = payload.downcast_ref::<Panic>() {
             return panic.clone();
@@ -108,7 +112,8 @@ impl Panic {
         Panic { location, message, is_constant }
     }
 
-    /// The panic with its whole message, which may quote the item. Use this only for the operator's content.
+    /// The panic with its message even if that is not constant, and so may quote the item. Use this only for
+    /// the operator's content.
     pub fn with_message(&self) -> String {
         Panic { is_constant: true, ..self.clone() }.to_string()
     }
@@ -127,8 +132,9 @@ impl fmt::Display for Panic {
     }
 }
 
-/// Installs the panic hook of the process. It calls `report` for panics that are not caught, with whether the
-/// process ends, and stores the others for [`catch`].
+/// Installs the panic hook of the process. The hook stores panics inside [`catch`]. It counts all others for
+/// the part of their thread, calls `report` with whether the process ends, and then aborts the process if
+/// [`end_process_on_panic`] was called on the thread.
 pub fn set_hook(report: impl Fn(&PanicHookInfo<'_>, bool) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |info| {
         if IS_CAUGHT.try_with(Cell::get).unwrap_or(false) {
@@ -157,7 +163,7 @@ impl Part {
     }
 }
 
-/// Makes a panic that is not caught on this thread end the process, after it has been reported.
+/// Makes the hook abort the process after a panic on this thread that is not caught. Requires [`set_hook`].
 pub fn end_process_on_panic() {
     ENDS_PROCESS.set(true);
 }
@@ -193,12 +199,12 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     })
 }
 
-/// Panics again, on another thread than the one that panicked first.
+/// Panics again with a panic from [`capture`], usually on another thread. The location stays the first one.
 pub fn resume(panic: Panic) -> ! {
     panic::panic_any(panic)
 }
 
-/// Like [`catch`], for a future: catches a panic of any poll, and drops the future then.
+/// Like [`catch`], for a future: returns the panic of any poll. The future is not polled again after that.
 pub fn catch_async<F: Future>(part: Part, future: F) -> impl Future<Output = Result<F::Output, Panic>> {
     let mut future = Box::pin(future);
     std::future::poll_fn(move |context| match catch(part, || future.as_mut().poll(context)) {
@@ -208,7 +214,8 @@ pub fn catch_async<F: Future>(part: Part, future: F) -> impl Future<Output = Res
     })
 }
 
-/// Runs a background task until it returns. After a panic, logs it and runs the task again.
+/// Runs a background task until it returns. Blocks the thread. After a panic, logs it and calls `work` again
+/// a second later.
 #[expect(clippy::disallowed_methods, reason = "a task that panics at once must not use up a processor")]
 pub fn restart_after_panic(task: &'static str, mut work: impl FnMut()) {
     while let Err(panic) = catch(Part::Background, &mut work) {
@@ -217,8 +224,9 @@ pub fn restart_after_panic(task: &'static str, mut work: impl FnMut()) {
     }
 }
 
-/// Panics if a test asks for it: if the file that the environment variable `INJECT_PANICS` names has a
-/// line that consists of `point` and, after a space, a part of `item`. Does nothing in release builds.
+/// Panics if a test requests it: if the file that the environment variable `INJECT_PANICS` names has a line
+/// that is `point`, or `point`, a space and a part of `item`. Does nothing in builds without debug
+/// assertions.
 #[inline]
 pub fn inject(point: &str, item: impl fmt::Display) {
     #[cfg(debug_assertions)]
@@ -235,6 +243,7 @@ mod injection {
 
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
+    /// See [`super::inject`]. Reads the file at each call, so that a test can change it.
     pub(super) fn panic_if_asked(point: &str, item: &dyn Display) {
         let file = FILE.get_or_init(|| std::env::var_os("INJECT_PANICS").map(PathBuf::from));
         let Some(file) = file else { return };

@@ -34,6 +34,7 @@ enum RequestPhase {
 }
 
 impl ConnTimer {
+    /// Starts the deadline for the first byte.
     pub(crate) fn new(timeouts: Timeouts, slot: Arc<Slot>) -> Rc<Self> {
         let now = Instant::now();
         Rc::new(Self {
@@ -81,6 +82,7 @@ impl ConnTimer {
         self.deadline.set(deadline);
     }
 
+    /// Starts the deadline for a request's header. Has no effect after the first byte of the request.
     pub(crate) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
             let deadline = Instant::now() + self.timeouts.header;
@@ -90,18 +92,21 @@ impl ConnTimer {
         }
     }
 
+    /// Records that a response has been sent completely, and starts the idle timeout.
     pub(crate) fn on_response_sent(&self, now: Instant) {
         self.has_had_request.set(true);
         self.response.set(SendProgress::new(now, 0));
         self.set(RequestPhase::Waiting, now + self.timeouts.idle);
     }
 
+    /// Starts the deadline for the beginning of the response.
     pub(crate) fn on_header_complete(&self) {
         self.has_had_request.set(true);
         self.set(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);
     }
 
-    /// Records that the server begins to send a response with a body of this length.
+    /// Records that the server begins to send a response with a body of this length, and starts the timeout
+    /// within which the client must read.
     pub(crate) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
         self.response.set(SendProgress::new(began, length));

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use crate::connection::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
 use crate::options::Timeouts;
 
+/// The state from which [`Deadlines::next_deadline`] follows.
 pub(super) struct Deadlines {
     /// The header block that is being received: its number and its deadline.
     header: Option<(u64, Instant)>,
@@ -77,16 +78,20 @@ impl Deadlines {
         self.exchanges.is_empty() && self.header.is_none()
     }
 
+    /// Whether all responses have been written, judged by their lengths.
     pub(super) fn is_flushed(&self) -> bool {
         self.sending.unsent() == 0
     }
 
-    pub(super) fn receives_header(&mut self, block: Option<u64>, now: Instant) {
+    /// Sets the number of the header block that is being received, if there is one. A new block gets a
+    /// deadline.
+    pub(super) fn set_open_block(&mut self, block: Option<u64>, now: Instant) {
         if self.header.map(|(number, _)| number) != block {
             self.header = block.map(|number| (number, now + self.timeouts.header));
         }
     }
 
+    /// Starts the deadline for the response to a new request. Returns the number of the request.
     pub(super) fn exchange_began(&mut self, now: Instant) -> u64 {
         self.begun += 1;
         self.exchanges.push((self.begun, StreamPhase::Processing { until: now + self.timeouts.exchange }));
@@ -185,14 +190,14 @@ mod tests {
     #[test]
     fn each_header_has_its_own_deadline() {
         let (mut deadlines, start) = begin();
-        deadlines.receives_header(Some(1), start + SECOND);
+        deadlines.set_open_block(Some(1), start + SECOND);
         check(&deadlines, start, 6);
         assert!(!deadlines.is_idle());
-        deadlines.receives_header(Some(1), start + 3 * SECOND);
+        deadlines.set_open_block(Some(1), start + 3 * SECOND);
         check(&deadlines, start, 6);
-        deadlines.receives_header(Some(2), start + 3 * SECOND);
+        deadlines.set_open_block(Some(2), start + 3 * SECOND);
         check(&deadlines, start, 8);
-        deadlines.receives_header(None, start + 4 * SECOND);
+        deadlines.set_open_block(None, start + 4 * SECOND);
         check(&deadlines, start, 10);
     }
 

@@ -2,8 +2,10 @@
 
 use crate::protocol::PREFACE;
 
+/// The length of a frame header in bytes.
 const HEADER: usize = 9;
 
+/// The header of a frame, without the stream identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The length of the payload in bytes; at most 2^24 - 1.

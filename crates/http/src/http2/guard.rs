@@ -32,8 +32,10 @@ const MAX_FREE_UPDATES: u64 = 65_536;
 /// DATA frames of fewer bytes are charged unless they end the stream: normal clients do not send them.
 const SMALL_DATA: u32 = 64;
 
+/// The leaky bucket of one connection.
 pub(super) struct Guard {
     pub(super) frames: Frames,
+    /// The level of the bucket.
     charged: u32,
     leaked_at: Instant,
     /// Sent bytes that have not yet paid for a WINDOW_UPDATE frame.
@@ -45,7 +47,8 @@ impl Guard {
         Self { frames: Frames::new(), charged: 0, leaked_at: now, unused_sent: 0 }
     }
 
-    /// Charges for received frames. Returns whether the budget is exceeded.
+    /// Charges for the frames in received bytes, after the bucket has leaked. Returns whether the budget is
+    /// exceeded.
     pub(super) fn charge_frames(&mut self, bytes: &[u8], now: Instant) -> bool {
         let (mut cost, mut updates) = (0_u32, 0);
         self.frames.parse(bytes, |frame| {
@@ -73,11 +76,13 @@ impl Guard {
         self.unused_sent = (self.unused_sent + count as u64).min(MAX_FREE_UPDATES * BYTES_PER_UPDATE);
     }
 
+    /// Takes [`REQUEST_REFUND`] units out of the bucket.
     pub(super) fn refund_completed_request(&mut self) {
         self.charged = self.charged.saturating_sub(REQUEST_REFUND);
     }
 }
 
+/// How many units of the bucket a frame takes.
 fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {

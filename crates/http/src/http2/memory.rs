@@ -1,5 +1,5 @@
 //! Estimates and charges an HTTP/2 connection's memory, except for the header fields and bodies of requests
-//! (`router.rs`, `body.rs`).
+//! (`service.rs`, `body.rs`).
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ pub(super) const CONNECTION_WINDOW: u32 = 256 * 1024;
 /// entire 16 KiB receive buffer in memory. In one measurement, an idle connection held 1.7 MB this way.
 const MAX_RECEIVED: usize = CONNECTION_WINDOW as usize + 100 * 16 * 1024;
 
+/// The memory that one connection is estimated to hold, and its charge.
 pub(super) struct ConnMemory {
     charge: Charge,
     scheme: Scheme,
@@ -26,7 +27,7 @@ pub(super) struct ConnMemory {
     /// The number of requests in progress now, and the maximum so far.
     open: usize,
     most_open: usize,
-    /// Whether a write is waiting for the client to read.
+    /// Whether the last write is waiting for the client to read.
     is_write_pending: bool,
 }
 
@@ -64,6 +65,7 @@ impl ConnMemory {
         }
     }
 
+    /// Sets the charge to the estimate for the current state.
     fn update_charge(&mut self) {
         // hyper does not report how many finished requests have queued responses, so assume the maximum.
         let waiting = if self.is_write_pending { self.begun.min(MAX_CONCURRENT_STREAMS as usize) } else { 0 };

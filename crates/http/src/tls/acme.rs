@@ -56,6 +56,7 @@ const BAD_NONCE: &str = "urn:ietf:params:acme:error:badNonce";
 /// The problem type for an unknown account (RFC 8555 §6.7).
 const ACCOUNT_DOES_NOT_EXIST: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 
+/// The options of the ACME client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
     /// The domain names in the certificate. The authority must be able to reach this server at each of them.
@@ -71,10 +72,12 @@ pub struct Acme {
 }
 
 impl Acme {
+    /// The certificates in `ca_file`; `None` without a file. The error names the file.
     pub(super) fn load_roots(&self) -> Result<Option<ExtraRoots>, String> {
         let Some(path) = &self.ca_file else { return Ok(None) };
-        let pem = std::fs::read(path).map_err(|error| error.to_string())?;
-        ExtraRoots::parse(&pem).map(Some)
+        let named = |error: String| format!("{}: {error}", path.display());
+        let pem = std::fs::read(path).map_err(|error| named(error.to_string()))?;
+        ExtraRoots::parse(&pem).map(Some).map_err(named)
     }
 
     /// The certificate in the cache. `None` if there is none, or if it cannot be read.
@@ -83,6 +86,7 @@ impl Acme {
         ServerCertificate::parse(&pem, &pem).ok()
     }
 
+    /// The path of the cached certificate for these domains and this authority.
     pub(super) fn certificate_file(&self) -> PathBuf {
         let contact = self.contact_url();
         AcmeCache::at(&self.cache, &self.domains, contact.as_slice(), &self.directory).certificate
@@ -156,7 +160,8 @@ impl Failures {
     }
 }
 
-/// The wait until a third of the certificate's lifetime is left, or the backoff after failures.
+/// The wait before the next order: until a third of the certificate's lifetime is left (zero if that has
+/// passed, or without a certificate), or the backoff after failures.
 fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Failures) -> Duration {
     if let Some(doublings) = failures.counted.saturating_add(failures.bad_nonces).checked_sub(1) {
         let backoff = Duration::from_secs(1 << doublings.min(MAX_DOUBLINGS));
@@ -167,6 +172,7 @@ fn delay(now: Timestamp, validity: Option<(Timestamp, Timestamp)>, failures: Fai
     Duration::try_from(renewal.duration_since(now)).unwrap_or_default()
 }
 
+/// Why an order failed, and at which step.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {cause}")]
 struct OrderError {
@@ -209,6 +215,7 @@ impl Client {
         Ok(Self { http: Http::new(roots), acme, cache, account, challenges: Arc::default(), current })
     }
 
+    /// Serves the cached certificate if there is one, even if it has expired. If it cannot be used, logs why.
     fn use_cached_certificate(&self) {
         match std::fs::read(&self.cache.certificate).map(|pem| ServerCertificate::parse(&pem, &pem)) {
             Ok(Ok(certificate)) => {
@@ -216,11 +223,13 @@ impl Client {
                 tracing::info!("using the cached certificate");
             }
             Ok(Err(defect)) => {
-                tracing::warn!(%defect, "the cached certificate cannot be used; will order a new one");
+                let file = self.cache.certificate.display();
+                tracing::warn!(%file, %defect, "the cached certificate cannot be used; will order a new one");
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(%error, "could not read the cached certificate; will order a new one");
+                let file = self.cache.certificate.display();
+                tracing::warn!(%file, %error, "could not read the cached certificate; will order a new one");
             }
         }
     }
@@ -229,7 +238,8 @@ impl Client {
         self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
 
-    /// Orders a certificate, serves it and stores it.
+    /// Orders a certificate within [`ORDER_TIMEOUT`], serves it and stores it. Returns a panic as an error.
+    /// Drops the challenges, and forgets an account that the authority does not know.
     async fn obtain(self: Arc<Self>) -> Result<(), OrderError> {
         let order = timeout(ORDER_TIMEOUT, panics::catch_async(Part::Certificate, self.order()));
         let result = match order.await {
@@ -245,7 +255,8 @@ impl Client {
         self.install(&result?)
     }
 
-    /// Serves a new certificate, then stores it: a full disk must not prevent its use.
+    /// Serves a new certificate, then stores it: a full disk must not prevent its use, so a failure to store
+    /// it is only logged. Fails if the certificate cannot be used.
     fn install(&self, pem: &str) -> Result<(), OrderError> {
         let certificate = ServerCertificate::parse(pem.as_bytes(), pem.as_bytes())
             .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
@@ -255,7 +266,8 @@ impl Client {
         match cache::replace_file(&self.cache.certificate, pem) {
             Ok(()) => tracing::info!("certificate stored"),
             Err(error) => {
-                tracing::warn!(%error, "could not store the new certificate; it is in use, but a restart will order another one");
+                let file = self.cache.certificate.display();
+                tracing::warn!(%file, %error, "could not store the new certificate; it is in use, but a restart will order another one");
             }
         }
         Ok(())
@@ -281,6 +293,8 @@ impl Client {
         Ok(format!("{key}\n{chain}"))
     }
 
+    /// The stored account, or a new one, for which the client accepts the authority's terms of service.
+    /// Stores a new account, and only logs a failure to do so.
     async fn load_or_create_account(&self) -> Result<Account, OrderError> {
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
         let stored = self.account.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -299,14 +313,16 @@ impl Client {
         match cache::replace_file(&self.cache.account, &json) {
             Ok(()) => tracing::info!("ACME account stored"),
             Err(error) => {
-                tracing::warn!(%error, "could not store the ACME account; a restart will create a new one");
+                let file = self.cache.account.display();
+                tracing::warn!(%file, %error, "could not store the ACME account; a restart will create a new one");
             }
         }
         *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
         Ok(account)
     }
 
-    /// For each name, prepares the response to the challenge and asks the authority to validate the name.
+    /// For each name that the authority has not validated yet, prepares the response to the challenge and
+    /// asks the authority to validate the name.
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -323,7 +339,8 @@ impl Client {
                 return Err(OrderError::new("authorization", "its identifier is not a DNS name"));
             };
             if !self.acme.domains.contains(name) {
-                return Err(OrderError::new("authorization", "it is for a name that was not ordered"));
+                let cause = format!("it is for `{name}`, which was not ordered");
+                return Err(OrderError::new("authorization", cause));
             }
             let inserted = self.challenges.insert(name, challenge.key_authorization().digest().as_ref());
             inserted.map_err(|error| OrderError::new("challenge certificate", error.to_string()))?;
@@ -332,10 +349,11 @@ impl Client {
         Ok(())
     }
 
+    /// The text of an error for the log: cut to [`MAX_ERROR_CHARS`], and without the contact address.
     fn describe(&self, error: &OrderError) -> String {
         let mut text = error.to_string();
         if !self.acme.email.is_empty() {
-            // Redact the contact address, which the authority may quote.
+            // The authority may quote the address.
             text = text.replace(&self.acme.email, "(tls.acme_email)");
         }
         text.chars().take(MAX_ERROR_CHARS).collect()

@@ -21,6 +21,7 @@ use frontdesk_fetch::without_byte_order_marks;
 /// How long before expiry the server warns. Renewal tools act earlier, so a warning means that they failed.
 const EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
 
+/// A certificate chain with the private key of its first certificate.
 #[derive(Debug, Clone)]
 pub struct ServerCertificate {
     key: Arc<CertifiedKey>,
@@ -49,7 +50,7 @@ pub(super) enum Validity {
 
 impl ServerCertificate {
     /// Parses a PEM chain that begins with the server's own certificate, and the certificate's key. Other PEM
-    /// sections are skipped, so one file may hold both.
+    /// sections are skipped, so one file may hold both. Accepts expired certificates.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateDefect> {
         const CHAIN: &str = "expected a PEM file with the server's own certificate first (`-----BEGIN CERTIFICATE-----`), then its issuers";
         const KEY: &str = "expected a PEM file with `-----BEGIN PRIVATE KEY-----`, without a password";
@@ -74,6 +75,7 @@ impl ServerCertificate {
                 what: "does not belong to the certificate".to_owned(),
                 hint: "the key must be the one that the certificate was issued for, and the server's own certificate must come first in its file",
             },
+            error @ Error::InvalidCertificate(_) => chain_defect(format!("cannot be used: {error}")),
             error => CertificateDefect::Key {
                 what: format!("cannot be used: {error}"),
                 hint: "supported keys are ECDSA with P-256 or P-384, RSA with 2048 to 8192 bits, and Ed25519",
@@ -82,13 +84,15 @@ impl ServerCertificate {
         Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
-    /// Whether the certificate is issued for this host name or IP address.
+    /// Whether the certificate is issued for this host name or IP address; an IPv6 address may be in
+    /// brackets.
     pub fn covers(&self, host: &str) -> bool {
         let own = self.key.end_entity_cert().and_then(ParsedCertificate::try_from);
         let name = ServerName::try_from(host.trim_matches(['[', ']']));
         own.is_ok_and(|own| name.is_ok_and(|name| verify_server_name(&own, &name).is_ok()))
     }
 
+    /// Whether the certificate is valid at `now`, and whether it expires within [`EXPIRES_SOON`].
     pub(super) fn validity(&self, now: Timestamp) -> Validity {
         if now < self.not_before {
             Validity::NotYet
@@ -123,7 +127,7 @@ impl ResolvesServerCert for CurrentCertificate {
     }
 }
 
-/// A server configuration for TLS handshakes with these certificates and ALPN protocols.
+/// A server configuration for TLS 1.2 and 1.3 with these certificates and ALPN protocols.
 pub(super) fn tls_config(
     certificates: Arc<dyn ResolvesServerCert>,
     protocols: &[&[u8]],
@@ -136,6 +140,7 @@ pub(super) fn tls_config(
     Ok(config)
 }
 
+/// Why TLS cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsStartError {
     #[error(transparent)]

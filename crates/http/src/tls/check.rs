@@ -8,6 +8,7 @@ use super::certificate::{CertificateDefect, ServerCertificate, Validity};
 use super::files::CertificateFiles;
 use super::{CertificateSource, TlsOptions};
 
+/// A fault of the TLS options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFinding {
     /// The configuration key in `[tls]`.
@@ -19,7 +20,9 @@ pub struct TlsFinding {
     pub hint: &'static str,
 }
 
-/// Checks that the certificate source is usable and covers this host.
+/// Checks that the certificate source is usable and covers this host, that the certificate does not expire
+/// soon, and that its key is not readable by everyone. With ACME, checks the certificate in the cache, if
+/// there is one.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     let mut findings = Vec::new();
     let mut add = |is_error, key, message: String, hint| {
@@ -31,11 +34,11 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
         Some(CertificateSource::Acme(acme)) => {
             if let Err(error) = acme.load_roots() {
                 let message = format!("cannot be used: {error}");
-                add(true, "acme_ca_file", message, "leave it empty if the authority is publicly trusted");
+                add(true, "acme_ca_file", message, AUTHORITY);
             }
             if !acme.domains.iter().any(|domain| domain.eq_ignore_ascii_case(host)) {
                 let message = format!("does not contain {host:?}, the host of `base_url`");
-                add(false, "acme_domains", message, OTHER_NAMES);
+                add(false, "acme_domains", message, ADD_NAME);
             }
             let renewal = |certificate: ServerCertificate| {
                 let not_after = certificate.not_after;
@@ -55,9 +58,11 @@ pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Ve
     findings
 }
 
-const RENEWAL_FAILS: &str = "the server should have renewed it: its log says why orders fail";
+const AUTHORITY: &str = "name a PEM file with the authority's root certificates, or leave it empty if the authority is publicly trusted";
+const RENEWAL_FAILS: &str = "read in the server's log why orders fail: the server should have renewed it";
 const RENEW: &str = "renew it; a running server loads the new one";
-const OTHER_NAMES: &str = "browsers reject a certificate that does not cover the site's host";
+const ADD_NAME: &str = "add the host: browsers reject a certificate that does not cover it";
+const OTHER_NAMES: &str = "get a certificate that covers the site's host: browsers reject one that does not";
 
 /// Calls `add` for each finding: whether it is an error, and its key, message and hint.
 fn check_files(
@@ -76,7 +81,12 @@ fn check_files(
     match certificate.validity(now) {
         Validity::Valid => {}
         Validity::NotYet => {
-            warn("certificate", "is not valid yet".to_owned(), "check the system clock");
+            let message = format!("is not valid before {}", certificate.not_before);
+            warn(
+                "certificate",
+                message,
+                "check the system clock, or use a certificate that is already valid",
+            );
         }
         Validity::ExpiresSoon => warn("certificate", format!("expires soon, on {not_after}"), RENEW),
         Validity::Expired => warn("certificate", format!("expired on {not_after}"), RENEW),

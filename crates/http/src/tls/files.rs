@@ -28,8 +28,9 @@ pub struct CertificateFiles {
 }
 
 impl CertificateFiles {
+    /// The contents of the certificate file and the key file. The error names the file.
     fn read_bytes(&self) -> Result<[Vec<u8>; 2], CertificateDefect> {
-        let hint = "the user that the server runs as must be able to read it";
+        let hint = "check the path, and that the user that the server runs as can read the file";
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| format!("cannot be read from {}: {error}", path.display()))
         };
@@ -43,6 +44,7 @@ impl CertificateFiles {
     }
 }
 
+/// Certificate files, and what was last read from them.
 pub(super) struct WatchedFiles {
     files: CertificateFiles,
     /// Digests of the file contents, or the error from reading them; `None` before the first read.
@@ -54,7 +56,7 @@ impl WatchedFiles {
         Self { files, seen: Mutex::default() }
     }
 
-    /// Reads the files. `None` if they have not changed since the last call.
+    /// Reads the files. `None` if they, or the error from reading them, have not changed since the last call.
     pub(super) fn read_if_changed(&self) -> Option<Result<ServerCertificate, CertificateDefect>> {
         let content = self.files.read_bytes();
         let state = content.clone().map(|files| files.map(|file| blake3::hash(&file)));
@@ -63,7 +65,8 @@ impl WatchedFiles {
             .then(|| content.and_then(|[certificate, key]| ServerCertificate::parse(&certificate, &key)))
     }
 
-    /// Reads the files, and replaces `current` if they have changed and can be used.
+    /// Reads the files, and replaces `current` if they have changed and can be used. If they have changed but
+    /// cannot be used, logs why.
     pub(super) fn reload(&self, current: &CurrentCertificate) {
         match self.read_if_changed() {
             None => {}
@@ -72,7 +75,7 @@ impl WatchedFiles {
                 current.replace(certificate);
             }
             Some(Err(defect)) => {
-                tracing::error!(%defect, "the new certificate cannot be used; still serving the previous one");
+                tracing::error!(%defect, "the changed certificate files cannot be used; still serving the previous certificate");
             }
         }
     }
@@ -97,6 +100,8 @@ pub(super) fn spawn_watcher(
     Ok(())
 }
 
+/// Reads the files after each notification and every [`POLL_INTERVAL`], and logs about once a day if the
+/// certificate is not valid or expires soon. Returns when `current` is dropped.
 fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>) {
     let (sender, changes) = mpsc::sync_channel(1);
     // Keep `sender`, so that the channel stays connected even without a watcher.
@@ -150,7 +155,10 @@ fn log_validity(certificate: &ServerCertificate, now: Timestamp) -> bool {
     let not_after = certificate.not_after;
     match certificate.validity(now) {
         Validity::Valid => return false,
-        Validity::NotYet => tracing::warn!("the certificate is not valid yet: check the system clock"),
+        Validity::NotYet => {
+            let not_before = certificate.not_before;
+            tracing::warn!(%not_before, "the certificate is not valid yet: check the system clock");
+        }
         Validity::ExpiresSoon => {
             tracing::warn!(%not_after, "the certificate expires soon and has not been renewed");
         }

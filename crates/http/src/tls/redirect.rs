@@ -14,6 +14,7 @@ use crate::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
 /// because an authority may refuse to follow a redirect to a host that has no certificate yet.
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
+/// Where plain HTTP requests are redirected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpsRedirect {
     /// The site's own host, with the port unless the port is 443.
@@ -23,8 +24,8 @@ pub struct HttpsRedirect {
 }
 
 impl HttpsRedirect {
-    /// The URL of the same resource over TLS. Its host is one of this server's names, so a forged `Host`
-    /// cannot cause a redirect to another server.
+    /// The URL of the same resource over TLS. Its host is the requested one if that is one of this server's
+    /// names, and otherwise the site's own, so a forged `Host` cannot cause a redirect to another server.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {
@@ -41,7 +42,7 @@ impl HttpsRedirect {
     }
 }
 
-/// The redirect for a plain HTTP request; `None` if the request is to be served.
+/// The redirect for a plain HTTP request; `None` if the request is to be served, as are ACME challenges.
 ///
 /// A trusted proxy, or any peer on a Unix socket, may have terminated TLS. Its requests are redirected only
 /// if `X-Forwarded-Proto` reports that the client used plain HTTP; without the header, a redirect could loop.

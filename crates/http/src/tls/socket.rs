@@ -46,7 +46,7 @@ impl TlsSocket {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             if let Some(beyond) = count.checked_sub(self.held.len()) {
-                // Frees the memory too.
+                // Not `clear`, so that the memory is freed.
                 self.held = Vec::new();
                 if beyond > 0 {
                     return Poll::Ready(Ok(beyond));

@@ -27,7 +27,7 @@ local function owed(until_then, now, most, ten_seconds)
 end
 
 -- Returns, for both windows of one key: ticks per request, largest debt, current tick and debt. The last
--- value says whether one more request is allowed.
+-- value says whether one more request is allowed. A missing or malformed value means no debt.
 local function account(value, minute, hour)
     local step, step2 = floor(TICKS / minute), floor(TICKS / hour)
     local most, most2 = step * minute, step2 * hour
@@ -41,7 +41,7 @@ local function account(value, minute, hour)
 end
 
 -- Stores arrival times until the debts have expired.
-local function keep(key, most, now, debt, most2, now2, debt2)
+local function store(key, most, now, debt, most2, now2, debt2)
     local rest = max(debt / most * 60000, debt2 / most2 * 3600000)
     call('SET', key, pack('<dd', now + debt, now2 + debt2), 'PX', ceil(rest) + 1)
 end
@@ -54,7 +54,7 @@ local allowed = s_fits and n_fits
 if allowed and ARGV[1] == '1' then
     s_debt, s_debt2 = s_debt + s_step, s_debt2 + s_step2
     n_debt, n_debt2 = n_debt + n_step, n_debt2 + n_step2
-    keep(KEYS[1], s_most, s_now, s_debt, s_most2, s_now2, s_debt2)
-    keep(KEYS[2], n_most, n_now, n_debt, n_most2, n_now2, n_debt2)
+    store(KEYS[1], s_most, s_now, s_debt, s_most2, s_now2, s_debt2)
+    store(KEYS[2], n_most, n_now, n_debt, n_most2, n_now2, n_debt2)
 end
 return { allowed and 1 or 0, s_debt, s_debt2, n_debt, n_debt2 }

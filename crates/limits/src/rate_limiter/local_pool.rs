@@ -19,7 +19,8 @@ const FREQUENT_WITHIN: Duration = Duration::from_millis(500);
 /// A connection that has been idle for longer than this may be broken, so it is dropped.
 const MAX_IDLE: Duration = Duration::from_secs(20);
 
-/// The minimum time between two attempts to open a connection. An attempt never takes longer than this.
+/// The minimum time between a runtime's attempts to open a connection. An attempt never takes longer than
+/// this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Far above the number of workers of any server. Bounds memory if callers create a runtime for each call.
@@ -31,14 +32,17 @@ pub(super) struct LocalPool {
 }
 
 struct PoolEntry {
-    asked: Instant,
+    /// The time of the latest call.
+    called: Instant,
     connection: Option<MultiplexedConnection>,
     /// The time of the last attempt to open a connection.
     opened: Option<Instant>,
 }
 
 impl LocalPool {
-    /// The calling runtime's connection. If it has none but calls often, opens one in the background.
+    /// The calling runtime's connection; with `None`, the caller must use the shared one. If the runtime has
+    /// none but calls often, opens one in the background. Drops a connection that has been idle for
+    /// [`MAX_IDLE`].
     pub(super) fn get(
         self: &Arc<Self>,
         options: &RedisOptions,
@@ -49,12 +53,12 @@ impl LocalPool {
         let mut entries = self.lock_entries();
         let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
             if entries.len() < MAX_CONNECTIONS {
-                entries.push((id, PoolEntry { asked: now, connection: None, opened: None }));
+                entries.push((id, PoolEntry { called: now, connection: None, opened: None }));
             }
             return None;
         };
-        let silence = now.saturating_duration_since(entry.asked);
-        entry.asked = entry.asked.max(now);
+        let silence = now.saturating_duration_since(entry.called);
+        entry.called = entry.called.max(now);
         if silence > MAX_IDLE {
             entry.connection = None;
         }
@@ -66,6 +70,7 @@ impl LocalPool {
         entry.connection.clone()
     }
 
+    /// Drops the calling runtime's connection, after it has failed.
     pub(super) fn drop_connection(&self) {
         if let Ok(handle) = Handle::try_current() {
             self.set_connection(handle.id(), None);

@@ -49,6 +49,7 @@ pub const BOUNDS: [u64; 7] = [250, 500, 1_000, 2_500, 5_000, 10_000, 20_000];
 pub enum Fallback {
     /// The breaker was open, so the request did not wait.
     Disconnected,
+    /// Redis did not reply within [`RedisOptions::timeout`].
     Slow,
     /// The connection failed, or the reply was invalid.
     Failed,
@@ -64,9 +65,10 @@ pub struct RedisMetrics {
     pub is_connected: bool,
     /// The number of local decisions by reason, in the order of [`Fallback::NAMES`].
     pub fallbacks: [u64; Fallback::NAMES.len()],
-    /// The number of calls in each bucket; the last bucket counts calls above all [`BOUNDS`].
+    /// The number of calls with a valid reply in each bucket; the last bucket counts those above all
+    /// [`BOUNDS`].
     pub durations: [u64; BOUNDS.len() + 1],
-    /// The total duration of all calls in nanoseconds.
+    /// The total duration of these calls, in nanoseconds.
     pub took: u64,
 }
 
@@ -94,11 +96,13 @@ pub(super) struct Primary {
     pool: Arc<LocalPool>,
     /// The script's SHA-1, for EVALSHA.
     hash: String,
+    /// The number of consecutive timeouts.
     slow: AtomicU32,
 }
 
 impl RedisClient {
-    /// Starts connecting. Returns when the first attempt has succeeded or failed, or after two seconds.
+    /// Starts the thread that connects. Returns when the first attempt has succeeded or failed, or after two
+    /// seconds. If the thread cannot be started, logs an error and never connects.
     pub(super) fn start(options: &RedisOptions, rule: LimitRule) -> RedisClient {
         let (lost, faults) = unbounded_channel();
         let inner = Arc::new(Inner {
@@ -134,7 +138,8 @@ impl RedisClient {
         RedisClient { inner, rule, keys: Keys::new(options.hash_secret()), _stop: stop }
     }
 
-    /// Runs the script for `source` and converts its reply with `read`. `None` if local limits must decide.
+    /// Runs the script for `source` and converts its reply with `read`. `None` if local limits must decide:
+    /// the reason is counted, and a failure or the third timeout in a row opens the breaker.
     pub(super) async fn call_script<T>(
         &self,
         operation: Operation,
@@ -192,6 +197,7 @@ impl Inner {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a timeout, and opens the breaker at [`MAX_TIMEOUTS`] in a row.
     fn record_timeout(&self, primary: &Arc<Primary>) {
         if primary.slow.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
             self.open_breaker(primary, RedisFault::SLOW);
@@ -275,6 +281,7 @@ struct Reconnector {
 }
 
 impl Reconnector {
+    /// Connects, waits until the connection is lost, pauses and connects again. Never returns.
     async fn reconnect_forever(&mut self) {
         let mut pause = RECONNECT_PAUSES[0];
         loop {
@@ -312,7 +319,8 @@ impl Reconnector {
         }
     }
 
-    /// Logs the state of the connection if it has changed, and signals the end of the first attempt.
+    /// Logs the state of the connection if it or the reason of a failure has changed. At the first call,
+    /// signals the end of the first attempt.
     fn log_change(&mut self, state: Result<(), RedisFault>) {
         if self.logged.as_ref() != Some(&state) {
             let redis = &self.inner.options;
@@ -358,6 +366,8 @@ impl RedisFault {
 }
 
 impl From<RedisError> for RedisFault {
+    /// Describes an error, for some with what to change. Leaves out the text of the server, which may be
+    /// arbitrary.
     fn from(error: RedisError) -> RedisFault {
         use ServerErrorKind::{
             Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, ReadOnly, ResponseError,
@@ -366,14 +376,14 @@ impl From<RedisError> for RedisFault {
         let why = match error.kind() {
             // Include the message, which comes from the operating system or the TLS library.
             ErrorKind::Io | ErrorKind::InvalidClientConfig => {
-                return RedisFault(format!("it cannot be reached: {error}").into());
+                return RedisFault(format!("the connection failed: {error}").into());
             }
             ErrorKind::AuthenticationFailed => PASSWORD,
             ErrorKind::Server(NoPerm) => {
                 "the user lacks permissions: it needs EVAL, EVALSHA, SCRIPT LOAD, TIME, MGET and SET on keys `frontdesk:*`"
             }
             ErrorKind::Server(ReadOnly | MasterDown) => {
-                "it is a read-only replica, or a replica that has lost its primary"
+                "it is a read-only replica, or a replica that has lost its primary: `limits.shared_url` must name a primary"
             }
             ErrorKind::Server(BusyLoading) => "it is still loading its data",
             // This message comes from the `redis` crate, not from the server.

@@ -6,7 +6,8 @@ use crate::gcra::MAX_QUOTA;
 use crate::rule::{LimitRule, ScriptReply};
 use crate::source::Source;
 
-/// The script that counts one request. It requires script effects replication: Redis 5 or later, or Valkey.
+/// The script that decides about one request, and counts it if it is allowed. It requires script effects
+/// replication: Redis 5 or later, or Valkey.
 pub const SCRIPT: &str = include_str!("gcra.lua");
 
 pub(super) const PREFIX: &str = "frontdesk:";
@@ -18,7 +19,7 @@ const CONTEXT: &str = "frontdesk 2026-11-21 sources and networks whose requests 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Charge,
-    Look,
+    Report,
 }
 
 /// Hashes sources to names of Redis keys, from which they cannot be recovered without the secret.
@@ -38,6 +39,7 @@ impl Keys {
         Keys { secret: blake3::derive_key(CONTEXT, secret.as_bytes()) }
     }
 
+    /// The request for a source and its network. The key names contain hashes of both and of their quotas.
     pub(super) fn build_request(&self, operation: Operation, source: Source, rule: &LimitRule) -> Request {
         let quotas = rule.quotas();
         let [of_source, of_network] = quotas;
@@ -84,6 +86,7 @@ impl Request {
     }
 }
 
+/// Parses the array that `gcra.lua` returns. Fails if the reply is anything else.
 pub(super) fn parse_reply(answer: &Value) -> RedisResult<ScriptReply> {
     let read = || {
         let Value::Array(items) = answer else { return None };
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn a_request_contains_no_part_of_an_address() {
         let request = Keys::new("secret").build_request(
-            Operation::Look,
+            Operation::Report,
             SOURCE,
             &LimitRule::new(&LimitOptions::default()),
         );

@@ -23,7 +23,8 @@ impl AcmeCache {
         }
     }
 
-    /// Like [`AcmeCache::at`], and creates the folder if it does not exist.
+    /// Like [`AcmeCache::at`], and makes sure that the folder exists and that only the server's user can use
+    /// it.
     pub fn open(folder: &Path, domains: &[String], contact: &[String], directory: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
@@ -38,6 +39,7 @@ impl AcmeCache {
     }
 }
 
+/// A short hash. Includes the lengths of the texts, so that different lists do not yield the same input.
 fn file_name_digest(owners: &[String], directory: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in owners.iter().map(String::as_str).chain([directory]) {
@@ -46,7 +48,8 @@ fn file_name_digest(owners: &[String], directory: &str) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Replaces a file atomically. Only the server's user can read it.
+/// Replaces a file atomically, after syncing the new content to disk. Only the server's user can read the
+/// file.
 pub(super) fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -23,7 +23,8 @@ pub(crate) fn is_challenge(hello: &ClientHello<'_>) -> bool {
 pub(super) struct Challenges(Mutex<HashMap<String, Arc<CertifiedKey>>>);
 
 impl Challenges {
-    /// Adds a challenge certificate for a name, with the digest of the key authorization.
+    /// Adds or replaces the challenge certificate for a name. `digest` is the SHA-256 of the key
+    /// authorization.
     pub fn insert(&self, name: &str, digest: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
         let certificate = self_signed(name, digest)?;
         let mut responses = self.0.lock().unwrap_or_else(PoisonError::into_inner);

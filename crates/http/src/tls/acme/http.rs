@@ -25,6 +25,7 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
 /// Longer `Retry-After` times (in seconds) are cut to this: the library panics if its clock overflows.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
+/// The ACME library's client.
 #[derive(Clone)]
 pub(super) struct Http(Arc<FetchClient>);
 
@@ -54,11 +55,16 @@ impl HttpClient for Http {
 
 /// Parses a URL from the configuration or from the authority. Only HTTPS is permitted (RFC 8555 §6.1).
 fn https_url(uri: &Uri) -> Result<Url, String> {
-    let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid authority URL: {error}"))?;
-    if url.scheme() == UrlScheme::Https { Ok(url) } else { Err("the authority URL is not HTTPS".to_owned()) }
+    let url = Url::parse(&uri.to_string()).map_err(|error| format!("invalid URL {uri}: {error}"))?;
+    if url.scheme() == UrlScheme::Https {
+        Ok(url)
+    } else {
+        Err(format!("the URL {uri} must begin with https://"))
+    }
 }
 
-/// Sends a request. Returns an error if the library could not handle the response.
+/// Sends a request. Returns an error if the response is not complete or would make the library panic or fail
+/// with a misleading error. Cuts `Retry-After` to [`MAX_RETRY_AFTER`].
 async fn send_and_check(
     client: &FetchClient,
     head: &Parts,
