@@ -83,13 +83,13 @@ impl<'a> Answer<'a> {
     ) -> HttpResponse {
         match result {
             Ok(()) => self.redirect_to_thanks(),
-            Err(refusal) => self.show(refusal, posted, request),
+            Err(refusal) => self.render_refusal(refusal, posted, request),
         }
     }
 
     /// The JSON response to a refusal, with the form's page as its body. Status and other headers stay. The
-    /// page is charged to the connection.
-    fn show(
+    /// memory of the page is charged to the connection. The response stays JSON if no page has the form.
+    fn render_refusal(
         &self,
         refusal: &FormRefusal,
         posted: Option<&PostedForm>,
@@ -124,7 +124,8 @@ impl<'a> Answer<'a> {
 }
 
 /// The decoded path of the page that the visitor left: the query `page=…` of the form's address, which the
-/// theme adds, or else the path of a `Referer` on this site.
+/// theme adds, or else the path of a `Referer` on this site. `None` if the path is invalid; an invalid query
+/// does not fall back to `Referer`.
 fn page_left(head: &Parts, base_url: &str) -> Option<String> {
     let named = head.uri.query().and_then(|query| query.strip_prefix("page="));
     let referer = || {

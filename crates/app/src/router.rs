@@ -1,4 +1,4 @@
-//! Every URL on the public address.
+//! Routes requests to the public address by their URL: forms, confirmation links, live reload, the site.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ use frontdesk_process::panics;
 use frontdesk_site::path;
 
 impl PublicSite {
-    /// Lets a form, a confirmation link or the site respond.
+    /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
+    /// 400 for a path that is invalid or ambiguous.
     async fn route(
         &self,
         snapshot: &Snapshot,
@@ -95,7 +96,7 @@ impl PublicSite {
     }
 }
 
-/// Adds the headers of all responses that depend on the options.
+/// Adds HSTS, if the response is sent over TLS, and the security headers that the response lacks.
 fn add_common_headers(snapshot: &Snapshot, scheme: Scheme, mut response: HttpResponse) -> HttpResponse {
     // Send HSTS only over TLS (RFC 6797 §7.2).
     if scheme == Scheme::Https
