@@ -23,7 +23,8 @@ use frontdesk_site::path;
 
 impl PublicSite {
     /// Writes the response, counts the request and the page view, and returns the current time. `None`
-    /// without any effect if [`PublicSite`] must respond by way of hyper: forms, links, redirects, most errors.
+    /// without any effect if [`PublicSite`] must respond by way of hyper: forms, links, redirects, most
+    /// errors.
     pub(super) fn send_plain(
         &self,
         snapshot: &Snapshot,

@@ -53,13 +53,13 @@ impl Templates {
         for (name, text) in TEMPLATES {
             if let Err(error) = environment.add_template(name, text) {
                 // A test renders each of them.
-                tracing::error!(%error, "a template of the inbox is invalid");
+                tracing::error!(%error, template = name, "a template of the inbox is invalid");
             }
         }
         Self(environment)
     }
 
-    /// Renders a page. An error is logged, and the page says so.
+    /// Renders a page. An error is logged, and the response is then a 500 in plain text.
     pub(super) fn page(&self, status: StatusCode, name: &str, values: Value) -> Reply {
         let rendered = self.0.get_template(name).and_then(|template| template.render(values));
         match rendered {
@@ -76,7 +76,8 @@ impl Templates {
         }
     }
 
-    /// A page with a heading and a sentence, for users who are not logged in.
+    /// A page with a heading and a sentence, without the navigation, so that it needs no operator and no
+    /// inbox.
     pub(super) fn message(&self, status: StatusCode, heading: &str, sentence: &str) -> Reply {
         self.page(status, "message.html", context! { heading, sentence })
     }

@@ -8,7 +8,8 @@ use caseless::Caseless as _;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
+/// The text on one line. Replaces line breaks (LF and CR LF) with `⏎`, and other unsafe characters with
+/// `\u{…}`.
 pub fn visible(text: &str) -> String {
     replace_unsafe(text, '⏎', false)
 }
@@ -60,7 +61,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
     cut_by(text, limit, |_| 1)
 }
 
-/// Like [`cut`], with a size for each character, of which the sum is limited.
+/// Like [`cut`], but `limit` applies to the sum of the characters' sizes.
 pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     let mut left = limit;
     let mut take = |piece: &str| {

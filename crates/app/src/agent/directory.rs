@@ -89,8 +89,8 @@ impl Directory {
     }
 
     /// Returns the cached keys if one has this thumbprint, and starts a fetch in the background if they are
-    /// stale. Otherwise waits until `deadline` for a running fetch, or for a new one if that is due, and looks
-    /// again.
+    /// stale. Otherwise waits until `deadline` for a running fetch, or for a new one if that is due, and
+    /// looks again.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,

@@ -84,7 +84,8 @@ struct Jwk {
 }
 
 impl AgentKey {
-    /// Parses a directory, skipping unsupported keys and all after [`MAX_KEYS`]. `None` if it is not a JWK set.
+    /// Parses a directory, skipping unsupported keys and all after [`MAX_KEYS`]. `None` if it is not a JWK
+    /// set.
     pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
         let set: JwkSet = serde_json::from_slice(json).ok()?;
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())

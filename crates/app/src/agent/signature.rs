@@ -104,8 +104,8 @@ impl Claim {
         if input.items.iter().any(covers_host) { Ok(claim) } else { Err(SignatureError::Components) }
     }
 
-    /// Checks that the signature is valid now, and for at most [`LONGEST_VALIDITY`] in total. Its creation may
-    /// be [`CLOCK_SKEW`] in the future.
+    /// Checks that the signature is valid now, and for at most [`LONGEST_VALIDITY`] in total. Its creation
+    /// may be [`CLOCK_SKEW`] in the future.
     pub fn check_time(&self, now: Timestamp) -> Result<(), SignatureError> {
         let now = now.as_second();
         if self.created > now.saturating_add(CLOCK_SKEW) {

@@ -54,8 +54,8 @@ impl QueueCache {
         Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
     }
 
-    /// A fresh count, or the previous one if counting fails or takes longer than [`MAX_WAIT`]. `None` if there
-    /// is no count yet.
+    /// A fresh count, or the previous one if counting fails or takes longer than [`MAX_WAIT`]. `None` if
+    /// there is no count yet.
     pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
         let last = self.last.borrow().clone();
         if last.as_ref().is_some_and(|count| count.is_fresh(now)) {

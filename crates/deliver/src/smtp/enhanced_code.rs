@@ -1,4 +1,4 @@
-//! What an enhanced status code (RFC 3463) says about the cause of a refusal.
+//! Derives the cause of a refusal from its enhanced status code (RFC 3463).
 
 use frontdesk_inbox::submission::outcome::Cause;
 
@@ -17,7 +17,8 @@ pub(super) fn cause_of_refusal(text: &str) -> Cause {
     }
 }
 
-/// The subject and the detail of the enhanced status code with which a negative reply begins.
+/// The subject and the detail of the enhanced status code with which a negative reply begins. `None` if it
+/// does not begin with one of class 4 or 5.
 pub(super) fn enhanced_code(text: &str) -> Option<(u16, u16)> {
     let code = text.split_whitespace().next()?;
     let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());

@@ -1,6 +1,6 @@
 //! Reads replies of mail servers (RFC 5321 §4.2) from bytes.
 //!
-//! What a negative reply means is decided by its code, and after the message also by the enhanced status code
+//! The code of a negative reply decides what it means; after the message, so does the enhanced status code
 //! (`enhanced_code.rs`). The rest of the text is for the operator: it may have any encoding and any length up
 //! to the limit, or be missing. `smtp-proto` was considered: it ends the session at a separator
 //! other than a space and at a line without a code, and discards the code of a reply that is cut off.
@@ -43,8 +43,8 @@ impl SmtpReply {
 pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
-    /// Contains the first line with another code.
-    #[error("a line of the reply has another code than the lines before it: {0}")]
+    /// Contains the first line whose code has another first digit.
+    #[error("a line of the reply has a code of another class than the lines before it: {0}")]
     MixedCodes(String),
 }
 
@@ -97,7 +97,7 @@ impl ReplyReader {
         result
     }
 
-    /// Returns whether the line was the last one of the reply.
+    /// Adds the current line to the reply, and returns whether it was the last one.
     fn end_line(&mut self) -> Result<bool, ReplyError> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -125,7 +125,7 @@ impl ReplyReader {
         self.has_skipped
     }
 
-    /// The part of a reply that was cut off, if its code can be read.
+    /// The beginning of an incomplete reply, as far as it was read. `None` if it has no code, or codes of several classes.
     pub fn cut_off(&self) -> Option<SmtpReply> {
         let mut reply = self.reply.clone();
         if let Some((code, rest)) = split_code(self.line.trim_ascii_start()) {

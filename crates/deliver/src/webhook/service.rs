@@ -154,8 +154,9 @@ fn hint(notice: &Notification) -> String {
     }
 }
 
-/// Telegram describes errors in JSON: `parameters.retry_after` in seconds for 429, and
-/// `parameters.migrate_to_chat_id` if the group has a new id. Its 400 is about the chat, not the text.
+/// The outcome of a request to Telegram, which describes errors in JSON: `parameters.retry_after` in seconds
+/// for 429, and `parameters.migrate_to_chat_id` if the group has a new id. Its 400 is about the chat, not the
+/// text.
 fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let parameter = |name: &str| said["parameters"][name].as_i64();
@@ -177,7 +178,8 @@ fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::Failed(failure)
 }
 
-/// Teams may answer 200 to a card that it has not posted, with "… returned HTTP error 429 …" in the body.
+/// The outcome of a request to Teams, which may answer 200 to a card that it has not posted, with "… returned
+/// HTTP error 429 …" in the body.
 fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let body = String::from_utf8_lossy(&response.body);
     let reported = body.split("returned HTTP error ").nth(1).and_then(|rest| rest.get(..3));
