@@ -57,6 +57,7 @@ pub(super) trait RequestPreferences {
     /// The preferred representation; `None` if the client accepts neither HTML nor Markdown.
     fn media(&self) -> Option<Media>;
 
+    /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
     /// Whether `If-Match` is present and does not list this body's ETag.

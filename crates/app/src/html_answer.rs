@@ -14,12 +14,13 @@ use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_http::{RequestBody, host_of};
 use frontdesk_site::{FormMessage, Site, path};
 
-/// Whether the client prefers HTML to JSON: `Accept` names HTML, and not JSON with a higher quality. Browsers
-/// do for pages; their scripts and other programs send `*/*` or name JSON.
+/// Whether the client prefers HTML to JSON, according to `Accept`.
 pub(super) fn is_wanted(head: &Parts) -> bool {
     prefers_html(&head.headers)
 }
 
+/// Whether `Accept` names HTML, and JSON with no higher quality. Browsers send that for pages; their scripts
+/// and other programs send `*/*` or name JSON.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut json) = (0, 0);
     for line in field_values(headers, ACCEPT) {

@@ -144,6 +144,7 @@ impl OwnCounts {
         }
     }
 
+    /// Counts a view from `host`; together with others if it is empty, or new beyond [`MAX_OWN_REFERRERS`].
     fn count_referrer(&mut self, host: &str) {
         if let Some(count) = self.referrers.get_mut(host) {
             *count += 1;
@@ -190,6 +191,7 @@ impl Totals {
         self.pages.is_empty() && self.referrers.is_empty()
     }
 
+    /// The counts as the store takes them.
     fn to_counts(&self) -> ViewCounts {
         let pages = self.pages.iter().map(|((path, kind), count)| ViewCount {
             path: path.clone(),

@@ -334,6 +334,7 @@ impl WorkerLoop {
         }
     }
 
+    /// Extends the leases of the attempts in progress.
     async fn extend_leases(&mut self) {
         let under_way = self.dispatcher.under_way.clone();
         if under_way.is_empty() {

@@ -209,6 +209,8 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
     })
 }
 
+/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
+/// removed.
 fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",

@@ -97,6 +97,7 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
+    /// The cookies of the browser that sent the request. HTTPS counts only if a trusted proxy reports it.
     pub(super) fn of(inbox: &DeskState, options: &DeskOptions, peer: Peer, head: &Parts) -> Self {
         let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
         let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");

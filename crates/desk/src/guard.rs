@@ -47,6 +47,7 @@ pub(super) enum GuardError {
 }
 
 impl GuardError {
+    /// The message for the operator.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {

@@ -40,6 +40,7 @@ const TEMPLATES: [(&str, &str); 11] = [
 pub(super) struct Templates(Environment<'static>);
 
 impl Templates {
+    /// Loads the templates, which escape every value that is not marked as safe.
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
@@ -92,6 +93,7 @@ pub(super) fn stream_reply(media_type: &'static str, body: DeskBody) -> Reply {
     with_headers(StatusCode::OK, media_type, body)
 }
 
+/// A response with the security headers, which is never cached.
 fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) -> Reply {
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -47,6 +47,7 @@ pub(super) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
+    /// Reads the clock, and takes the list, the position and the notice from the URL's parameters.
     pub(super) fn new(
         inbox: &'a DeskState,
         options: &'a DeskOptions,
@@ -325,6 +326,7 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
     tabs.into_iter().chain(unconfirmed).collect()
 }
 
+/// The filters by form, with one for all forms.
 fn form_links(query: &ListQuery) -> Vec<Value> {
     let names = [None].into_iter().chain(FORMS.iter().map(|form| Some(form.name)));
     let link = |form: Option<&'static str>| {

@@ -19,6 +19,8 @@ pub fn visible_lines(text: &str) -> String {
     replace_unsafe(text, '\n', true)
 }
 
+/// Replaces LF and CR LF with `line_feed`, and other unsafe characters, except for tabs if `keep_tabs` is
+/// set, with `\u{…}`.
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = unsafe_marked(text).peekable();

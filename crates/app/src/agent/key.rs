@@ -84,7 +84,7 @@ struct Jwk {
 }
 
 impl AgentKey {
-    /// Parses a directory, skipping unsupported keys and all after [`MAX_KEYS`]. `None` if it is not a JWK
+    /// Parses a directory, skipping unsupported keys and all after `MAX_KEYS`. `None` if it is not a JWK
     /// set.
     pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
         let set: JwkSet = serde_json::from_slice(json).ok()?;

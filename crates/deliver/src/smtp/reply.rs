@@ -125,7 +125,8 @@ impl ReplyReader {
         self.has_skipped
     }
 
-    /// The beginning of an incomplete reply, as far as it was read. `None` if it has no code, or codes of several classes.
+    /// The beginning of an incomplete reply, as far as it was read. `None` if it has no code, or codes of
+    /// several classes.
     pub fn cut_off(&self) -> Option<SmtpReply> {
         let mut reply = self.reply.clone();
         if let Some((code, rest)) = split_code(self.line.trim_ascii_start()) {

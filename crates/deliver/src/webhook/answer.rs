@@ -36,6 +36,7 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
+/// The cause of a failure, from a status other than 2xx and 3xx.
 fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,

@@ -157,6 +157,7 @@ impl Template {
         Err(format!("there is no variable `{name}`: expected one of {}", known.join(", ")))
     }
 
+    /// Renders compact JSON. Fails if the output is not JSON or exceeds a limit.
     fn render(&self, notice: &Notification) -> Result<String, String> {
         let template = self.0.get_template(NAME).map_err(|error| describe_template_error(&error))?;
         let mut output = Bounded(Vec::new());

@@ -67,6 +67,7 @@ impl ChatService {
     }
 }
 
+/// The body of `sendMessage`: plain text without link previews, and without a sound if it is suspicious.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat::without_mentions(&notification_text(notice));
@@ -78,6 +79,7 @@ fn telegram(chat: &str, notice: &Notification) -> Value {
     })
 }
 
+/// The body of an ntfy message. A suspicious one has a low priority and a warning sign.
 fn ntfy(topic: &str, notice: &Notification) -> Value {
     let priority = if notice.is_suspicious { LOW_PRIORITY } else { DEFAULT_PRIORITY };
     let tags: &[&str] = if notice.is_suspicious { &["warning"] } else { &[] };
