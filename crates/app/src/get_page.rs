@@ -76,7 +76,8 @@ pub(super) trait RequestPreferences {
 
 /// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
 ///
-/// Rules with query parameters come first, then the site's entries, then the other rules. Unknown and
+/// Rules with query parameters come first (before pages and files only if they are forced), then the site's
+/// entries, then the other rules. Unknown and
 /// removed paths and the redirects of rules have the same response for every method; other entries permit
 /// only GET and HEAD.
 pub(super) fn choose<'a>(

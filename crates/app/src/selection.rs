@@ -48,7 +48,8 @@ pub(super) enum ResponseKind {
 }
 
 impl<'a> Selection<'a> {
-    /// Selects the client's preferred encoding of `file`. `codings` is called only if the file has several.
+    /// Selects the client's preferred encoding of `file`. `codings` is called only if the file is
+    /// compressible.
     pub(super) fn new(
         file: &'a File,
         kind: ResponseKind,

@@ -243,8 +243,8 @@ pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), Sto
     Editor::open(inbox.readers.database())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
 }
 
-/// Starts to send a test message through a channel, and logs that as a change, unless one is being sent. Does
-/// not wait for the result. `None` if there is no channel with this name.
+/// Starts to send a test message through a channel, and records that in the operators' log, unless one is
+/// being sent. Does not wait for the result. `None` if there is no channel with this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,

@@ -71,7 +71,7 @@ impl Templates {
                 reply(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "text/plain; charset=utf-8",
-                    "This page cannot be shown.\n",
+                    "This page cannot be shown. The server's log has the reason.\n",
                 )
             }
         }

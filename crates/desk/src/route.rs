@@ -191,7 +191,10 @@ impl Handler for Desk {
             Ok(Ok(Ok(reply))) => reply,
             Ok(Ok(Err(panic))) => {
                 tracing::error!("{panic}: a page of the inbox cannot be shown");
-                plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown.")
+                plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "This page cannot be shown. The server's log has the reason.",
+                )
             }
             Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
             Err(_) => inbox.templates.message(

@@ -54,7 +54,7 @@ impl QueueCache {
         Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
     }
 
-    /// A fresh count, or the previous one if counting fails or takes longer than [`MAX_WAIT`]. `None` if
+    /// A fresh count, or the previous one if counting panics or takes longer than [`MAX_WAIT`]. `None` if
     /// there is no count yet.
     pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
         let last = self.last.borrow().clone();
