@@ -23,8 +23,9 @@ pub(super) struct ServedRequest<'a> {
     pub(super) took: Duration,
 }
 
-/// Counts and logs a request. The log has no query, address, User-Agent or Referer, and no unknown method or
-/// path, because these could contain anything that a visitor typed.
+/// Counts a request and, with `log.requests`, logs it. The log has no query, address, User-Agent or Referer,
+/// because these could contain anything that a visitor typed. For the same reason, an unknown method is
+/// logged as `other`, and a path without an entry in the site as `-`.
 pub(super) fn record(
     app: &AppState,
     snapshot: &Snapshot,

@@ -77,9 +77,11 @@ impl Agents {
         }
     }
 
-    /// Verifies a request's signatures. Returns the host of the agent's directory, or `None` without an agent
-    /// signature. One valid signature is enough; if all are invalid, returns the first one's error. Waits
-    /// only to fetch keys, at most [`AgentOptions::key_timeout`]. Requires a Tokio runtime.
+    /// Verifies a request's agent signatures in order, at most three, until one is valid. Records that one as
+    /// used, and returns the host (and port) of its key directory. `None` without an agent signature; if all
+    /// are invalid, the first one's error. If no directory is allowed, any signature is an error.
+    ///
+    /// Waits only to fetch keys, at most [`AgentOptions::key_timeout`]. Requires a Tokio runtime.
     pub async fn verify(&self, head: &Parts, now: Timestamp) -> Result<Option<String>, SignatureError> {
         if self.directories.is_empty() {
             let is_signed = signature::is_signed(&head.headers);
@@ -106,7 +108,8 @@ impl Agents {
         status
     }
 
-    /// Verifies one signature and records it as used. Returns the host of the directory that has its key.
+    /// Verifies one signature and records it as used. Returns the host (and port) of the directory that has
+    /// its key. If no directory has it, returns the error of the last one that may have it.
     async fn verify_claim(
         &self,
         claim: &Claim,

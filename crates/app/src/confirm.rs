@@ -1,6 +1,7 @@
-//! Confirms addresses: the page that a link in a mail opens, and its button.
+//! Double opt-in: shows the page of a confirmation link, and confirms the address when the visitor presses
+//! the button on this page.
 //!
-//! Mail scanners follow links, so GET changes nothing; the button sends POST.
+//! Mail scanners follow links, so GET confirms nothing; the button sends POST.
 
 #![expect(clippy::disallowed_methods, reason = "links expire")]
 
@@ -25,7 +26,7 @@ use frontdesk_inbox::store::{LinkState, LinkToken, StoreError};
 use frontdesk_limits::{Admission, Source};
 use frontdesk_site::{CONFIRM_PATH, ConfirmPage};
 
-/// Whether the path is below the one of links that confirm addresses.
+/// Whether a decoded path has the prefix of confirmation links. The token may still be invalid.
 pub(super) fn is_link(path: &str) -> bool {
     path.starts_with(CONFIRM_PATH)
 }
@@ -40,6 +41,8 @@ pub(super) struct ConfirmRequest<'a> {
 }
 
 impl ConfirmRequest<'_> {
+    /// GET shows the link's state, and POST confirms the address. 404 for an unknown or malformed token, 410
+    /// for an expired one, 429 if the client is over its rate limit, and 500 if the store fails.
     pub(super) async fn respond(&self) -> HttpResponse {
         let Self { snapshot, peer, head, path, .. } = *self;
         let confirms = match head.method {
@@ -47,7 +50,7 @@ impl ConfirmRequest<'_> {
             Method::POST => true,
             _ => return method_not_allowed("GET, HEAD, POST"),
         };
-        // A text that is no token never reaches the database.
+        // Malformed tokens cause no database query.
         let Some(token) = path.strip_prefix(CONFIRM_PATH).and_then(LinkToken::parse) else {
             return self.page(StatusCode::NOT_FOUND, ConfirmPage::Invalid);
         };
@@ -64,7 +67,7 @@ impl ConfirmRequest<'_> {
             add_headers(response.headers_mut());
             return response;
         }
-        match self.apply(token, confirms).await {
+        match self.read_or_confirm(token, confirms).await {
             Ok(LinkState::Open) => self.page(StatusCode::OK, ConfirmPage::Ask),
             Ok(LinkState::Confirmed) => self.page(StatusCode::OK, ConfirmPage::Done),
             Ok(LinkState::Expired) => self.page(StatusCode::GONE, ConfirmPage::Invalid),
@@ -72,7 +75,7 @@ impl ConfirmRequest<'_> {
             Err(error) => {
                 let lines = field_values(&head.headers, X_REQUEST_ID);
                 let request = RequestId::from_proxy_or_new(peer, lines, &options.trusted_proxies);
-                tracing::error!(%request, %error, "a confirmation could not be read or stored");
+                tracing::error!(%request, %error, "cannot read or store the state of a confirmation link; the visitor got a 500 and can try again");
                 let mut response = self.page(StatusCode::INTERNAL_SERVER_ERROR, ConfirmPage::Failed);
                 response.headers_mut().insert(X_REQUEST_ID, request.0);
                 response
@@ -80,9 +83,9 @@ impl ConfirmRequest<'_> {
         }
     }
 
-    /// Reads the link's state or, if `confirms` is set, confirms the address. After success, the confirmation
-    /// is on stable storage.
-    async fn apply(&self, token: LinkToken, confirms: bool) -> Result<LinkState, StoreError> {
+    /// Reads the link's state or, if `confirms` is set, confirms the address and wakes the delivery worker.
+    /// After success, the confirmation is on stable storage. Repeating it changes nothing.
+    async fn read_or_confirm(&self, token: LinkToken, confirms: bool) -> Result<LinkState, StoreError> {
         let store = &self.app.store;
         if !confirms {
             return store.change(move |tx| tx.link_state(&token, Timestamp::now())).await;
@@ -96,6 +99,7 @@ impl ConfirmRequest<'_> {
         Ok(state)
     }
 
+    /// The site's page for this outcome, or plain HTML if the site has none. Never cached.
     fn page(&self, status: StatusCode, page: ConfirmPage) -> HttpResponse {
         let body = self.snapshot.site.confirm_page(page);
         let body = body.map_or_else(
@@ -112,7 +116,7 @@ impl ConfirmRequest<'_> {
     }
 }
 
-/// The link must not reach other sites or search engines.
+/// Keeps the link, which contains the token, out of `Referer` headers and search engines.
 fn add_headers(headers: &mut HeaderMap) {
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex"));

@@ -16,7 +16,8 @@ use super::response::{HttpResponse, text, with_header};
 pub struct PageOrigin(String);
 
 impl PageOrigin {
-    /// Parses an exact origin, and normalizes it. The error says what is wrong with the text.
+    /// Parses an exact origin, and normalizes it. The error says what is wrong with the text, which it calls
+    /// "it".
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.contains('*') || text == "null" {
             return Err("each origin must be named exactly".to_owned());
@@ -29,7 +30,7 @@ impl PageOrigin {
             return Err("it must begin with `https://` or `http://`".to_owned());
         };
         if let Some(at) = authority.find(['/', '?', '#']) {
-            return Err(format!("it has a path: write `{scheme}://{}`", &authority[..at]));
+            return Err(format!("it has a path or a query: write `{scheme}://{}`", &authority[..at]));
         }
         // The colons of an IPv6 address are in brackets.
         let end = authority.rfind(']').map_or(0, |at| at + 1);
@@ -37,7 +38,7 @@ impl PageOrigin {
             Some((rest, port)) => (&authority[..end + rest.len()], Some(port)),
             None => (authority, None),
         };
-        let host = normal_host(host).ok_or("it has no host name such as `www.example.com`")?;
+        let host = normal_host(host).ok_or("it has no valid host name such as `www.example.com`")?;
         let default = if scheme == "https" { 443 } else { 80 };
         let port = match port.map(str::parse::<u16>) {
             None => None,
@@ -67,7 +68,7 @@ fn normal_host(host: &str) -> Option<String> {
     (host.len() <= 253 && host.split('.').all(is_label)).then(|| host.to_owned())
 }
 
-/// The request's origin, if it is one of the permitted ones.
+/// The request's origin, if it is one of the permitted ones. `None` also for several `Origin` lines.
 pub(super) fn permitted_origin(permitted: &[PageOrigin], headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lines = headers.get_all(ORIGIN).iter();
     let origin = lines.next().filter(|_| lines.next().is_none())?;
@@ -93,7 +94,7 @@ pub(super) fn preflight(permitted: &[PageOrigin], head: &Parts) -> Option<HttpRe
     Some(with_header(response, VARY, vary))
 }
 
-/// Lets the scripts of a permitted origin read the response and the headers that say when to retry.
+/// Lets the scripts of a permitted origin read the response, its rate limit headers and its request ID.
 pub(super) fn expose(headers: &mut HeaderMap, origin: HeaderValue) {
     const EXPOSED: &str = "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id";
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -132,14 +133,14 @@ mod tests {
             ("https://example.com/", "write `https://example.com`"),
             ("https://example.com/a", "write `https://example.com`"),
             ("https://example.com?a", "has a path"),
-            ("https://", "no host"),
-            ("https://a b", "no host"),
-            ("https://a..b", "no host"),
-            ("https://a@b", "no host"),
+            ("https://", "no valid host"),
+            ("https://a b", "no valid host"),
+            ("https://a..b", "no valid host"),
+            ("https://a@b", "no valid host"),
             ("https://a,https://b", "has a path"),
-            ("https://a,b", "no host"),
-            ("https://[::1", "no host"),
-            ("https://[1]", "no host"),
+            ("https://a,b", "no valid host"),
+            ("https://[::1", "no valid host"),
+            ("https://[1]", "no valid host"),
             ("https://example.com:0", "port"),
             ("https://example.com:", "port"),
             ("https://example.com:65536", "port"),

@@ -49,7 +49,7 @@ pub enum UrlResponses {
     },
     /// The response is the same for every `Accept`.
     Single(EncodedResponses),
-    /// A redirect (308) to another path.
+    /// A redirect, for example to the page of an alias.
     Moved(RecordedResponse),
     /// An endpoint that was removed for good (410), for any method and `Accept`.
     RemovedEndpoint(RecordedResponse),
@@ -66,19 +66,20 @@ impl UrlResponses {
 pub struct Description {
     /// The responses by decoded path, sorted.
     pub urls: Vec<(String, UrlResponses)>,
-    /// The responses for all other paths, except below `/api/`.
+    /// The 404 responses for all other paths, except below `/api/`. Redirect rules with placeholders, which
+    /// apply to some of these paths, are not described.
     pub missing: UrlResponses,
-    /// The same for other paths in folders with a 404 page of their own: the decoded paths of the folders
-    /// without a trailing slash, inner ones before those that contain them.
+    /// The 404 responses in folders with a 404 page of their own, by the folder's decoded path without a
+    /// trailing slash. Folders come before those that contain them.
     pub missing_in: Vec<(String, UrlResponses)>,
     /// The response for other paths below `/api/`, with any method and `Accept`.
     pub unknown_endpoint: RecordedResponse,
-    /// The response to methods other than GET and HEAD, except at endpoints.
+    /// The response to methods other than GET and HEAD at the URLs of pages and files.
     pub read_only: RecordedResponse,
     /// The response to a path that other servers may interpret differently.
     pub ambiguous: RecordedResponse,
-    /// Paths that only this server can serve: the forms' endpoints, and the links that confirm addresses. A
-    /// path that ends with a slash stands for all paths below it.
+    /// Paths that only this server can serve: the forms' endpoints, and confirmation links if the site has
+    /// them. A path that ends with a slash stands for all paths below it.
     pub endpoints: Vec<&'static str>,
 }
 
@@ -172,6 +173,7 @@ impl Recorder<'_> {
         self.record(choose(self.site, path, None, method, &headers).0.into_response(self.site, None))
     }
 
+    /// Adds the security headers and omits `Accept-Ranges`.
     fn record(self, response: HttpResponse) -> RecordedResponse {
         let (head, body) = add_security_headers(response, self.policy).into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();

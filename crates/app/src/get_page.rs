@@ -29,7 +29,7 @@ pub(super) const API: &str = "/api/";
 
 /// The response to a request for any path other than a form endpoint.
 pub(super) enum Choice<'a> {
-    /// A representation in memory, or a 304 response for it.
+    /// A representation in memory, a 304 response for it, or the site's page for 404 or 410.
     Send(Selection<'a>),
     /// 404 for clients that accept neither HTML nor Markdown.
     NotFound,
@@ -57,6 +57,7 @@ pub(super) trait RequestPreferences {
     /// The preferred representation; `None` if the client accepts neither HTML nor Markdown.
     fn media(&self) -> Option<Media>;
 
+    /// The content codings that the client accepts.
     fn codings(&self) -> Codings;
 
     /// Whether `If-Match` is present and does not list this body's ETag.
@@ -65,7 +66,8 @@ pub(super) trait RequestPreferences {
     /// Whether `If-None-Match` lists this body's ETag.
     fn matches_if_none_match(&self, body: &EncodedBody) -> bool;
 
-    /// The only range in `Range`; `None` if that header is missing or to be ignored.
+    /// The only range in `Range`; `None` if the header is missing, repeated or to be ignored
+    /// ([`ByteRange::parse`]).
     fn range(&self) -> Option<ByteRange>;
 
     /// Whether `If-Range` is present and names another body.
@@ -73,6 +75,11 @@ pub(super) trait RequestPreferences {
 }
 
 /// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
+///
+/// Rules with query parameters come first (before pages and files only if they are forced), then the site's
+/// entries, then the other rules. Unknown and
+/// removed paths and the redirects of rules have the same response for every method; other entries permit
+/// only GET and HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
@@ -208,7 +215,7 @@ pub(super) fn choose_and_count<'a>(
     (choice, labels)
 }
 
-/// Counts the view of a page, unless the client only loads it in advance.
+/// Counts the view of a page, unless the request is a prefetch.
 fn record_view(
     views: &PageViews,
     page: &Arc<str>,
@@ -232,12 +239,12 @@ fn record_view(
     });
 }
 
-/// The headers in which browsers say that they load a page in advance (Fetch).
+/// The headers that mark a prefetch: `Sec-Purpose` (Fetch), and `Purpose` from older browsers.
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 
 impl<'a> Choice<'a> {
-    /// Evaluates the request's preconditions in the order of RFC 9110 §13.2.2.
+    /// Evaluates the request's preconditions in the order of RFC 9110 §13.2.2, then its range.
     ///
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
@@ -272,7 +279,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Builds the response. A redirect keeps the request's query, unless its target has one.
+    /// Builds the response, without the security headers.
     pub(super) fn into_response(self, site: &Site, query: Option<&str>) -> HttpResponse {
         match self {
             Self::Send(selection) => selection.to_response(),
@@ -335,7 +342,8 @@ fn range_not_satisfiable(selection: &Selection<'_>) -> HttpResponse {
     if let Some(vary) = selection.vary() { with_header(response, VARY, vary) } else { response }
 }
 
-/// A redirect that keeps the request's query, unless the target has its own (RFC 9110 §15.4).
+/// A redirect (RFC 9110 §15.4). Keeps the request's query, unless the target has its own or the redirect
+/// comes from a rule with query parameters.
 fn redirect(Redirect { to, status, keeps_query }: &Redirect, query: Option<&str>) -> HttpResponse {
     let (path, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
     let location = match query.filter(|_| *keeps_query && !path.contains('?')) {

@@ -54,7 +54,8 @@ impl HeadCache {
         Self { slots: [const { None }; SLOTS], date: CurrentDate::new() }
     }
 
-    /// The response with all of its headers.
+    /// The response with all of its headers: copied from the cache, or composed and cached. `now` only
+    /// determines `Date`.
     pub(super) fn respond(
         &mut self,
         selection: &Selection<'_>,
@@ -78,6 +79,7 @@ impl HeadCache {
     }
 }
 
+/// All headers of a response, with an empty `Date` that the caller must replace.
 fn compose(selection: &Selection<'_>, scheme: Scheme, snapshot: &Snapshot) -> HeaderMap {
     let mut response = snapshot.add_common_headers(scheme, selection.to_response());
     let headers = response.headers_mut();

@@ -20,7 +20,7 @@ pub(super) struct HeaderLines {
 }
 
 impl HeaderLines {
-    /// Prepares the lines that depend on the options.
+    /// Replaces the lines with those for the options of this snapshot.
     #[cold]
     pub(super) fn prepare(&mut self, snapshot: &Snapshot) {
         self.generation = snapshot.generation;

@@ -14,12 +14,13 @@ use frontdesk_forms::urlencoded::PostedForm;
 use frontdesk_http::{RequestBody, host_of};
 use frontdesk_site::{FormMessage, Site, path};
 
-/// Whether the client prefers HTML to JSON: `Accept` names HTML, and not JSON with a higher quality. Browsers
-/// do for pages; their scripts and other programs send `*/*` or name JSON.
+/// Whether the client prefers HTML to JSON, according to `Accept`.
 pub(super) fn is_wanted(head: &Parts) -> bool {
     prefers_html(&head.headers)
 }
 
+/// Whether `Accept` names HTML, and JSON with no higher quality. Browsers send that for pages; their scripts
+/// and other programs send `*/*` or name JSON.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut json) = (0, 0);
     for line in field_values(headers, ACCEPT) {
@@ -83,13 +84,13 @@ impl<'a> Answer<'a> {
     ) -> HttpResponse {
         match result {
             Ok(()) => self.redirect_to_thanks(),
-            Err(refusal) => self.show(refusal, posted, request),
+            Err(refusal) => self.render_refusal(refusal, posted, request),
         }
     }
 
     /// The JSON response to a refusal, with the form's page as its body. Status and other headers stay. The
-    /// page is charged to the connection.
-    fn show(
+    /// memory of the page is charged to the connection. The response stays JSON if no page has the form.
+    fn render_refusal(
         &self,
         refusal: &FormRefusal,
         posted: Option<&PostedForm>,
@@ -124,7 +125,8 @@ impl<'a> Answer<'a> {
 }
 
 /// The decoded path of the page that the visitor left: the query `page=…` of the form's address, which the
-/// theme adds, or else the path of a `Referer` on this site.
+/// theme adds, or else the path of a `Referer` on this site. `None` if the path is invalid; an invalid query
+/// does not fall back to `Referer`.
 fn page_left(head: &Parts, base_url: &str) -> Option<String> {
     let named = head.uri.query().and_then(|query| query.strip_prefix("page="));
     let referer = || {

@@ -72,9 +72,9 @@ impl LiveReload {
         });
     }
 
-    /// Responds once the version differs from the one in the query, which the client already knows. Responds
-    /// after [`max_wait`] in any case, and at once during shutdown. `exchange` is the time limit for a
-    /// request.
+    /// Responds once the version differs from the one in the query, which the client already knows, and after
+    /// [`max_wait`] in any case. 503 at once during shutdown, and beyond [`MAX_WAITING`] clients. `exchange`
+    /// is the time limit for a request.
     pub(super) async fn respond(&self, head: &Parts, exchange: Duration) -> HttpResponse {
         let Some(_waiting) = WaitingClient::begin(&self.waiting) else {
             return text(StatusCode::SERVICE_UNAVAILABLE, "Too many pages wait for changes.\n");

@@ -49,9 +49,9 @@ label! {
         Resource = "resource",
         Asset = "asset",
         Form = "form",
-        /// An alias of a page.
+        /// A redirect from an alias or a rule, or to HTTPS.
         Redirect = "redirect",
-        /// An unknown URL, or an invalid request.
+        /// An unknown or removed URL, a confirmation link, or an invalid request.
         None = "none",
     }
 }
@@ -69,9 +69,9 @@ label! {
     SubmissionResult {
         /// The submission is stored, whether it is new or a repeat.
         Accepted = "accepted",
-        /// The content type or a field is invalid: 400.
+        /// The content type or a field is invalid (400), or an HTML form is not from this site (403).
         Invalid = "invalid",
-        /// The source or its network exceeded a limit: 429.
+        /// The source or its network exceeded a rate limit or its byte budget: 429.
         Limited = "limited",
         /// The body is too long: 413.
         TooLarge = "too_large",
@@ -134,7 +134,7 @@ struct Shard {
     submissions: [[AtomicU64; SubmissionResult::ALL.len()]; FORMS.len()],
 }
 
-/// Counters that rarely change, shared by all workers.
+/// The shards of all workers, and counters that rarely change.
 #[derive(Debug, Default)]
 struct SharedCounters {
     shards: Mutex<Vec<Arc<Shard>>>,
@@ -176,6 +176,7 @@ impl Metrics {
         self.shared.reloaded_at.store(at.as_second(), Relaxed);
     }
 
+    /// Counts a response and the time until it was ready. Statuses without a counter of their own share one.
     pub(super) fn record_request(&self, labels: RequestLabels, status: StatusCode, took: Duration) {
         let (class, representation) = (labels.class as usize, labels.representation as usize);
         let place = STATUS_INDEXES.get(usize::from(status.as_u16())).copied().unwrap_or(u8::MAX);

@@ -29,6 +29,7 @@ pub(super) struct Probes {
     pub(super) phase: watch::Receiver<ShutdownPhase>,
 }
 
+/// One request per connection, within the time limit of a request.
 pub(super) fn options(snapshot: &Snapshot) -> PrivateOptions {
     let timeout = snapshot.options.http.timeouts.exchange;
     PrivateOptions {

@@ -1,7 +1,7 @@
 //! Counts page views by page, representation, kind of client and referring host, without personal data.
 //!
 //! Each worker counts in memory of a fixed size. A thread adds up the counts about once a minute and stores
-//! them; counts that could not be stored are kept for the next attempt.
+//! them; counts that could not be stored are kept for the next attempt, those of at most seven days.
 
 #![expect(clippy::disallowed_methods, reason = "views are counted per day")]
 
@@ -54,7 +54,7 @@ pub(super) struct PageView<'a> {
     pub(super) base_url: &'a str,
 }
 
-/// The representation and the client of a view.
+/// The representation and the client of a view. Everything but Markdown counts as HTML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind(u16);
 
@@ -144,6 +144,7 @@ impl OwnCounts {
         }
     }
 
+    /// Counts a view from `host`; together with others if it is empty, or new beyond [`MAX_OWN_REFERRERS`].
     fn count_referrer(&mut self, host: &str) {
         if let Some(count) = self.referrers.get_mut(host) {
             *count += 1;
@@ -155,7 +156,8 @@ impl OwnCounts {
     }
 }
 
-/// Counts of several workers, in bounded memory. An empty path or host counts all beyond the maximum.
+/// Counts of several workers, in bounded memory. An empty path or host counts all beyond the maximum; the
+/// empty host also counts referring hosts that are IP addresses.
 #[derive(Default)]
 struct Totals {
     pages: HashMap<(Arc<str>, u16), u64>,
@@ -189,6 +191,7 @@ impl Totals {
         self.pages.is_empty() && self.referrers.is_empty()
     }
 
+    /// The counts as the store takes them.
     fn to_counts(&self) -> ViewCounts {
         let pages = self.pages.iter().map(|((path, kind), count)| ViewCount {
             path: path.clone(),
@@ -247,8 +250,8 @@ impl PageViews {
         Self { shared, own }
     }
 
-    /// Counts a view. Allocates memory only for values that the worker has not seen recently. Waits only
-    /// while the counts are being collected.
+    /// Counts a view, and the site that referred to it. Allocates memory only for values that the worker has
+    /// not seen recently. Waits only while the counts are being collected.
     pub(super) fn record(&self, view: &PageView<'_>) {
         let own = &mut *lock(&self.own);
         let agent =
@@ -268,6 +271,7 @@ impl PageViews {
         }
     }
 
+    /// Starts a count at 1. If the worker's memory is full, first passes its counts on.
     #[cold]
     fn begin_count(&self, own: &mut OwnCounts, key: OwnKey, path: Arc<str>) {
         if own.pages.len() >= MAX_OWN {
@@ -290,10 +294,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores the counts about once a minute, and a last time when the other end of `stop` is dropped.
+/// Stores the counts about once a minute unless disk space is low, and a last time when the other end of
+/// `stop` is dropped. Blocks until then.
 pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonitor, stop: &Receiver<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-        tracing::error!("cannot store page views: no runtime");
+        tracing::error!("cannot create a runtime; page views are not stored until the server is restarted");
         return;
     };
     let mut unstored = UnstoredCounts::default();
@@ -332,6 +337,7 @@ struct UnstoredCounts {
 }
 
 impl UnstoredCounts {
+    /// Adds the counts of a day. Beyond [`MAX_WAITING_DAYS`], drops the oldest day with a warning.
     fn add(&mut self, day: Date, counts: Totals) {
         if !counts.is_empty() {
             self.days.entry(day).or_default().add_all(counts);
@@ -344,7 +350,7 @@ impl UnstoredCounts {
         }
     }
 
-    /// Stores the counts, oldest first. Keeps those that could not be stored.
+    /// Stores the counts, oldest day first. Stops at the first failure, and keeps what is not stored.
     async fn store(&mut self, store: &Store) {
         while let Some(mut entry) = self.days.first_entry() {
             let mut counts = entry.get().to_counts();
@@ -361,6 +367,7 @@ impl UnstoredCounts {
         }
     }
 
+    /// Logs a failure, unless it is the same as the last one.
     fn log_failure(&mut self, error: &StoreError) {
         let failure = error.to_string();
         if self.failure.as_ref() != Some(&failure) {

@@ -17,7 +17,7 @@ impl<T> Default for ParseCache<T> {
 }
 
 impl<T: Copy> ParseCache<T> {
-    /// The result of `parse(value)`, from the cache if possible.
+    /// The result of `parse(value)`, from the cache if possible. Does not cache values beyond [`MAX_LENGTH`].
     pub(super) fn get(&mut self, value: &[u8], parse: impl FnOnce(&[u8]) -> T) -> T {
         if value.len() > MAX_LENGTH {
             return parse(value);

@@ -22,7 +22,9 @@ use frontdesk_site::negotiate::{self, Codings, Media};
 use frontdesk_site::path;
 
 impl PublicSite {
-    /// Writes the response and returns the current time, or `None` if another function must respond.
+    /// Writes the response, counts the request and the page view, and returns the current time. `None`
+    /// without any effect if [`PublicSite`] must respond by way of hyper: forms, links, redirects, most
+    /// errors.
     pub(super) fn send_plain(
         &self,
         snapshot: &Snapshot,

@@ -45,7 +45,8 @@ pub(super) struct FormRequest<'a> {
 }
 
 impl FormRequest<'_> {
-    /// Responds to the request. Refuses methods other than POST.
+    /// Responds to the request, and counts its outcome. Answers CORS preflights before any limit, and refuses
+    /// methods other than POST.
     pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
         let Self { app, snapshot, form, head, .. } = *self;
         let options = &snapshot.options.forms;
@@ -87,8 +88,8 @@ impl FormRequest<'_> {
         response
     }
 
-    /// Checks the method and the source's quotas, and counts the request. Returns the used share of the
-    /// source's quota, and the state of all quotas if there are limits.
+    /// Checks the method and the quotas of the source and its network. A POST counts towards the quotas.
+    /// Returns the used share of the source's quota, and the state of all quotas if there are limits.
     async fn admit(&self, source: Source) -> (Result<Rate, FormRefusal>, Option<QuotaStatuses>) {
         let (limiter, now) = (&self.snapshot.limiter, Instant::now());
         if self.head.method != Method::POST {
@@ -102,7 +103,8 @@ impl FormRequest<'_> {
         (admitted, decision.statuses)
     }
 
-    /// Reads a body of a media type that the form accepts.
+    /// Reads a body of a media type and length that the form accepts. An HTML form must come from this site
+    /// or a permitted origin; its fields are decoded.
     async fn read(&self, body: &mut RequestBody) -> Result<Posted, FormRefusal> {
         let Self { snapshot, form, head, .. } = *self;
         let encoding = if snapshot.options.forms.html_posts && is_html_form(&head.headers) {
@@ -214,8 +216,8 @@ impl FormRequest<'_> {
         if is_permitted { Origin::Same } else { origin(head, &snapshot.site.base_url) }
     }
 
-    /// Whether the browser says that the form is on this site or on a permitted one. If it sends neither
-    /// `Origin` nor `Sec-Fetch-Site`, the form may be on any site.
+    /// Whether the browser says that the form is on this site or on a permitted one. False if the request has
+    /// neither `Origin` nor `Sec-Fetch-Site`: the form may then be on any site.
     fn is_from_this_site(&self) -> bool {
         let is_same = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"same-origin");
         self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
@@ -227,7 +229,8 @@ impl FormRequest<'_> {
     }
 }
 
-/// A body of acceptable length, whose memory is charged to the connection: the parsed fields take as much.
+/// A body of acceptable length. Its memory is charged to the connection until this value is dropped, because
+/// the parsed fields take as much as the body.
 struct Posted {
     content: Content,
     /// The length of the body after decoding, in bytes.
@@ -293,7 +296,7 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
 /// The header that identifies retries of the same submission (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The idempotency key; `None` if it is absent, empty or ambiguous.
+/// The idempotency key; `None` if it is absent, empty, repeated or not visible ASCII.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = lines.next()?.to_str().ok()?.trim();

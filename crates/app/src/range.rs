@@ -16,7 +16,7 @@ pub(super) enum ByteRange {
 impl ByteRange {
     /// Parses the value of `Range`. `None` if the header is to be ignored: it is malformed, has a unit other
     /// than bytes, or has several ranges, which would need a response of several parts (§14.2 permits the
-    /// whole file). Numbers beyond 64 bits are as large as possible.
+    /// whole file). Numbers beyond 64 bits become [`u64::MAX`].
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let (unit, ranges) = std::str::from_utf8(value).ok()?.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -52,7 +52,7 @@ impl ByteRange {
     }
 }
 
-/// A decimal number without a sign. Its digits may be more than fit.
+/// Parses a decimal number without a sign; [`u64::MAX`] if it is larger. `None` for other text.
 fn position(digits: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! Builds responses: the headers that every response has, and the mapping from errors to statuses.
+//! Builds plain-text and JSON responses, among them errors, and adds the security headers to any response.
 
 use bytes::Bytes;
 use http::header::{
@@ -19,7 +19,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       media-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// The content security policy (CSP Level 3) of every response without one of its own.
+/// The content security policy (CSP Level 3) of every response without one of its own: no inline scripts or
+/// styles, and content from other sites only if `allowed` names their origins.
 pub fn content_security_policy(allowed: &AllowedHosts) -> HeaderValue {
     if *allowed == AllowedHosts::default() {
         return HeaderValue::from_static(POLICY);
@@ -86,6 +87,7 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     with_header(response, ALLOW, allow)
 }
 
+/// 200 for a stored submission.
 pub(super) fn accepted() -> HttpResponse {
     json_response(StatusCode::OK, "{\"ok\":true}")
 }

@@ -1,4 +1,4 @@
-//! Every URL on the public address.
+//! Routes requests to the public address by their URL: forms, confirmation links, live reload, the site.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ use frontdesk_process::panics;
 use frontdesk_site::path;
 
 impl PublicSite {
-    /// Lets a form, a confirmation link or the site respond.
+    /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
+    /// 400 for a path that is invalid or ambiguous.
     async fn route(
         &self,
         snapshot: &Snapshot,

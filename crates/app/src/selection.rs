@@ -48,6 +48,8 @@ pub(super) enum ResponseKind {
 }
 
 impl<'a> Selection<'a> {
+    /// Selects the client's preferred encoding of `file`. `codings` is called only if the file is
+    /// compressible.
     pub(super) fn new(
         file: &'a File,
         kind: ResponseKind,
@@ -62,12 +64,13 @@ impl<'a> Selection<'a> {
         Self { body: file.body(encoding), file, encoding, kind, is_negotiated, page: None }
     }
 
+    /// Marks the file as a representation of a page, so that its views are counted.
     pub(super) fn of_page(self, page: Option<&'a Arc<str>>) -> Self {
         Self { page, ..self }
     }
 
-    /// The path of the page, if the response counts as a view of it. `is_counted` is whether the request
-    /// does.
+    /// The path of the page, if the response counts as a view of it. `is_counted` says whether the request
+    /// can: views are counted, and the method is GET.
     pub(super) fn viewed_page(&self, is_counted: bool) -> Option<&'a Arc<str>> {
         self.page.filter(|_| is_counted && self.kind != ResponseKind::NotFound)
     }
@@ -96,7 +99,8 @@ impl<'a> Selection<'a> {
         (self.kind != ResponseKind::NotModified).then_some(self.body.bytes.len())
     }
 
-    /// Passes the headers that depend on the representation to `add`, except for `Content-Length`.
+    /// Passes the headers that depend on the representation to `add`, except for `Content-Length`. The file's
+    /// own headers replace others of the same name.
     pub(super) fn head(&self, mut add: impl FnMut(HeaderName, HeaderValue)) {
         for (name, value) in &self.file.headers {
             add(name.clone(), value.clone());
@@ -154,6 +158,7 @@ impl<'a> Selection<'a> {
         self.content_length().map_or_else(Bytes::new, |_| self.body.bytes.clone())
     }
 
+    /// The response without the security headers.
     pub(super) fn to_response(self) -> HttpResponse {
         let mut response = Response::new(Full::new(self.content()));
         *response.status_mut() = self.status();

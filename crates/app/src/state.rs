@@ -80,7 +80,8 @@ impl AppState {
         }
     }
 
-    /// Stores the counts of requests refused since the last call. Nothing depends on them, so do not retry.
+    /// Stores the counts of requests refused since the last call, under today's date. If that fails, these
+    /// counts are lost; nothing depends on them.
     pub async fn store_refusals(&self) -> Result<(), StoreError> {
         self.store.record_refusals(self.refusals.drain(), Zoned::now().date()).await
     }

@@ -22,7 +22,7 @@ pub struct ChannelOptions {
 }
 
 impl ChannelOptions {
-    /// Identifies the receiver. The store resets the channel's health when this value changes.
+    /// Identifies the receiver. A channel that is switched off is switched on again when this value changes.
     pub fn destination(&self) -> String {
         let mail_server = |smtp: &SmtpOptions| format!("smtp:{}:{}", smtp.host, smtp.port);
         match &self.kind {
@@ -35,7 +35,8 @@ impl ChannelOptions {
         }
     }
 
-    /// The channel's name, forms and daily quota, which the store uses to create deliveries.
+    /// The channel's name, forms, daily quota and rule for visitors, which the store uses to create
+    /// deliveries.
     pub fn route(&self) -> Route {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => (smtp.account(), smtp.addresses.to.len()),
@@ -94,7 +95,8 @@ impl Channel {
 
     /// Sends one notification. Each transport enforces its own time limits, so the call returns within
     /// [`LONGEST_ATTEMPT`](frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT). A Maildir write that has
-    /// timed out continues in the background. Concurrent calls are allowed.
+    /// timed out continues in the background. Concurrent calls are allowed. A channel to visitors refuses
+    /// every notification.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         match self {
             Channel::Smtp(smtp) => smtp.send(notice).await,

@@ -31,7 +31,8 @@ pub struct Digest {
     pub channels: Vec<ChannelState>,
     /// The number of overdue deliveries of each channel that has any.
     pub overdue: Vec<(String, usize)>,
-    /// The same for deliveries that are still being retried after `MANY_FAILURES` or more failures.
+    /// The number of deliveries of each channel that are still being retried after `MANY_FAILURES` or more
+    /// failures.
     pub failing: Vec<(String, usize)>,
 }
 
@@ -45,7 +46,8 @@ const MANY_FAILURES: u32 = 4;
 const MANY_REFUSED: usize = 3;
 
 impl Digest {
-    /// Reads the counts as of `now`, and the free space on the database's file system.
+    /// Reads the counts as of `now`, and the free space on the database's file system. The caller sets
+    /// [`Self::panics`].
     pub fn read(
         inbox: &InboxReader,
         place: &DatabaseUrl,
@@ -119,7 +121,8 @@ impl Digest {
         lines
     }
 
-    /// The reasons why deliveries of the channel do not arrive.
+    /// The sentences about one channel: off, paused or with overdue deliveries, refused recipients, parked
+    /// deliveries. At most one sentence about a channel to visitors.
     fn lines_about_channel(&self, channel: &ChannelState) -> Vec<String> {
         let mut lines = Vec::new();
         let name = &channel.name;
@@ -195,8 +198,8 @@ impl Digest {
     }
 }
 
-/// A sentence if a channel to visitors does not work. A few refused mails are normal, because visitors
-/// mistype their addresses. `is_late` says whether mails are overdue, or failed repeatedly.
+/// A sentence if a channel to visitors does not work; otherwise `None`. A few refused mails are normal,
+/// because visitors mistype their addresses. `is_late` says whether mails are overdue, or failed repeatedly.
 fn line_about_visitor_mail(channel: &ChannelState, is_late: bool) -> Option<String> {
     let name = &channel.name;
     let effect = if *name == VisitorMail::Acknowledgement.name() {
@@ -241,14 +244,14 @@ pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notificati
     inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
 }
 
-/// The notification that visitors get no more mail for now. Its id is derived from the time at which the
-/// limit was first reached, `since`, so that the replica that retries it uses the same id.
+/// The notification that mails to visitors have reached their limit per hour. Its id is derived from the time
+/// at which the limit was first reached, `since`, so that the replica that retries it uses the same id.
 pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notification {
     let key = MailLimit::All.key();
     let words = vec![
         format!(
-            "Since {since:.0}, visitors get no more mail, or fewer: they have had as many mails of one kind as `{key}` allows per hour. \
-             Networks that have sent many submissions can use half of it."
+            "Since {since:.0}, visitors get no mail or less mail: within an hour, as many mails of one kind were sent as `{key}` allows. \
+             Networks that have sent many submissions may use only half of this limit."
         ),
         "Messages are still delivered to you, without an acknowledgement to the visitor. Waitlist entries that must be confirmed wait for \
          the mail: frontdesk inbox list --status unconfirmed"

@@ -20,7 +20,7 @@ pub const TRIP_AFTER: u32 = 5;
 /// Maximum number of attempts between two pauses, if the content may be the cause of the failures.
 pub const PROBES: usize = 4;
 /// Length of the first pause, and of all pauses if the content may be the cause of the failures. A
-/// `Retry-After` overrides the length of any pause.
+/// `Retry-After` overrides the length of any pause, up to the maximum for its cause.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Length of the first pause after a temporary refusal. A refusal also sets the gap between deliveries to at
@@ -95,6 +95,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
+    /// Requests as many deliveries for each channel, by index, as it has capacity for now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),
@@ -115,8 +116,8 @@ impl Dispatcher {
         rest.filter(|rest| !rest.is_zero())
     }
 
-    /// Records the attempts that the store has claimed for a channel at `now`, and whether the channel has
-    /// been switched on or off.
+    /// Records the attempts that the store has claimed for a channel at `now`. If the operator has switched
+    /// the channel on or off, or cleared its pause, records that instead, and the next claim starts attempts.
     pub fn begin(
         &mut self,
         index: usize,
@@ -155,6 +156,7 @@ impl Dispatcher {
         StartedAttempts { claimed: claims.claimed, sleep, switched_on: None }
     }
 
+    /// Records the outcome of an attempt ([`ChannelHealth::end`]) and forgets its lease.
     pub fn end(
         &mut self,
         index: usize,
@@ -172,8 +174,11 @@ impl Dispatcher {
 #[derive(Debug, Default)]
 pub struct ChannelHealth {
     concurrency: usize,
+    /// First attempts in progress.
     first_attempts: usize,
+    /// Retries in progress.
     retries: usize,
+    /// Number of attempts that have started so far.
     begun: usize,
     /// Number of consecutive failures that the channel may have caused.
     failures: u32,
@@ -285,6 +290,7 @@ impl ChannelHealth {
         (returns && at > now).then_some(at)
     }
 
+    /// Whether the channel is paused and the operator has been told.
     pub fn is_reported(&self) -> bool {
         matches!(self.health, HealthState::Paused(Pause { is_reported: true, .. }))
     }
@@ -293,7 +299,7 @@ impl ChannelHealth {
         self.health == HealthState::Off
     }
 
-    /// Switches the channel on or off. A channel that is switched on starts as healthy.
+    /// Switches the channel on or off, and forgets failures, pause and gap.
     pub fn set_enabled(&mut self, on: bool) {
         self.health = if on { HealthState::Well } else { HealthState::Off };
         self.failures = 0;
@@ -306,7 +312,7 @@ impl ChannelHealth {
         self.is_paused_elsewhere = is_paused && !self.is_reported() && !self.is_off();
     }
 
-    /// Records the start of an attempt.
+    /// Records the start of an attempt, which uses up one of the probes of a pause.
     pub fn begin(&mut self, is_retry: bool) {
         *(if is_retry { &mut self.retries } else { &mut self.first_attempts }) += 1;
         self.begun = self.begun.wrapping_add(1);
@@ -336,7 +342,13 @@ impl ChannelHealth {
         }
     }
 
-    /// Pauses the channel if necessary.
+    /// Counts a failure that the channel may have caused, and starts its first or next pause if one is due.
+    ///
+    /// The first pause starts at [`TRIP_AFTER`] consecutive failures, or at once after a temporary refusal
+    /// (which also doubles the gap) or a `Retry-After` (`asked`). The next one starts when a probe fails
+    /// because of the channel, or for other causes when a probe fails and no probe is left; a `Retry-After`
+    /// starts it at once, except for [`Cause::Unclear`]. The `Retry-After` of a temporary refusal is ignored
+    /// during [`DISTRUST`]. Returns [`HealthChange::Paused`] only for the first pause that is reported.
     fn record_failure(&mut self, cause: Cause, asked: Option<Duration>, now: Duration) -> HealthChange {
         let asked = asked.filter(|_| cause != Cause::Deferred || now >= self.distrusts_until);
         if let Some(asked) = asked {
@@ -371,7 +383,8 @@ impl ChannelHealth {
     }
 
     /// Records a success or, if `is_delivered` is false, a refusal of one notification by a working channel.
-    /// Either ends a pause.
+    /// Either ends a pause and the series of failures. A success also shortens the gap, and starts
+    /// [`DISTRUST`] if the receiver had asked for a delay that is not over.
     fn record_success(&mut self, is_delivered: bool, now: Duration) -> HealthChange {
         self.failures = 0;
         if is_delivered {

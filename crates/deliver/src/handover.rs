@@ -14,7 +14,8 @@ tokio::task_local! {
 pub struct Handover(Arc<AtomicBool>);
 
 impl Handover {
-    /// Runs an attempt, in which [`mark`] sets the value. After the attempt, its outcome is known.
+    /// Runs an attempt, in which [`mark`] sets the value. Clears it when the attempt ends by itself; the
+    /// value of an attempt that is aborted stays.
     pub async fn track<T>(&self, attempt: impl Future<Output = T>) -> T {
         let result = HANDOVER.scope(self.clone(), attempt).await;
         self.0.store(false, Ordering::Relaxed);

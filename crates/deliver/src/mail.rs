@@ -42,7 +42,7 @@ pub struct MailAddresses {
 
 impl MailAddresses {
     /// Checks that each address is a Mailbox (RFC 5321) and that there is at least one recipient. The error
-    /// names the invalid option. The display name may be empty.
+    /// names the invalid option. The display name may be empty. Repeated recipients are dropped.
     pub fn new(from: &str, from_name: &str, to: &[String]) -> Result<MailAddresses, String> {
         if Mailbox::parse(from).is_none() {
             return Err("`from` is not an e-mail address.".to_owned());

@@ -31,6 +31,7 @@ pub struct MaildirOptions {
 pub struct Maildir(pub MaildirOptions);
 
 impl Maildir {
+    /// Delivers the message within a minute. A write that takes longer continues in the background.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();
@@ -41,7 +42,9 @@ impl Maildir {
         match tokio::time::timeout(DEADLINE, work).await {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
-            Ok(Err(_)) => Outcome::failed(Cause::Channel, "the write was interrupted"),
+            Ok(Err(_)) => {
+                Outcome::failed(Cause::Channel, "the task that writes the message ended without a result")
+            }
             Err(_) => {
                 Outcome::failed(Cause::Channel, format!("the write did not finish within {DEADLINE:?}"))
             }
@@ -67,8 +70,9 @@ fn describe_io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     }
 }
 
-/// Writes the message to a Maildir, and describes the result or the error. If `look` is set, searches for an
-/// existing copy first, which takes time proportional to the number of messages.
+/// Writes the message to a Maildir atomically, and describes the result or the error. Creates missing
+/// folders. If `look` is set, keeps an existing copy instead; the search takes time proportional to the
+/// number of messages.
 fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) -> Result<String, String> {
     let [tmp, new, cur] = ["tmp", "new", "cur"].map(|folder| maildir.join(folder));
     for folder in [maildir, &tmp, &new, &cur].into_iter().filter(|folder| !folder.is_dir()) {
@@ -97,7 +101,7 @@ pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(parent)
 }
 
-/// Creates a folder that only its owner can access.
+/// Creates a folder that only its owner can access, and syncs its parent. Succeeds if the folder exists.
 fn create_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => return Ok(()),
@@ -142,6 +146,7 @@ fn write_temporary_file(tmp: &Path, name: &str, message: &[u8]) -> Result<PathBu
     Ok(path)
 }
 
+/// Moves the message to `target`, or removes it if that fails.
 fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     let moved = fs::rename(written, target).inspect_err(|_| drop(fs::remove_file(written)));
     moved.map_err(describe_io_error("move the message to", target))

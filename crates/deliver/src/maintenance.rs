@@ -48,9 +48,10 @@ const NOTIFICATION_RETRY: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, Default)]
 pub struct MaintenanceOptions {
-    /// How long submissions are kept before they are removed. `None` keeps them forever.
+    /// How long submissions are kept after their arrival, except held ones and those with unfinished
+    /// deliveries. `None` keeps them forever.
     pub retention: Option<Duration>,
-    /// How long submissions can be held before they are removed. `None` keeps them forever.
+    /// How long submissions are held before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
     /// `retention_held` removes them.
@@ -203,12 +204,13 @@ impl Maintenance {
                 tracing::warn!(
                     channel = channel.name,
                     waiting,
-                    "deliveries are waiting for a channel that is no longer configured"
+                    "deliveries are waiting for a channel that is no longer configured; they start once a channel has this name again"
                 );
             }
         }
     }
 
+    /// Removes submissions older than `store.retention`, and returns their number.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let Some(age) = self.options.retention else { return Ok(0) };
         let Ok(before) = now.checked_sub(age) else { return Ok(0) };
@@ -224,6 +226,7 @@ impl Maintenance {
         Ok(removed)
     }
 
+    /// Removes submissions held for longer than `store.retention_held`, and returns their number.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -237,6 +240,8 @@ impl Maintenance {
         Ok(removed)
     }
 
+    /// Removes entries whose links expired more than `store.retention_unconfirmed` ago, and returns their
+    /// number.
     async fn remove_unconfirmed(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_unconfirmed.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -245,11 +250,15 @@ impl Maintenance {
             removed += more;
         }
         if removed > 0 {
-            tracing::info!(removed, "removed unconfirmed entries as `store.retention_unconfirmed` says");
+            tracing::info!(
+                removed,
+                "removed unconfirmed entries whose links expired more than `store.retention_unconfirmed` ago"
+            );
         }
         Ok(removed)
     }
 
+    /// Removes what mails to visitors no longer need, step by step.
     async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         loop {
@@ -280,7 +289,9 @@ impl Maintenance {
         }
     }
 
-    /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it.
+    /// Sends the daily digest, if it is due and not empty, through the first channel that accepts it. The day
+    /// counts as done also if there is nothing to send or no channel to send it, and after the clock was set
+    /// back. If no channel accepts the digest, the next run tries again.
     async fn send_digest(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(due) = self.options.digest_at.map(|at| last_due(now, at)) else { return Ok(()) };
         let done = || self.store.change(move |tx| tx.store_time(DIGEST_KEY, due));
@@ -428,7 +439,8 @@ pub(super) async fn seal_submission(
     store.change(move |tx| tx.seal(id, &sealed, &channels)).await
 }
 
-/// Runs a task of maintenance. A panic ends only this task, which the next run repeats.
+/// Runs a task of maintenance. A panic is logged, ends only this task and results in the default value; the
+/// next run repeats the task.
 fn contain<T: Default>(
     task: &'static str,
     work: impl Future<Output = Result<T, StoreError>>,
@@ -445,7 +457,8 @@ fn contain<T: Default>(
     }
 }
 
-/// Sends a notification through the first channel that accepts it. Returns that channel's name.
+/// Sends a notification through the first channel that accepts it for at least one recipient. Returns that
+/// channel's name.
 async fn send_through_first_working<'a>(
     channels: impl IntoIterator<Item = &'a (String, Rc<Channel>)>,
     notice: &Notification,

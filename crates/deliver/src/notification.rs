@@ -15,7 +15,7 @@ named_enum! {
         /// The daily summary of problems that need attention.
         Digest = "digest",
         Flood = "flood",
-        /// Visitors have had as many mails as an hour allows.
+        /// Mails to visitors have reached their limit per hour.
         MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
         Test = "canary",
@@ -82,7 +82,7 @@ impl Notification {
         format!("{:.3}", self.created_at)
     }
 
-    /// The value of a field, if the visitor filled it in.
+    /// The value of a field. `None` if the submission does not have the field.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
     }

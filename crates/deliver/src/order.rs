@@ -21,7 +21,8 @@ const OLDEST_EVERY: u64 = 8;
 /// `content_on_which_a_receiver_hangs_delays_others_by_minutes`).
 const NEWEST_EVERY: u64 = 2;
 
-/// Chooses the deliveries to send now, one for each attempt that may begin.
+/// Chooses the deliveries to send now: at most as many, and as many retries, as the channel has capacity for,
+/// and at most `high_volume` of paced ones.
 pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;
@@ -40,7 +41,7 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
     chosen
 }
 
-/// The index of the delivery that the attempt with this number is for.
+/// The index of the delivery that the attempt with this number is for. `None` if no delivery may begin.
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);

@@ -167,6 +167,7 @@ impl Smtp {
         }
     }
 
+    /// Sends the message over an idle connection or, if there is none or it is closed, over a new one.
     /// Returns the server's reply, and the connection if the caller must close it.
     async fn transmit_message(
         &self,
@@ -192,6 +193,7 @@ impl Smtp {
         }
     }
 
+    /// Keeps the connection for reuse, drops it if it is unusable, or returns it if the caller must close it.
     fn finish_transmission(
         &self,
         session: SmtpSession,
@@ -205,6 +207,7 @@ impl Smtp {
         }
     }
 
+    /// Takes an idle connection, and drops those that have been idle for too long.
     fn take_idle(&self) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|session| session.idle_since.elapsed() < self.options.deadlines.idle);
@@ -226,7 +229,7 @@ impl Smtp {
     }
 }
 
-/// Whether a host name or address is this machine, to which mail may be sent without TLS.
+/// Whether a host is `localhost` or a loopback address, to which mail may be sent without TLS.
 pub fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

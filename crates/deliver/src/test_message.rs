@@ -10,7 +10,7 @@ use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 
-/// An operator does not wait as long as a delivery does.
+/// Shorter than the limit of a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Sends the test message. `sender` names the program that sends it, such as `` `frontdesk doctor` ``.

@@ -56,6 +56,8 @@ impl VisitorMailer {
     }
 
     /// Sends the mail to the address in a submission. `token` completes the link that confirms the address.
+    /// Refuses to send if the rule excludes the address, or if a mail that asks for a confirmation has no
+    /// token.
     pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued.
         let Some(email) = submission.get("email").filter(|email| self.rule.permits(email)) else {

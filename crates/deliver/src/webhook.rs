@@ -1,8 +1,9 @@
 //! The webhook channel: posts notifications to an HTTP endpoint, either signed according to Standard Webhooks
 //! or in the format of a chat service.
 //!
-//! An attempt is one connection and one POST. The response's status determines the outcome ([`answer`]).
-//! Redirects are never followed. docs/pages/webhooks.md explains how a receiver verifies a signature.
+//! An attempt is one connection and one POST. The response's status determines the outcome ([`answer`]);
+//! Telegram and Teams also report errors in the body ([`service`]). Redirects are never followed.
+//! docs/pages/webhooks.md explains how a receiver verifies a signature.
 
 #![expect(clippy::disallowed_methods, reason = "a signature includes the time of the attempt")]
 
@@ -75,6 +76,7 @@ impl Webhook {
         Webhook { options: Box::new(options), client, clock }
     }
 
+    /// Makes one attempt. Fails without sending anything if the template produces no valid body.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {

@@ -43,8 +43,9 @@ use frontdesk_inbox::submission::schedule;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_process::panics::{self, Part};
 
-/// How long another replica waits for a process that has ended or lost the database. The leases of attempts
-/// in progress are extended three times as often, so that two attempts of one delivery never overlap.
+/// How long the lease of an attempt lasts, and so how long another replica waits for a process that has ended
+/// or lost the database. Leases are extended after a third of this time, so that two attempts of one delivery
+/// never overlap.
 const LEASE: Duration = Duration::from_mins(3);
 /// Maximum sleep without a notification. Needed when the system clock changes and on file systems without
 /// change notifications.
@@ -84,7 +85,7 @@ impl DeliveryWorker {
                 && let Err(error) = maildir::create_parents(&maildir.path)
             {
                 let path = maildir.path.display();
-                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}");
+                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
             }
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -129,8 +130,8 @@ impl DeliveryWorker {
         Ok(DeliveryWorker { stop, options, thread: Mutex::new(Some(thread)), confirmations })
     }
 
-    /// Applies new options for the same database. Handles attempts in progress as [`DeliveryWorker::stop`]
-    /// does.
+    /// Applies new options for the same database, without waiting. Attempts in progress may finish within
+    /// `grace`, as in [`DeliveryWorker::stop`].
     pub fn reconfigure(&self, options: WorkerOptions) {
         let _ = self.options.send(options);
     }
@@ -158,8 +159,8 @@ pub struct Confirmations {
 }
 
 impl Confirmations {
-    /// Waits until at least one channel has confirmed an accepted submission or, for a repeat, the original
-    /// submission. Returns false after `timeout`. A submission that stays held always times out.
+    /// Waits until at least one of the team's channels has confirmed an accepted submission or, for a repeat,
+    /// the original submission. Returns false after `timeout`. A submission that stays held always times out.
     pub async fn wait(&self, store: &Store, id: Uuid, timeout: Duration) -> Result<bool, StoreError> {
         let deadline = tokio::time::Instant::now() + timeout;
         let Ok(accepted) = tokio::time::timeout_at(deadline, store.settle(id)).await else {
@@ -272,7 +273,8 @@ enum StopReason {
 }
 
 impl WorkerLoop {
-    /// `changed` is notified when another process changes the inbox.
+    /// Waits for the lock of an SQLite inbox, and then delivers until the worker is stopped; starts over with
+    /// each new configuration. `changed` is notified when another process changes the inbox.
     async fn run_until_stopped(mut self, changed: &Notify) {
         let mut stopping = self.stopping.clone();
         let _lock = tokio::select! {
@@ -295,6 +297,8 @@ impl WorkerLoop {
         }
     }
 
+    /// Delivers and runs maintenance until the worker is stopped or reconfigured. Attempts may be in progress
+    /// then.
     async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
         let names = self.options.channels.iter().map(|channel| channel.name.clone());
@@ -330,6 +334,7 @@ impl WorkerLoop {
         }
     }
 
+    /// Extends the leases of the attempts in progress.
     async fn extend_leases(&mut self) {
         let under_way = self.dispatcher.under_way.clone();
         if under_way.is_empty() {
@@ -341,7 +346,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits up to `grace` for the attempts in progress to finish, and then aborts the rest.
+    /// Waits up to `grace` for the attempts in progress to finish, and then aborts the rest. Records an
+    /// aborted attempt if the receiver may have its notification.
     async fn finish_attempts(&mut self) {
         let grace = self.options.grace;
         let finish = async {
@@ -398,7 +404,9 @@ impl WorkerLoop {
         self.dispatcher.idle_time(self.started.elapsed(), asked.elapsed())
     }
 
-    /// Starts due deliveries. Returns the time until the next one can start.
+    /// Claims and starts due deliveries. Returns the time until the next claim, at most [`LONGEST_SLEEP`].
+    /// After an error of the store, the next claim also requeues attempts that are recorded but not in
+    /// progress.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;
@@ -436,6 +444,7 @@ impl WorkerLoop {
         }
     }
 
+    /// Whether the system clock was set back since the last call. Records the clocks for the next one.
     fn was_clock_set_back(&mut self, now: Timestamp) -> bool {
         let should_show = self.clock.0 + self.clock.1.elapsed();
         self.clock = (now, Instant::now());
@@ -479,6 +488,7 @@ impl WorkerLoop {
         started.sleep
     }
 
+    /// Ends an attempt: records its outcome in the channel's health, and stores and logs a change of it.
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);
@@ -516,7 +526,7 @@ impl WorkerLoop {
             }
         };
         if let Err(error) = noted {
-            tracing::error!(%error, "could not record a channel's state");
+            tracing::error!(%error, channel = lease.channel, "could not record the new state of a channel");
         }
     }
 }
@@ -529,7 +539,9 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
         match tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await {
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
-            Ok(Err(error)) if !is_reported => tracing::error!(%error, "cannot take the inbox's lock"),
+            Ok(Err(error)) if !is_reported => {
+                tracing::error!(%error, "cannot take the inbox's lock; will retry")
+            }
             _ => {}
         }
         is_reported = true;
@@ -556,7 +568,8 @@ async fn run_maintenance(maintenance: Maintenance) {
     }
 }
 
-/// Makes one attempt, records its outcome, and seals the submission if this was its last delivery.
+/// Makes one attempt and records its outcome, retrying until the store accepts it or is closed. Then wakes
+/// the requests that wait for a confirmation, and seals the submission if this was its last delivery.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,

@@ -1,4 +1,5 @@
-//! Changes that forms ask for, each followed by a redirect to a page that shows the result.
+//! The changes that forms request. Each is followed by a redirect to a page that shows the result, except
+//! that a removal first shows what it would remove.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -56,7 +57,8 @@ pub(super) enum Revocation {
     One(String),
 }
 
-/// Applies a form to one submission.
+/// Makes a change of one submission, and redirects to the form's list or to the submission with a notice of
+/// the result. A removal that is not confirmed shows what it would remove instead ([`remove`]).
 pub(super) fn change_one(
     request: &PageRequest<'_>,
     id: Uuid,
@@ -134,7 +136,8 @@ fn notice_path(path: &str, code: &str) -> String {
     format!("{path}{joint}notice={code}")
 }
 
-/// Releases or removes the selected held submissions. Does not release those that visitors must confirm.
+/// Releases or removes the selected submissions. Skips those that are not held (any more), and does not
+/// release those that visitors must confirm.
 pub(super) fn change_selected(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -161,7 +164,8 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
     Ok(Editor::open(request.inbox.readers.database())?.on_behalf_of(&request.operator.user))
 }
 
-/// Shows what would be removed, or removes it if the form confirms that.
+/// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
+/// the address of the first submission; otherwise only held submissions are removed.
 fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<Reply, StoreError> {
     let inbox = request.inbox;
     let found = inbox.readers.with(|reader| find_all(reader, ids))?;
@@ -205,6 +209,8 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
     })
 }
 
+/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
+/// removed.
 fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",
@@ -218,7 +224,7 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends one session, or all of them.
+/// Ends one session, or all of them. Does nothing if no session has the id.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let inbox = request.inbox;
     let Revocation::One(id) = which else {
@@ -231,14 +237,14 @@ pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Re
     Ok(see_other("/sessions?notice=ended"))
 }
 
-/// Ends the operator's own session.
+/// Ends the operator's own session. Does nothing if a proxy names the user.
 pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), StoreError> {
     let Some(hash) = operator.session else { return Ok(()) };
     Editor::open(inbox.readers.database())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
 }
 
-/// Starts to send a test message through a channel, unless one is being sent. `None` if there is no channel
-/// with this name.
+/// Starts to send a test message through a channel, and records that in the operators' log, unless one is
+/// being sent. Does not wait for the result. `None` if there is no channel with this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,

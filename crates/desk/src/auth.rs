@@ -1,4 +1,4 @@
-//! Finds out which operator sends a request: by a session's cookie, or by a trusted proxy's header.
+//! Authenticates the operator who sends a request: by a trusted proxy's header, or by a session's cookie.
 
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
@@ -40,7 +40,8 @@ impl InboxUser {
             .is_ok()
     }
 
-    /// Whether the session has not ended since. Does not extend it.
+    /// Whether the session has not ended since, without extending it. Always true if a proxy names the user;
+    /// false if the database cannot be read.
     pub(super) fn is_still_logged_in(&self, inbox: &DeskState) -> bool {
         let Some(hash) = self.session else { return true };
         let found = inbox.readers.with(|reader| reader.session(&hash, Timestamp::now()));
@@ -48,7 +49,9 @@ impl InboxUser {
     }
 }
 
-/// The operator who sends this request; `None` if the request proves none. Extends the session.
+/// The operator who sends this request; `None` if the request proves none. A user whom a trusted proxy names
+/// takes precedence, and gets a new token for forms if the request has none. Otherwise the session's cookie
+/// decides, and the session is extended.
 pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,
@@ -94,6 +97,7 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
+    /// The cookies of the browser that sent the request. HTTPS counts only if a trusted proxy reports it.
     pub(super) fn of(inbox: &DeskState, options: &DeskOptions, peer: Peer, head: &Parts) -> Self {
         let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
         let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");

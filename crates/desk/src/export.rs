@@ -16,7 +16,8 @@ use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::{csv, json};
 use frontdesk_process::panics::{self, Part};
 
-/// Streams all submissions of a list as a file.
+/// Streams all submissions of a list as a file, whichever page of the list is open. 503 if too many exports
+/// are in progress. After an error, the download is cut off.
 pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) -> Reply {
     let Ok(permit) = inbox.exports.clone().try_acquire_owned() else {
         let sentence = "Other exports are still being downloaded. Try again in a minute.";
@@ -59,6 +60,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) ->
     response
 }
 
+/// Writes the submissions that match the list's filters and search words.
 fn write_export(
     reader: &InboxReader,
     query: &ListQuery,

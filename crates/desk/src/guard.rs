@@ -47,17 +47,19 @@ pub(super) enum GuardError {
 }
 
 impl GuardError {
+    /// The message for the operator.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {
-                "This address serves the inbox under its own address and the names in `inbox.host` only."
+                "The host name of this request is not one of the inbox. Use the inbox's own address, or add the name to `inbox.host`."
             }
             Self::OtherSite => "The inbox accepts requests from its own pages only.",
         }
     }
 }
 
-/// Checks `Host`, `Origin` and the fetch metadata of a request.
+/// Checks that `Host` means this listener and that the request does not come from another site. For GET and
+/// HEAD, links from other sites are permitted; other methods must have an `Origin` with the same host.
 pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Result<(), GuardError> {
     let host = single(&head.headers, &HOST).ok_or(GuardError::Host)?;
     if !is_own_host(host, listen, names) {
@@ -83,7 +85,7 @@ pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Resul
     }
 }
 
-/// The value of a header that occurs exactly once.
+/// The value of a header that occurs exactly once; otherwise, or if it is not visible ASCII, `None`.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -40,6 +40,7 @@ const TEMPLATES: [(&str, &str); 11] = [
 pub(super) struct Templates(Environment<'static>);
 
 impl Templates {
+    /// Loads the templates, which escape every value that is not marked as safe.
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Lenient);
@@ -53,13 +54,13 @@ impl Templates {
         for (name, text) in TEMPLATES {
             if let Err(error) = environment.add_template(name, text) {
                 // A test renders each of them.
-                tracing::error!(%error, "a template of the inbox is invalid");
+                tracing::error!(%error, template = name, "a template of the inbox is invalid");
             }
         }
         Self(environment)
     }
 
-    /// Renders a page. An error is logged, and the page says so.
+    /// Renders a page. An error is logged, and the response is then a 500 in plain text.
     pub(super) fn page(&self, status: StatusCode, name: &str, values: Value) -> Reply {
         let rendered = self.0.get_template(name).and_then(|template| template.render(values));
         match rendered {
@@ -70,13 +71,14 @@ impl Templates {
                 reply(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "text/plain; charset=utf-8",
-                    "This page cannot be shown.\n",
+                    "This page cannot be shown. The server's log has the reason.\n",
                 )
             }
         }
     }
 
-    /// A page with a heading and a sentence, for users who are not logged in.
+    /// A page with a heading and a sentence, without the navigation, so that it needs no operator and no
+    /// inbox.
     pub(super) fn message(&self, status: StatusCode, heading: &str, sentence: &str) -> Reply {
         self.page(status, "message.html", context! { heading, sentence })
     }
@@ -91,6 +93,7 @@ pub(super) fn stream_reply(media_type: &'static str, body: DeskBody) -> Reply {
     with_headers(StatusCode::OK, media_type, body)
 }
 
+/// A response with the security headers, which is never cached.
 fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) -> Reply {
     let mut response = Response::new(body);
     *response.status_mut() = status;

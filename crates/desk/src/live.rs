@@ -19,11 +19,12 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// How long one stream lasts. The browser then opens another one, and its session is checked again.
 const MAX_STREAM_TIME: Duration = Duration::from_mins(10);
 
-/// Watches the inbox for changes by any process, as long as the runtime lives.
+/// Watches the inbox for changes by any process, as long as the runtime lives. Announces a new version if a
+/// list has changed and a page is open. If the inbox cannot be watched, logs a warning and returns.
 pub(super) async fn watch_list(inbox: Arc<DeskState>, database: DatabaseUrl) {
     let changed = Arc::new(Notify::new());
     if let Err(error) = notify_on_change(&database, &changed) {
-        tracing::warn!(%error, "cannot watch the inbox; its pages are not updated live");
+        tracing::warn!(%error, "cannot watch the inbox; its pages are not updated live until the server is restarted");
         return;
     }
     let mut last = None;
@@ -44,7 +45,7 @@ pub(super) async fn watch_list(inbox: Arc<DeskState>, database: DatabaseUrl) {
     }
 }
 
-/// Starts a stream of events. `None` if there are too many streams.
+/// Starts a stream of events, which ends after [`MAX_STREAM_TIME`]. `None` if there are too many streams.
 pub(super) fn open_stream(inbox: &Arc<DeskState>, operator: InboxUser) -> Option<DeskBody> {
     let place = inbox.live.streams.clone().try_acquire_owned().ok()?;
     let (sender, body) = stream();
@@ -56,7 +57,8 @@ pub(super) fn open_stream(inbox: &Arc<DeskState>, operator: InboxUser) -> Option
     Some(body)
 }
 
-/// Sends an event for each change until the client is gone or its session has ended.
+/// Sends an event for each change, or a comment after [`HEARTBEAT`] without one, until the client is gone or
+/// its session has ended.
 async fn send_events(
     inbox: &Arc<DeskState>,
     operator: &InboxUser,

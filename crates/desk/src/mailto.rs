@@ -9,7 +9,7 @@ const MAX_LINK: usize = 1_999;
 /// Maximum length of the site's title in a subject, in bytes before encoding.
 const MAX_TITLE: usize = 200;
 
-/// A link that opens the operator's mail program. `None` without an address.
+/// A link that opens the operator's mail program, of at most [`MAX_LINK`] bytes. `None` without an address.
 pub(super) fn reply_link(submission: &Submission, site: &str) -> Option<String> {
     let address = submission.get("email").filter(|address| !address.is_empty())?;
     let site = cut_by(site, MAX_TITLE, char::len_utf8);

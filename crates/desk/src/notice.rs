@@ -19,7 +19,7 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
         "done" => "Marked as done.",
         "reopened" => "Marked as open.",
         "note" => "The note is saved.",
-        "note-long" => "The note was not saved: it is too long.",
+        "note-long" => "The note was not saved: it has more than 4,000 characters.",
         "unchanged" => "Nothing has changed.",
         "gone" => "The submission is no longer in the inbox.",
         "pending" => "The submission has not been processed yet. Try again in a moment.",

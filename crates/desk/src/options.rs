@@ -32,7 +32,7 @@ pub struct DeskOptions {
     pub confirms_waitlist: bool,
 }
 
-/// The limits of clients.
+/// The limits of connections, times and threads, and the trusted proxies.
 pub fn options(options: &DeskOptions) -> PrivateOptions {
     PrivateOptions {
         max_connections: MAX_CONNECTIONS,

@@ -47,6 +47,7 @@ pub(super) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
+    /// Reads the clock, and takes the list, the position and the notice from the URL's parameters.
     pub(super) fn new(
         inbox: &'a DeskState,
         options: &'a DeskOptions,
@@ -79,6 +80,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// Renders a template with `values` and those that every page needs, read over one connection.
     fn render(
         &self,
         template: &str,
@@ -92,7 +94,7 @@ impl<'a> PageRequest<'a> {
         Ok(self.inbox.templates.page(StatusCode::OK, template, values))
     }
 
-    /// The list with its filters.
+    /// The list with its filters. If a search runs out of time, the page says how far it has got.
     pub(super) fn list(&self) -> Result<Reply, StoreError> {
         let query = &self.query;
         self.render("list.html", "list", |reader| {
@@ -117,7 +119,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// Where a list continues.
+    /// The link to older submissions and, if the search ran out of time, how far back it has got.
     fn position(&self, page: &SearchPage, query: &ListQuery) -> Value {
         let next = page.next.map(|id| link_to(&ListQuery { before: Some(id), ..query.clone() }));
         let reached = page.next.filter(|_| page.is_partial).and_then(time_of).map(|at| self.clock.time(at));
@@ -205,6 +207,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// The submissions of the last [`CHART_DAYS`] days, and the numbers that are waiting, held and failed.
     pub(super) fn statistics(&self) -> Result<Reply, StoreError> {
         self.render("statistics.html", "statistics", |reader| {
             let zone = &self.clock.zone;
@@ -230,6 +233,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// The changes by operators, newest first.
     pub(super) fn log(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         self.render("log.html", "log", |reader| {
@@ -254,6 +258,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// The sessions that have not ended.
     pub(super) fn sessions(&self) -> Result<Reply, StoreError> {
         self.render("sessions.html", "sessions", |reader| {
             let sessions: Vec<Value> = reader
@@ -273,12 +278,13 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// A page that asks before submissions are removed. `action` and `ids` are repeated by its form.
+    /// A page that asks before submissions are removed. Its form repeats the action and the ids in `values`.
     pub(super) fn confirm(&self, values: &Value) -> Result<Reply, StoreError> {
         self.render("confirm.html", "list", |_| Ok(values.clone()))
     }
 }
 
+/// Reads one page of a list. The page is partial if the search takes longer than [`SEARCH_TIME`].
 fn read_page(reader: &InboxReader, query: &ListQuery, size: usize) -> Result<SearchPage, StoreError> {
     let began = Instant::now();
     reader.page(&query.filter(), query.words().as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
@@ -297,8 +303,8 @@ pub(super) fn link_to(query: &ListQuery) -> String {
     }
 }
 
-/// The filters by state. That of unconfirmed entries is shown if visitors confirm their addresses, or if it
-/// is selected.
+/// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
+/// addresses, or if it is selected.
 fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
     let start = ListQuery { status: None, is_done: None, ..query.from_start() };
     let of = |label: &str, status: Option<Status>, is_done: Option<bool>| {
@@ -320,6 +326,7 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
     tabs.into_iter().chain(unconfirmed).collect()
 }
 
+/// The filters by form, with one for all forms.
 fn form_links(query: &ListQuery) -> Vec<Value> {
     let names = [None].into_iter().chain(FORMS.iter().map(|form| Some(form.name)));
     let link = |form: Option<&'static str>| {
@@ -329,7 +336,7 @@ fn form_links(query: &ListQuery) -> Vec<Value> {
     names.map(link).collect()
 }
 
-/// The time of arrival in an id.
+/// The time of arrival, which a submission's id contains (UUID version 7).
 fn time_of(id: Uuid) -> Option<Timestamp> {
     Timestamp::from_millisecond((id.as_u64_pair().0 >> 16).cast_signed()).ok()
 }

@@ -81,7 +81,8 @@ enum Form {
 }
 
 impl Form {
-    /// `None` if there is no form at this path, or if its action is not known.
+    /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
+    /// missing. Invalid ids are skipped.
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal = |is_erasure| Removal {
@@ -163,7 +164,12 @@ impl Handler for Desk {
             Method::GET | Method::HEAD => None,
             Method::POST => match read_form(&head.headers, body).await {
                 Some(form) => Some(form),
-                None => return plain(StatusCode::BAD_REQUEST, "The form is incomplete or too long."),
+                None => {
+                    return plain(
+                        StatusCode::BAD_REQUEST,
+                        "The form is too long, incomplete or of another type, or it arrived too slowly.",
+                    );
+                }
             },
             _ => return plain(StatusCode::METHOD_NOT_ALLOWED, "Allowed methods: GET, HEAD, POST."),
         };
@@ -185,13 +191,16 @@ impl Handler for Desk {
             Ok(Ok(Ok(reply))) => reply,
             Ok(Ok(Err(panic))) => {
                 tracing::error!("{panic}: a page of the inbox cannot be shown");
-                plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown.")
+                plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "This page cannot be shown. The server's log has the reason.",
+                )
             }
             Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
             Err(_) => inbox.templates.message(
                 StatusCode::OK,
                 "This takes longer",
-                "The change continues in the background. The log shows how far it got.",
+                "The server is still working on it. A change continues in the background, and then appears in the log.",
             ),
         }
     }
@@ -210,7 +219,8 @@ struct Visit {
 }
 
 impl Visit {
-    /// Identifies the operator and answers the request, on a thread that may block.
+    /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
+    /// page that tells how to log in; 503 if the inbox cannot be read or changed.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
@@ -219,7 +229,7 @@ impl Visit {
             ("/login", Some(form)) => self.log_in(form),
             (path, form) => match identify(inbox, options, *peer, head) {
                 Ok(Some(operator)) => {
-                    let mut answered = self.answer_operator(&operator, path, &query, form);
+                    let mut answered = self.respond_to_operator(&operator, path, &query, form);
                     if let (Ok(reply), Some(cookie)) = (&mut answered, operator.new_cookie) {
                         set_cookie(reply, cookie);
                     }
@@ -239,8 +249,9 @@ impl Visit {
         })
     }
 
-    /// Responds to an authenticated request.
-    fn answer_operator(
+    /// Responds to an authenticated request. 403, without a change, if a form's token is not the operator's
+    /// (CSRF); 404 if the page, form, submission or channel does not exist.
+    fn respond_to_operator(
         &self,
         operator: &InboxUser,
         path: &str,
@@ -252,7 +263,7 @@ impl Visit {
         let found = match form {
             None => Page::parse(path).map(|page| self.show(&request, &page)).transpose()?.flatten(),
             Some(form) if form.get("form_token").is_some_and(|token| operator.owns_form(token)) => {
-                Form::parse(path, form).map(|form| self.apply(&request, form)).transpose()?.flatten()
+                Form::parse(path, form).map(|form| self.make_change(&request, form)).transpose()?.flatten()
             }
             Some(_) => Some(inbox.templates.message(
                 StatusCode::FORBIDDEN,
@@ -269,7 +280,8 @@ impl Visit {
         }))
     }
 
-    /// The response to a GET request; `None` if the submission does not exist.
+    /// The response to a GET request: a page, a download or a stream of events (503 if too many are open).
+    /// `None` if the submission does not exist.
     fn show(&self, request: &PageRequest<'_>, page: &Page) -> Result<Option<Reply>, StoreError> {
         let inbox = &self.inbox;
         Ok(Some(match page {
@@ -288,8 +300,9 @@ impl Visit {
         }))
     }
 
-    /// Applies a form; `None` if the channel does not exist.
-    fn apply(&self, request: &PageRequest<'_>, form: Form) -> Result<Option<Reply>, StoreError> {
+    /// Makes the change that a form requests. Logging out also removes the cookie. `None` if the channel to
+    /// test does not exist.
+    fn make_change(&self, request: &PageRequest<'_>, form: Form) -> Result<Option<Reply>, StoreError> {
         Ok(Some(match form {
             Form::Selected { ids, removal } => action::change_selected(request, &ids, removal)?,
             Form::Submission(id, form) => action::change_one(request, id, &form)?,
@@ -304,7 +317,8 @@ impl Visit {
         }))
     }
 
-    /// Shows the button that uses up a login link: programs that only follow links must not use it up.
+    /// Shows the button that uses up a login link, so that programs that only follow links do not use it up.
+    /// 401 if the link is not valid (any more).
     fn show_login(&self, query: &Pairs) -> Result<Reply, StoreError> {
         let inbox = &self.inbox;
         let token = query.get("token").and_then(SecretToken::parse);
@@ -318,6 +332,7 @@ impl Visit {
         Ok(inbox.templates.page(status, "login.html", values))
     }
 
+    /// Uses up a login link, starts a session and sets its cookie. 401 if the link is not valid (any more).
     fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
         let inbox = &self.inbox;
         let token = form.get("token").and_then(SecretToken::parse);
@@ -344,7 +359,7 @@ impl Visit {
     }
 }
 
-/// Whether a link to this path stays on this site: `//host/` would not.
+/// Whether a path has only plain characters and no `//`, so that a link to it stays on this site.
 fn is_plain_path(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-.".contains(&byte);
     path.bytes().all(is_plain) && !path.contains("//")

@@ -33,7 +33,7 @@ pub(super) struct DeskState {
 
 /// The streams of events, and the version of the list that they announce.
 pub(super) struct LiveList {
-    /// Grows with each change.
+    /// Grows with each announced change of the list.
     pub(super) version: watch::Sender<u64>,
     pub(super) streams: Arc<Semaphore>,
 }

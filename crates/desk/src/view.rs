@@ -30,7 +30,8 @@ impl Clock {
     }
 }
 
-/// The sender's name in a list, or the address if there is no name.
+/// The sender's name, or the address if there is no name, or a fixed text if there is neither. Control
+/// characters are made visible.
 pub(super) fn sender(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let full = [field("firstname"), field("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -41,10 +42,11 @@ pub(super) fn sender(submission: &Submission) -> String {
     visible(&name)
 }
 
-/// The first line of the message, or the other fields.
+/// The first line of the message that is not empty, or the address unless [`sender`] shows it; at most
+/// [`MAX_LINE`] characters. A fixed text if the submission is encrypted.
 fn first_line(submission: &Submission) -> String {
     if submission.sealed.is_some() {
-        return "Encrypted to your key: `frontdesk inbox show --identity FILE` opens it".to_owned();
+        return "Encrypted to your key: `frontdesk inbox show --identity FILE ID` decrypts it".to_owned();
     }
     let message = submission.get("message").unwrap_or_default();
     let line = message.lines().map(str::trim).find(|line| !line.is_empty());
@@ -92,7 +94,7 @@ pub(super) fn status_text(status: Status) -> &'static str {
     }
 }
 
-/// A submission in full.
+/// The values of a submission's page, including those of [`row`].
 pub(super) fn details(
     submission: &Submission,
     annotation: &Annotation,
@@ -135,6 +137,7 @@ pub(super) fn details(
     }
 }
 
+/// A delivery and its attempts. The due time is omitted while the channel is paused or off.
 fn delivery_value(delivery: &Delivery, clock: &Clock) -> Value {
     let attempts = delivery.attempts.iter().enumerate().map(|(at, attempt)| {
         let is_last = at + 1 == delivery.attempts.len();
@@ -164,6 +167,7 @@ pub(super) fn obstacle_value(obstacle: &Obstacle, clock: &Clock) -> Value {
     context! { off => obstacle.off, since => clock.time(obstacle.since), answer => visible(&obstacle.answer) }
 }
 
+/// An attempt. One without an end is under way if `is_under_way` is set; otherwise it was interrupted.
 fn attempt_value(attempt: &Attempt, is_under_way: bool, clock: &Clock) -> Value {
     let outcome = match &attempt.end {
         None if is_under_way => "under way".to_owned(),

@@ -73,7 +73,8 @@ fn is_quoted_string(text: &str) -> bool {
 }
 
 /// Whether the text is a `Domain = sub-domain *("." sub-domain)`, where `sub-domain = Let-dig [ *( ALPHA /
-/// DIGIT / "-" ) Let-dig ]`. A single label is also a domain, and so is an IPv4 address.
+/// DIGIT / "-" ) Let-dig ]`. A single label is also a domain, and so is an IPv4 address. The total length is
+/// not limited.
 pub fn is_domain(text: &str) -> bool {
     text.split('.').all(|label| {
         (1..=MAX_LABEL).contains(&label.len())

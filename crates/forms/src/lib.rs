@@ -20,7 +20,7 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// three times as long.
 pub const MAX_ENCODED_BYTES: usize = 3 * MAX_BODY_BYTES;
 
-/// How a request body escapes characters.
+/// The format of a request body, and how it escapes characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyEncoding {
     /// `\uXXXX`.
@@ -30,7 +30,8 @@ pub enum BodyEncoding {
 }
 
 impl BodyEncoding {
-    /// The size of a body in bytes after decoding. Accepts any bytes.
+    /// The size of a body in bytes after `%XX` or `\uXXXX` is decoded. Other escapes count as they are sent.
+    /// Accepts any bytes.
     pub fn decoded_length(self, body: &[u8]) -> usize {
         let mut length = body.len();
         match self {

@@ -25,7 +25,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Restores an entry from stored names and values. Omits fields that the form does not have.
+    /// Restores an entry from stored names and values, without checking the values. Omits fields that the
+    /// form does not have.
     pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
         let own =
             |name: String| form.all_fields().find_map(|field| (field.name == name).then_some(field.name));
@@ -42,7 +43,7 @@ impl Entry {
         self.fields.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    /// The value of a field. `None` if it is empty.
+    /// The value of a field. `None` if it is empty or the form does not have it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields().find_map(|(field, value)| (field == name).then_some(value))
     }
@@ -71,6 +72,7 @@ pub const TIME_TO_FILL: &str = "desk_ms";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extras {
+    /// Whether the honeypot has a visible character.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub honeypot: bool,
     /// How long the visitor took to fill in the form, according to the client.
@@ -100,7 +102,7 @@ pub enum Rejection {
     /// The type of the JSON value.
     #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
-    /// A field of an HTML form is not UTF-8.
+    /// A name or a value of an HTML form is not UTF-8.
     #[error("The fields must be in UTF-8.")]
     FormNotUtf8,
     #[error("{}.", .0.iter().map(InvalidField::to_string).collect::<Vec<_>>().join("; "))]
@@ -145,7 +147,7 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras })
 }
 
-/// Checks fields that are texts already. `values` has no duplicates.
+/// Checks the fields of an HTML form, whose values are all strings. `values` has no duplicates.
 pub(super) fn parse_texts(
     form: &'static Form,
     values: Vec<(&'static str, String)>,
@@ -160,6 +162,8 @@ pub(super) fn is_filled_in(text: &str) -> bool {
     !text.chars().all(is_blank)
 }
 
+/// Reads the members of a JSON object that [`MembersVisitor`] selects. Rejects any other text, and text after
+/// the object.
 fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
@@ -271,6 +275,7 @@ enum MemberValue {
     Malformed,
 }
 
+/// Keeps the form's fields and the members for screening; the last of several with the same name counts.
 struct MembersVisitor(&'static Form);
 
 impl<'de> Visitor<'de> for MembersVisitor {

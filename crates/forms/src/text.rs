@@ -8,7 +8,8 @@ use caseless::Caseless as _;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The text on one line. Replaces line breaks with `⏎` and unsafe characters with `\u{…}`.
+/// The text on one line. Replaces line breaks (LF and CR LF) with `⏎`, and other unsafe characters with
+/// `\u{…}`.
 pub fn visible(text: &str) -> String {
     replace_unsafe(text, '⏎', false)
 }
@@ -18,6 +19,8 @@ pub fn visible_lines(text: &str) -> String {
     replace_unsafe(text, '\n', true)
 }
 
+/// Replaces LF and CR LF with `line_feed`, and other unsafe characters, except for tabs if `keep_tabs` is
+/// set, with `\u{…}`.
 fn replace_unsafe(text: &str, line_feed: char, keep_tabs: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = unsafe_marked(text).peekable();
@@ -60,7 +63,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
     cut_by(text, limit, |_| 1)
 }
 
-/// Like [`cut`], with a size for each character, of which the sum is limited.
+/// Like [`cut`], but `limit` applies to the sum of the characters' sizes.
 pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     let mut left = limit;
     let mut take = |piece: &str| {

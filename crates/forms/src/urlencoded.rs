@@ -1,15 +1,15 @@
 //! Decodes `application/x-www-form-urlencoded` bodies (URL Standard §5.1), which browsers send without
 //! JavaScript.
 //!
-//! The values are checked like those of a JSON body. To make the same text equal however it was sent, line
-//! breaks become line feeds, and spaces around an e-mail address are removed, as the forms' script does.
+//! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
+//! becomes a line feed, and white space around an e-mail address is removed, as the forms' script does.
 
 use percent_encoding::percent_decode;
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
 use super::{FieldKind, Form};
 
-/// The fields of a form as a browser sent them, not yet checked. Without duplicates; the last value counts.
+/// The decoded fields of a form, not yet checked. Without duplicates; the last value counts.
 pub struct PostedForm {
     form: &'static Form,
     values: Vec<(&'static str, String)>,
@@ -17,7 +17,8 @@ pub struct PostedForm {
 }
 
 impl PostedForm {
-    /// Decodes a body. Skips fields that the form does not have. Fails if a value is not UTF-8.
+    /// Decodes a body. Skips fields that the form does not have, except for the honeypot. Fails if any name,
+    /// or the value of a field or of the honeypot, is not UTF-8.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let mut posted = PostedForm { form, values: Vec::new(), extras: Extras::default() };
         for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -37,13 +38,13 @@ impl PostedForm {
         Ok(posted)
     }
 
-    /// Checks the fields. All fields with problems are named at once.
+    /// Checks the fields. The rejection names all fields with problems.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
         let entry = parse_texts(self.form, self.values.clone())?;
         Ok(ParsedForm { entry, extras: self.extras })
     }
 
-    /// The fields with problems.
+    /// The fields with problems, if any.
     pub fn invalid_fields(&self) -> Vec<InvalidField> {
         match self.parse() {
             Err(Rejection::Fields(fields)) => fields,
@@ -51,7 +52,7 @@ impl PostedForm {
         }
     }
 
-    /// The value of a field as it was sent.
+    /// The decoded value of a field; empty if it was not sent.
     pub fn value(&self, name: &str) -> &str {
         self.values.iter().find_map(|(field, value)| (*field == name).then_some(&**value)).unwrap_or_default()
     }

@@ -72,7 +72,8 @@ pub fn signature_base(
     Ok(base)
 }
 
-/// The value of one component. `None` if it has no value or more than one, or if it is unknown.
+/// The value of one component. `None` if the component is unknown, the request lacks it or has the query
+/// parameter more than once, or the component has unsupported parameters.
 fn component_value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Option<Vec<u8>> {
     let name = component.bare_item.as_string()?.as_str();
     if !name.starts_with('@') {
@@ -108,7 +109,8 @@ fn component_value(head: &Parts, origin: &SiteOrigin, component: &Item) -> Optio
 }
 
 /// The value of a header field: its combined lines (§2.1), or the form that the component's parameters
-/// request (§2.1.1 to §2.1.3). `None` if the field is missing or the parameters are not supported.
+/// request (§2.1.1 to §2.1.3). `None` if the name is not in lower case, the field is missing or cannot be
+/// parsed as requested, or the parameters are not supported.
 fn field_value(head: &Parts, name: &str, component: &Item) -> Option<Vec<u8>> {
     // Component names are in lower case (§2.1).
     if name.is_empty() || name.bytes().any(|byte| byte.is_ascii_uppercase()) {

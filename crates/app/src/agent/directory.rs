@@ -1,5 +1,5 @@
 //! Agents' key directories (draft-meunier-http-message-signatures-directory): fetched on demand, and cached
-//! for as long as the response permits, within bounds.
+//! for as long as the response permits, within bounds. Stale keys remain in use for up to a day more.
 //!
 //! Clients control neither what is fetched nor how often: only configured directories are fetched, each at
 //! most once a minute and never twice at the same time, with backoff after failures. A directory's own
@@ -32,7 +32,7 @@ const USUAL_LIFETIME: i64 = 60 * 60;
 const SHORTEST_LIFETIME: i64 = 5 * 60;
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 
-/// How long stale keys remain in use while a directory cannot be fetched, in seconds.
+/// How long stale keys remain in use until a fetch succeeds, in seconds.
 const LONGEST_STALE: i64 = 24 * 60 * 60;
 
 /// The minimum wait between two fetches, and the maximum backoff after failures, in seconds.
@@ -88,8 +88,9 @@ impl Directory {
         })
     }
 
-    /// Returns the directory's keys if one has this thumbprint; if none does, waits for a due or running
-    /// fetch.
+    /// Returns the cached keys if one has this thumbprint, and starts a fetch in the background if they are
+    /// stale. Otherwise waits until `deadline` for a running fetch, or for a new one if that is due, and
+    /// looks again.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,
@@ -125,7 +126,8 @@ impl Directory {
 }
 
 impl DirectoryState {
-    /// Looks up a key. Returns the cached result, or `None` to wait for a fetch, and whether to start one.
+    /// Looks up a key. Returns the cached result, or `None` to wait for a fetch, and whether the caller must
+    /// start one, which is then marked as running.
     fn look_up(&mut self, key_id: &str, now: Timestamp) -> (Option<KnownKeys>, bool) {
         let known = self.cached_keys(key_id, now);
         let is_enough = known.is_ok() && now.as_second() < self.fresh_until;
@@ -135,7 +137,8 @@ impl DirectoryState {
         ((!must_wait).then_some(known), starts_fetch)
     }
 
-    /// The cached keys; an error if they do not include `key_id` or are too old.
+    /// The cached keys: [`SignatureError::Unavailable`] if there are none or they are too old,
+    /// [`SignatureError::Key`] if they do not include `key_id`.
     fn cached_keys(&self, key_id: &str, now: Timestamp) -> KnownKeys {
         if self.keys.is_empty() || now.as_second() >= self.fresh_until.saturating_add(LONGEST_STALE) {
             return Err(SignatureError::Unavailable);
@@ -144,8 +147,10 @@ impl DirectoryState {
         is_known.then(|| Arc::clone(&self.keys)).ok_or(SignatureError::Key)
     }
 
-    /// Stores fetched keys and their lifetime in seconds. After a failed fetch (`None`), keeps the old keys.
-    fn store_result(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
+    /// Ends the fetch that began at `now`, and sets the earliest time of the next one. Replaces the keys and
+    /// their lifetime in seconds; a failed fetch (`None`) keeps the old keys and doubles the wait, from
+    /// [`PAUSE`] up to [`LONGEST_PAUSE`].
+    fn finish_fetch(&mut self, result: Option<(Vec<AgentKey>, i64)>, now: Timestamp) {
         let now = now.as_second();
         self.is_fetching = false;
         if let Some((keys, lifetime)) = result {
@@ -161,7 +166,8 @@ impl DirectoryState {
     }
 }
 
-/// A fetch of a directory. Dropping it records the result, even if the task is canceled.
+/// A fetch of a directory. Dropping it records the result and wakes the waiting requests, even if the task
+/// is canceled.
 struct DirectoryFetch {
     directory: Arc<Directory>,
     began: Timestamp,
@@ -169,7 +175,7 @@ struct DirectoryFetch {
 }
 
 impl DirectoryFetch {
-    /// Fetches the directory's keys. A panic counts as a failed fetch.
+    /// Fetches the directory's keys. A panic is logged and counts as a failed fetch.
     async fn run(mut self, client: Arc<FetchClient>) {
         if let Err(panic) = panics::catch_async(Part::AgentKeys, self.fetch_keys(client)).await {
             let directory = self.directory.name();
@@ -177,7 +183,8 @@ impl DirectoryFetch {
         }
     }
 
-    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if that fails.
+    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if the fetch fails or takes
+    /// longer than [`LONGEST_FETCH`].
     async fn fetch_keys(&mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         panics::inject("agent-key", &directory);
@@ -196,7 +203,7 @@ impl DirectoryFetch {
 
 impl Drop for DirectoryFetch {
     fn drop(&mut self) {
-        self.directory.lock_state().store_result(self.result.take(), self.began);
+        self.directory.lock_state().finish_fetch(self.result.take(), self.began);
         self.directory.fetched.send_replace(());
     }
 }
@@ -209,7 +216,7 @@ fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String
     let media_type = answer.headers.get(CONTENT_TYPE).map_or(&b""[..], http::HeaderValue::as_bytes);
     let media_type = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if !media_type.eq_ignore_ascii_case(MEDIA_TYPE.as_bytes()) {
-        return Err(format!("the response is not {MEDIA_TYPE}"));
+        return Err(format!("the Content-Type is not {MEDIA_TYPE}"));
     }
     if !answer.is_whole {
         return Err("the response is too long, too slow or cut off".to_owned());
@@ -221,7 +228,8 @@ fn parse_response(answer: &FetchResponse) -> Result<(Vec<AgentKey>, i64), String
     Ok((keys, key_lifetime(&answer.headers)))
 }
 
-/// `max-age` in seconds (RFC 9111 §5.2.2.1), within bounds; the shortest for `no-store` and `no-cache`.
+/// The smallest `max-age` in seconds (RFC 9111 §5.2.2.1), within bounds; [`USUAL_LIFETIME`] without one. The
+/// lower bound for `no-store`, `no-cache` and an unreadable `max-age`.
 fn key_lifetime(headers: &HeaderMap) -> i64 {
     let lines = headers.get_all(CACHE_CONTROL).iter().filter_map(|line| line.to_str().ok());
     let mut lifetime = None;
@@ -251,17 +259,17 @@ mod tests {
         decides(&mut state, KNOWN, 0, "Wait", true);
         decides(&mut state, KNOWN, 1, "Wait", false);
         decides(&mut state, "other", 1, "Wait", false);
-        state.store_result(Some(fetched(300)), at(0));
+        state.finish_fetch(Some(fetched(300)), at(0));
         decides(&mut state, KNOWN, 2, "Use", false);
     }
 
     #[test]
     fn an_unknown_key_causes_one_fetch_a_minute() {
         let mut state = DirectoryState::default();
-        state.store_result(Some(fetched(3600)), at(0));
+        state.finish_fetch(Some(fetched(3600)), at(0));
         decides(&mut state, "other", 59, "Refuse(Key)", false);
         decides(&mut state, "other", 60, "Wait", true);
-        state.store_result(Some(fetched(3600)), at(60));
+        state.finish_fetch(Some(fetched(3600)), at(60));
         decides(&mut state, "other", 119, "Refuse(Key)", false);
         decides(&mut state, KNOWN, 119, "Use", false);
     }
@@ -269,16 +277,16 @@ mod tests {
     #[test]
     fn stale_keys_are_used_for_a_limited_time() {
         let mut state = DirectoryState::default();
-        state.store_result(Some(fetched(300)), at(0));
+        state.finish_fetch(Some(fetched(300)), at(0));
         decides(&mut state, KNOWN, 299, "Use", false);
         decides(&mut state, KNOWN, 300, "Use", true);
-        state.store_result(None, at(300));
+        state.finish_fetch(None, at(300));
         decides(&mut state, KNOWN, 301, "Use", false);
         decides(&mut state, KNOWN, 360, "Use", true);
-        state.store_result(None, at(360));
+        state.finish_fetch(None, at(360));
         decides(&mut state, KNOWN, 300 + LONGEST_STALE - 1, "Use", true);
         decides(&mut state, KNOWN, 300 + LONGEST_STALE, "Wait", false);
-        state.store_result(None, at(300 + LONGEST_STALE));
+        state.finish_fetch(None, at(300 + LONGEST_STALE));
         decides(&mut state, KNOWN, 301 + LONGEST_STALE, "Refuse(Unavailable)", false);
     }
 
@@ -288,7 +296,7 @@ mod tests {
         let mut now = 0;
         for pause in [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600] {
             decides(&mut state, KNOWN, now, "Wait", true);
-            state.store_result(None, at(now));
+            state.finish_fetch(None, at(now));
             decides(&mut state, KNOWN, now + pause - 1, "Refuse(Unavailable)", false);
             now += pause;
         }

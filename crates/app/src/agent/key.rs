@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::error::SignatureError;
 
-/// The maximum number of keys in one directory; further keys are ignored.
+/// The maximum number of keys that are read from one directory, supported or not; further ones are ignored.
 pub const MAX_KEYS: usize = 32;
 
 /// A public-key signature algorithm that is registered in RFC 9421 §6.2 and used by agents.
@@ -84,7 +84,8 @@ struct Jwk {
 }
 
 impl AgentKey {
-    /// Parses a directory, skipping unsupported keys. `None` if it is not a JWK set.
+    /// Parses a directory, skipping unsupported keys and all after `MAX_KEYS`. `None` if it is not a JWK
+    /// set.
     pub fn read_set(json: &[u8]) -> Option<Vec<AgentKey>> {
         let set: JwkSet = serde_json::from_slice(json).ok()?;
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())
@@ -142,6 +143,7 @@ impl AgentKey {
     }
 
     /// The algorithm for a signature with this `alg`; an error if it does not fit the key (RFC 9421 §3.2).
+    /// The default of an RSA key without `alg` is `rsa-pss-sha512`.
     fn algorithm(&self, claimed: Option<Algorithm>) -> Result<Algorithm, SignatureError> {
         let own = match &self.public {
             KeyMaterial::Ed25519(_) => Algorithm::Ed25519,
@@ -184,7 +186,8 @@ fn is_canonical(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| URL_SAFE_NO_PAD.encode(bytes) == text)
 }
 
-/// Converts a time to seconds since 1970. Some directories use milliseconds.
+/// Converts a time to seconds since 1970. Times after the year 5138 are taken as milliseconds, which some
+/// directories use.
 fn to_seconds(time: i64) -> i64 {
     const YEAR_5138: i64 = 100_000_000_000;
     if time > YEAR_5138 { time / 1000 } else { time }

@@ -23,7 +23,7 @@ pub const LONGEST_VALIDITY: i64 = 24 * 60 * 60;
 /// How far an agent's clock may be ahead, in seconds.
 pub const CLOCK_SKEW: i64 = 60;
 
-/// The maximum number of signatures that are verified per request.
+/// The maximum number of agent signatures that are verified per request; further ones are ignored.
 const MAX_SIGNATURES: usize = 3;
 
 /// How many leading bytes identify a signature: the first half (r or R) of an ECDSA or Ed25519 signature.
@@ -44,7 +44,8 @@ pub struct Claim {
     signature: Vec<u8>,
 }
 
-/// Parses the first three signatures with the tag [`TAG`]. Each of them can fail independently.
+/// Parses the first three signatures with the tag [`TAG`]. Each of them can fail independently. Empty without
+/// `Signature-Input`; a single error if that header is malformed.
 pub fn claims(head: &Parts, origin: &SiteOrigin) -> Vec<Result<Claim, SignatureError>> {
     if !is_signed(&head.headers) {
         return Vec::new();
@@ -68,6 +69,7 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
+    /// Parses the signature with this label, and computes the bytes that it signs. It must cover the host.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
@@ -102,7 +104,8 @@ impl Claim {
         if input.items.iter().any(covers_host) { Ok(claim) } else { Err(SignatureError::Components) }
     }
 
-    /// Checks that the signature is valid now, and for at most [`LONGEST_VALIDITY`] in total.
+    /// Checks that the signature is valid now, and for at most [`LONGEST_VALIDITY`] in total. Its creation
+    /// may be [`CLOCK_SKEW`] in the future.
     pub fn check_time(&self, now: Timestamp) -> Result<(), SignatureError> {
         let now = now.as_second();
         if self.created > now.saturating_add(CLOCK_SKEW) {
@@ -125,7 +128,8 @@ impl Claim {
         }
     }
 
-    /// Verifies the signature with the key that it names, which must be one of `keys` and valid now.
+    /// Verifies the signature with the key that it names, which must be one of `keys` and valid now. Returns
+    /// that key. Does not check the signature's own time ([`Self::check_time`]).
     pub fn check_key<'a>(
         &self,
         keys: &'a [AgentKey],
@@ -145,6 +149,7 @@ fn string_parameter<'a>(parameters: &'a Parameters, name: &str) -> Result<Option
 }
 
 /// The URL in `Signature-Agent` (a string or, in later drafts, a dictionary), which the signature must cover.
+/// `None` without that header; an error if it has no URL for this signature.
 fn directory_url(head: &Parts, label: &str, input: &InnerList) -> Result<Option<String>, SignatureError> {
     const NAME: &str = "signature-agent";
     let Some(header) = combined_value(head, NAME) else { return Ok(None) };

@@ -14,7 +14,7 @@ use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Queue};
 use frontdesk_process::panics::{self, Part};
 
 /// A count is reused for at least this long. A slow count is reused for longer ([`IDLE_FACTOR`]).
-const MAX_AGE: Duration = Duration::from_secs(10);
+const MIN_LIFETIME: Duration = Duration::from_secs(10);
 
 /// A count is reused for this many times its duration, so counting takes at most a twentieth of one core.
 const IDLE_FACTOR: u32 = 20;
@@ -40,7 +40,7 @@ impl QueueCount {
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.began) < MAX_AGE.max(self.took * IDLE_FACTOR)
+        now.saturating_duration_since(self.began) < MIN_LIFETIME.max(self.took * IDLE_FACTOR)
     }
 }
 
@@ -54,7 +54,8 @@ impl QueueCache {
         Arc::new(Self { last: watch::Sender::new(None), is_counting: AtomicBool::new(false) })
     }
 
-    /// A fresh count, or the previous one if counting takes too long. `None` if there is no count yet.
+    /// A fresh count, or the previous one if counting panics or takes longer than [`MAX_WAIT`]. `None` if
+    /// there is no count yet.
     pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
         let last = self.last.borrow().clone();
         if last.as_ref().is_some_and(|count| count.is_fresh(now)) {
@@ -66,7 +67,8 @@ impl QueueCache {
         self.last.borrow().clone()
     }
 
-    /// Starts a count on another thread unless one is in progress. A stopping server does not wait for it.
+    /// Starts a count on another thread unless one is in progress, and publishes it to the waiting scrapes. A
+    /// stopping server does not wait for it.
     fn start_count(self: &Arc<Self>, database: DatabaseUrl) {
         if self.is_counting.swap(true, Ordering::AcqRel) {
             return;
@@ -77,7 +79,7 @@ impl QueueCache {
             this.is_counting.store(false, Ordering::Release);
             match count {
                 Ok(count) => drop(this.last.send_replace(Some(count))),
-                Err(panic) => tracing::error!("{panic}: the submissions and deliveries could not be counted"),
+                Err(panic) => tracing::error!("{panic}: the submissions and deliveries could not be counted; /metrics shows the previous count"),
             }
         });
         if spawned.is_err() {
@@ -109,7 +111,7 @@ mod tests {
         let store = TestInbox::open(&Options::new(database.clone())).unwrap();
         let same = cache.get(DatabaseUrl::from(&database), now).await.unwrap();
         assert_eq!(same.began, missing.began);
-        let later = now + MAX_AGE + Duration::from_mins(1);
+        let later = now + MIN_LIFETIME + Duration::from_mins(1);
         let next = get(later, &|count| count.began > missing.began).await;
         assert_eq!(next.queue.map(|queue| queue.held), Some(0));
         store.close();

@@ -51,6 +51,7 @@ pub(crate) async fn report(
     (out.text, MEDIA_TYPE)
 }
 
+/// Writes the counts of responses, without those that are 0, and the histograms of their durations.
 fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_requests_total");
     for class in Class::ALL {
@@ -93,6 +94,7 @@ fn write_connections(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_connections_memory_bytes", app.server.connections_memory());
 }
 
+/// Writes the state of the rate limits; the metrics of Redis only if the limits are shared.
 fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.single("frontdesk_limiter_sources", snapshot.limiter.local.estimate_sources());
     let tally = snapshot.limiter.local.counts();
@@ -114,6 +116,7 @@ fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     family.histogram(None, &rate_limiter::BOUNDS, &shared.durations, shared.took);
 }
 
+/// Writes the state of the inbox. Without a count, only whether it is writable and readable.
 fn write_inbox(
     out: &mut Exposition,
     app: &AppState,
@@ -162,6 +165,7 @@ fn write_disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_reserve_bytes", reserve);
 }
 
+/// Writes the versions of the program and the site, the reloads, and the certificate's expiry.
 fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.family("frontdesk_build_info").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     let pages = snapshot.site.page_count.to_string();

@@ -4,7 +4,8 @@
 pub(super) const MAX_HOST: usize = 253;
 
 /// The referring host in lower case, written to `buffer`. Empty if it is an IP address, because addresses are
-/// not stored. `None` if the page was opened directly or from this site, or if the header is invalid.
+/// not stored. `None` if the page was opened directly or from this site, or if the header is invalid or names
+/// a user.
 ///
 /// `own` are the hosts of this site, with or without a port. A leading `www.` makes no difference for them.
 pub(super) fn referring_host<'b>(

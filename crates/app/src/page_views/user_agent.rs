@@ -175,7 +175,8 @@ pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     found
 }
 
-/// Whether a product name is that of a robot. `CUBOT` is a brand of phones.
+/// Whether a product name contains `crawl` or `spider`, or a part between hyphens ends in `bot`. Except for
+/// `CUBOT`, a brand of phones.
 fn is_bot(word: &[u8]) -> bool {
     let contains = |part: &[u8]| word.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part));
     let ends_in_bot =

@@ -76,6 +76,7 @@ impl FormRefusal {
         response
     }
 
+    /// The message for the client: one or two sentences that say what is wrong and what to do.
     pub(crate) fn sentence(&self) -> String {
         let plural = |seconds: &u64| if *seconds == 1 { "" } else { "s" };
         let sentence = match self {

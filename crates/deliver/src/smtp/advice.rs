@@ -12,7 +12,7 @@ impl SmtpOptions {
             SmtpErrorKind::Silence(_) => "",
         };
         Some(match (phase, kind) {
-            // Also the code of a server that requires TLS.
+            // 530 also means that the server requires TLS (RFC 3207 §4).
             (_, SmtpErrorKind::Refusal(530, _)) if said.to_ascii_uppercase().contains("STARTTLS") => {
                 "The mail server requires TLS: remove `tls = \"none\"`."
             }

@@ -17,7 +17,8 @@ pub(super) fn cause_of_refusal(text: &str) -> Cause {
     }
 }
 
-/// The subject and the detail of the enhanced status code with which a negative reply begins.
+/// The subject and the detail of the enhanced status code with which a negative reply begins. `None` if it
+/// does not begin with one of class 4 or 5.
 pub(super) fn enhanced_code(text: &str) -> Option<(u16, u16)> {
     let code = text.split_whitespace().next()?;
     let mut numbers = code.split('.').map(|number| number.parse::<u16>().ok());

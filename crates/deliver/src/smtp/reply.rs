@@ -43,8 +43,8 @@ impl SmtpReply {
 pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
-    /// Contains the first line with another code.
-    #[error("a line of the reply has another code than the lines before it: {0}")]
+    /// Contains the first line whose code has another first digit.
+    #[error("a line of the reply has a code of another class than the lines before it: {0}")]
     MixedCodes(String),
 }
 
@@ -97,7 +97,7 @@ impl ReplyReader {
         result
     }
 
-    /// Returns whether the line was the last one of the reply.
+    /// Adds the current line to the reply, and returns whether it was the last one.
     fn end_line(&mut self) -> Result<bool, ReplyError> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
@@ -125,7 +125,8 @@ impl ReplyReader {
         self.has_skipped
     }
 
-    /// The part of a reply that was cut off, if its code can be read.
+    /// The beginning of an incomplete reply, as far as it was read. `None` if it has no code, or codes of
+    /// several classes.
     pub fn cut_off(&self) -> Option<SmtpReply> {
         let mut reply = self.reply.clone();
         if let Some((code, rest)) = split_code(self.line.trim_ascii_start()) {

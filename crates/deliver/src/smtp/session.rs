@@ -47,7 +47,8 @@ pub struct Transmission {
 }
 
 impl SmtpSession {
-    /// Connects, starts TLS and logs in. All steps end before `ends`.
+    /// Connects, starts TLS and logs in. Commands end before `ends`; connecting and the TLS handshake have
+    /// only their own limits.
     pub async fn open(
         options: &SmtpOptions,
         trust: &Arc<ClientConfig>,
@@ -210,6 +211,8 @@ impl<S: Stream> Dialogue<S> {
         Ok(Capabilities::parse(&reply))
     }
 
+    /// Logs in with PLAIN or LOGIN, whichever the server offers. If it offers both and refuses PLAIN, tries
+    /// LOGIN as well.
     async fn login(
         &mut self,
         login: &SmtpLogin,
@@ -263,7 +266,8 @@ impl<S: Stream> Dialogue<S> {
         Ok(reply)
     }
 
-    /// Sends a command, without its line end, and returns the reply.
+    /// Sends a command (`line` has no line end) and returns the reply. Returns a 421 that arrived before,
+    /// without sending the command.
     async fn command(
         &mut self,
         phase: SmtpPhase,
@@ -301,6 +305,7 @@ impl<S: Stream> Dialogue<S> {
         None
     }
 
+    /// Writes within `limit`, and before the attempt ends.
     async fn write(&mut self, phase: SmtpPhase, bytes: &[u8], limit: Duration) -> Result<(), SmtpError> {
         let limit = limit.min(self.ends.saturating_duration_since(Instant::now()));
         let writing = async {
@@ -399,7 +404,8 @@ impl<S: Stream> Dialogue<S> {
 }
 
 impl Dialogue<TcpStream> {
-    /// Never continues in plain text: an attacker on the path can remove STARTTLS from the reply to EHLO.
+    /// Starts TLS on a plain connection. Fails if the server does not offer STARTTLS, which an attacker on
+    /// the path can remove from the reply to EHLO: never continues in plain text.
     async fn start_tls(
         mut self,
         offered: &Capabilities,
@@ -456,7 +462,8 @@ fn unexpected(phase: SmtpPhase, reply: &SmtpReply) -> SmtpError {
     }
 }
 
-/// Connects to the first reachable address of the host. The addresses share the time limit.
+/// Connects to the first reachable address of the host. At most [`MAX_ADDRESSES`] are tried, which share the
+/// time limit. Without TLS, fails if any of them is not a loopback address.
 async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     let limit = options.deadlines.connect;
     let broken = |words: String| SmtpError::broken(SmtpPhase::Connect, words);
@@ -485,6 +492,7 @@ async fn connect(options: &SmtpOptions) -> Result<TcpStream, SmtpError> {
     Err(error)
 }
 
+/// Starts TLS, and verifies the server's certificate for the configured host.
 async fn tls_handshake(
     phase: SmtpPhase,
     stream: TcpStream,

@@ -17,6 +17,7 @@ pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const MAX_EXCERPT_CHARS: usize = 200;
 
+/// Delivered for 2xx; otherwise a failure with the beginning of the body, or the target of a redirect.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -35,6 +36,7 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
+/// The cause of a failure, from a status other than 2xx and 3xx.
 fn cause_of_status(status: StatusCode) -> Cause {
     match status.as_u16() {
         410 => Cause::Gone,
@@ -48,7 +50,8 @@ fn cause_of_status(status: StatusCode) -> Cause {
     }
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. Ignores invalid values.
+/// Parses `Retry-After` (RFC 9110 §10.2.3): a number of seconds, or a date. `None` for invalid values, and
+/// for statuses other than 429 and 5xx.
 fn retry_after(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
         return None;

@@ -106,9 +106,13 @@ impl fmt::Debug for WebhookBody {
 }
 
 impl Template {
+    /// Parses a template, and renders a sample of each topic, so that faults show at startup.
     fn compile(source: &str) -> Result<Template, String> {
         if source.len() > MAX_TEMPLATE_BYTES {
-            return Err(format!("a template may have at most {MAX_TEMPLATE_BYTES} bytes"));
+            return Err(format!(
+                "the template has {} bytes, and may have at most {MAX_TEMPLATE_BYTES}",
+                source.len()
+            ));
         }
         let mut environment = Environment::new();
         environment.set_debug(false);
@@ -153,6 +157,7 @@ impl Template {
         Err(format!("there is no variable `{name}`: expected one of {}", known.join(", ")))
     }
 
+    /// Renders compact JSON. Fails if the output is not JSON or exceeds a limit.
     fn render(&self, notice: &Notification) -> Result<String, String> {
         let template = self.0.get_template(NAME).map_err(|error| describe_template_error(&error))?;
         let mut output = Bounded(Vec::new());
@@ -212,6 +217,7 @@ impl io::Write for Bounded {
     }
 }
 
+/// The standard body: the fields of a submission, or the title and lines of another notification.
 fn standard_json(notice: &Notification) -> Value {
     let mut data = Map::new();
     data.insert("id".to_owned(), notice.id.to_string().into());

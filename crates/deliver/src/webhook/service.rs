@@ -67,6 +67,7 @@ impl ChatService {
     }
 }
 
+/// The body of `sendMessage`: plain text without link previews, and without a sound if it is suspicious.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat::without_mentions(&notification_text(notice));
@@ -78,6 +79,7 @@ fn telegram(chat: &str, notice: &Notification) -> Value {
     })
 }
 
+/// The body of an ntfy message. A suspicious one has a low priority and a warning sign.
 fn ntfy(topic: &str, notice: &Notification) -> Value {
     let priority = if notice.is_suspicious { LOW_PRIORITY } else { DEFAULT_PRIORITY };
     let tags: &[&str] = if notice.is_suspicious { &["warning"] } else { &[] };
@@ -154,8 +156,9 @@ fn hint(notice: &Notification) -> String {
     }
 }
 
-/// Telegram describes errors in JSON: `parameters.retry_after` in seconds for 429, and
-/// `parameters.migrate_to_chat_id` if the group has a new id. Its 400 is about the chat, not the text.
+/// The outcome of a request to Telegram, which describes errors in JSON: `parameters.retry_after` in seconds
+/// for 429, and `parameters.migrate_to_chat_id` if the group has a new id. Its 400 is about the chat, not the
+/// text.
 fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let parameter = |name: &str| said["parameters"][name].as_i64();
@@ -177,7 +180,8 @@ fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::Failed(failure)
 }
 
-/// Teams may answer 200 to a card that it has not posted, with "… returned HTTP error 429 …" in the body.
+/// The outcome of a request to Teams, which may answer 200 to a card that it has not posted, with "… returned
+/// HTTP error 429 …" in the body.
 fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let body = String::from_utf8_lossy(&response.body);
     let reported = body.split("returned HTTP error ").nth(1).and_then(|rest| rest.get(..3));

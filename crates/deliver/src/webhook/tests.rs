@@ -180,7 +180,7 @@ async fn a_readable_status_decides_in_any_response() {
         assert!(matches!(outcome, Outcome::Delivered(_)), "{reply:?}: {outcome:?}");
     }
     assert!(peer.sent() < 16 * 1024 * 1024, "headers are not read for ever: {}", peer.sent());
-    // The same holds for other statuses, and their fields and bodies are read.
+    // Malformed header fields do not prevent reading the `Retry-After` and the body of a refusal, either.
     peer.follow([raw(
         b"HTTP/1.1 429 Slow\r\nRetry-After : 7\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nwait",
     )]);

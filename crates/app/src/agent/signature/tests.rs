@@ -54,7 +54,7 @@ fn verify<'a>(
 #[test]
 fn the_examples_of_the_rfc_verify() {
     let rsa_pss = |input: &str, signature: &str| example(RSA, input, signature);
-    // B.2.1 to B.2.3.
+    // RFC 9421 appendix B.2.1 to B.2.3.
     rsa_pss(
         r#"();created=1618884473;keyid="test-key-rsa-pss";nonce="b3k2pp5k7z-50gnwp.yemd""#,
         "d2pmTvmbncD3xQm8E9ZV2828BjQWGgiwAaw5bAkgibUopemLJcWDy/lkbbHAve4cRAtx31Iq786U7it++wgGxbtRxf8\
@@ -85,13 +85,13 @@ fn the_examples_of_the_rfc_verify() {
          5ZJzSRxpJyoEZAFL\
          2FUo5fTIztsDZKEgM4cUA==",
     );
-    // B.2.6.
+    // RFC 9421 appendix B.2.6.
     example(
         ED25519,
         r#"("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519""#,
         "wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==",
     );
-    // B.2.4 signs a response, so only its key and signature can be tested here.
+    // RFC 9421 appendix B.2.4 signs a response, so only its key and signature can be tested here.
     let base = "\"@status\": 200\n\"content-type\": application/json\n\"content-digest\": \
         sha-512=:mEWXIS7MaLRuGgxOBdODa3xqM1XdEvxoYhvlCFJ41QJgJc4GTsPp29l5oGX69wWdXymyU0rjJuahq4l5aGgfLQ==:\n\
         \"content-length\": 23\n\"@signature-params\": (\"@status\" \"content-type\" \"content-digest\" \

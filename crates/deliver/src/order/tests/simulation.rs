@@ -22,7 +22,8 @@ use crate::dispatch::{Dispatcher, HealthChange};
 use crate::order;
 
 const LEASE: Duration = Duration::from_mins(3);
-/// How long a peer that does not reply is waited for. Shorter than a lease, so leases need not be extended.
+/// How long a worker waits for a peer that does not reply. Shorter than a lease, so leases need not be
+/// extended.
 const SILENCE: Duration = Duration::from_mins(2);
 const DAY: u64 = 86_400_000;
 

@@ -1,4 +1,4 @@
-//! The dialects of real mail servers: what they say to a session that ends well, and to one that does not.
+//! The dialects of real mail servers: their greetings, and their replies to accepted and refused messages.
 
 use super::*;
 

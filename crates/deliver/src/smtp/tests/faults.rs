@@ -57,7 +57,7 @@ async fn a_reply_that_ends_at_any_octet_is_delivered_uncertain_or_failed() {
             Some(Cause::Channel)
         };
         assert_eq!(cause(&outcome), expected, "{writes} of {all}: {outcome:?}");
-        // Without a copy at the server, the plain schedule of retries applies; with one, never.
+        // The normal retry schedule applies only if the server has no copy of the message.
         assert_eq!(copies, usize::from(writes >= BEFORE_FINAL), "{writes} of {all}");
     }
 }
