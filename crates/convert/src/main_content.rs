@@ -30,7 +30,8 @@ pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId>
     Some(root)
 }
 
-/// Reduces the page to its main region and returns the element that contains it.
+/// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
+/// Returns the element with the main region, into which the page's first-level heading is moved.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
