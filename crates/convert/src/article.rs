@@ -12,7 +12,7 @@ use super::metadata::read_structured_data;
 use super::parse::parse;
 use super::rule::Rule;
 
-/// What a page declares about its content with the vocabulary of schema.org.
+/// Properties that a page declares for its content with the vocabulary of schema.org.
 #[derive(Default)]
 pub(super) struct Declared {
     /// Whether the page is a thread of a forum, or a question with answers.

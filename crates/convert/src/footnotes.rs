@@ -259,6 +259,7 @@ impl Ids {
         self.0.get_or_init(|| Self::read(dom)).get(name).copied()
     }
 
+    /// Builds the map from the whole document.
     fn read(dom: &Dom) -> HashMap<String, NodeId> {
         let mut ids = HashMap::new();
         for id in dom.descendants(DOCUMENT) {
@@ -357,6 +358,7 @@ struct NoteContent<'a> {
 }
 
 impl<'a> NoteContent<'a> {
+    /// Reads the facts. A heading with only the number of the note does not count as a heading.
     fn read(dom: &'a Dom, note: NodeId) -> Self {
         let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
         Self {

@@ -50,7 +50,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 pub use url::Url;
 
-/// What to convert of a page, and how.
+/// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The address of the page, used to make relative links absolute.

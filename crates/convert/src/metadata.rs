@@ -233,6 +233,8 @@ struct Head {
 }
 
 impl Head {
+    /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` outside of
+    /// a drawing counts, and the last canonical address.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {

@@ -180,6 +180,7 @@ fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
+/// Whether an element is a panel of tabs: by its role, or by a class of Material for MkDocs or VitePress.
 fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
     dom.element(id).is_some()
         && (dom.attribute(id, "role") == Some("tabpanel")

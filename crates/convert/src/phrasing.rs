@@ -323,6 +323,7 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// Writes each line as a code span, with hard line breaks between them.
 fn write_code_lines<'t>(lines: impl Iterator<Item = &'t str>, out: &mut Inline) {
     for (at, line) in lines.enumerate() {
         if at > 0 {

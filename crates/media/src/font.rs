@@ -10,7 +10,7 @@ const MAX_TABLES_BYTES: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FontMetrics {
     ascent: f64,
-    /// Below the baseline; positive.
+    /// The descent below the baseline, as a positive number.
     descent: f64,
     line_gap: f64,
     /// The average width of the letters in English text.

@@ -84,9 +84,7 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
         PixelFormat::L8 => (Channels::Gray, jpeg_encoder::ColorType::Luma),
         PixelFormat::RGB24 => (Channels::Rgb, jpeg_encoder::ColorType::Rgb),
         _ => {
-            return Err(ScaleError::Unsupported(
-                "JPEGs with four color channels (CMYK) or 16 bits are not scaled",
-            ));
+            return Err(ScaleError::Unsupported("CMYK JPEGs and JPEGs with 16 bits are not scaled"));
         }
     };
     let unscaled = ImageSize { width: info.width.into(), height: info.height.into() };

@@ -100,16 +100,17 @@ impl ExclusionReason {
     }
 }
 
-/// Which of the files are in a folder that exclude others beside them by name.
+/// The files in a folder on which the exclusion of the files beside them depends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
-    /// Whether there is a `frontdesk.toml`, in any case.
+    /// Whether there is a `frontdesk.toml`, in upper or lower case.
     has_configuration: bool,
     /// Whether there is a `package.json`.
     has_manifest: bool,
 }
 
 impl Siblings {
+    /// Looks for these files among the names of all files in a folder.
     pub fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut siblings = Self::default();
         for name in names {
