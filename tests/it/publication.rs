@@ -328,7 +328,7 @@ fn the_operators_files_are_never_served_under_any_name() {
             "linked-inbox is not published: it belongs to the inbox",
             "backup.bin is not published: it is an inbox or a backup of one",
             "lines.bin is not published: it is an export of submissions",
-            "`site.publish`: no file is called `.git/**`",
+            "`site.publish`: no file that can be published matches `.git/**`",
             "cannot be published: it is an inbox or a backup of one",
             "cannot be published: `screening.blocked_domains` names it",
         ] {
@@ -707,7 +707,8 @@ fn a_folder_is_served_under_each_of_its_names() {
         }
         assert_not_published(&server, &["v2/above/v1/index.html", "stable/above/v2/style.css"]);
         let (_, said) = desk.check();
-        let expected = "v2/above/: the symbolic link points to a folder that contains it; it is not followed";
+        let expected =
+            "v2/above/: the symbolic link points to a folder that contains it, and is not followed";
         assert!(said.contains(expected), "{said}");
     }
 }

@@ -9,13 +9,14 @@ use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// An element that the Markdown leaves out.
+/// An element with text that the Markdown leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Omission {
     pub rule: Rule,
-    /// The start tag, without long attributes.
+    /// The start tag with its `id`, `class`, `role` and `href` only. Empty values and values of more than 60
+    /// bytes are dropped, and the others are not escaped.
     pub tag: String,
-    /// The start of the text, with white space collapsed.
+    /// The start of the text, with white space collapsed. Ends with `…` if it is cut.
     pub text: String,
     /// Number of letters and digits in the text.
     pub letters: usize,
@@ -26,24 +27,27 @@ pub struct Omission {
 pub struct Loss {
     /// Number of letters and digits that are missing.
     pub letters: usize,
-    /// Number of letters and digits in the main region, without what the rules leave out.
+    /// Number of letters and digits in the main region, with the missing ones, but without what rules leave
+    /// out on purpose.
     pub of: usize,
     /// The start of the first text that is missing; empty if none is.
     pub first: String,
-    /// The name of the element around this text.
+    /// The name of the innermost element that contains this text; empty if nothing is missing.
     pub element: String,
-    /// The rule that left this text out; `None` for a defect of the converter.
+    /// The rule that left this text out. `None` if a defect of the converter lost it, or if nothing is
+    /// missing.
     pub rule: Option<Rule>,
 }
 
-/// Maximum length in bytes of a text in [`Omission`] and [`Loss`].
+/// Maximum length in bytes of a text in [`Omission`] and [`Loss`], without the `…` at its end.
 const MAX_EXCERPT: usize = 80;
 
 /// Maximum length in bytes of an attribute in [`Omission::tag`].
 const MAX_ATTRIBUTE: usize = 60;
 
-/// The elements that were left out, in document order, with those outside the main region `root`. Elements
-/// without text are not listed.
+/// The elements that were left out, and the outermost ones outside the main region `root`, in document order.
+/// Elements without letters or digits are not listed, nor are scripts and styles, which are detached without
+/// a rule. Of several rules for an element, the first one is listed.
 pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
     let body = dom.body();
     let mut nodes = dom.omitted.borrow().clone();
@@ -58,7 +62,12 @@ pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
         let text = dom.text_content(node);
         let letters = count_letters(&text);
         let text = collapse(&text);
-        (letters > 0).then(|| Omission { rule, tag: start_tag(dom, node), text: excerpt(&text), letters })
+        (letters > 0).then(|| Omission {
+            rule,
+            tag: abbreviated_start_tag(dom, node),
+            text: excerpt(&text),
+            letters,
+        })
     };
     nodes.iter().filter_map(omission).collect()
 }
@@ -68,7 +77,8 @@ fn excerpt(text: &str) -> String {
     if clipped.len() < text.len() { format!("{clipped}…") } else { text.to_owned() }
 }
 
-fn start_tag(dom: &Dom, id: NodeId) -> String {
+/// The start tag as [`Omission::tag`] describes it; empty if the node is not an element.
+fn abbreviated_start_tag(dom: &Dom, id: NodeId) -> String {
     let Some(element) = dom.element(id) else { return String::new() };
     let mut tag = format!("<{}", element.name.local);
     for name in ["id", "class", "role", "href"] {
@@ -80,8 +90,8 @@ fn start_tag(dom: &Dom, id: NodeId) -> String {
     tag + ">"
 }
 
-/// Compares the text below `roots` with that of `blocks`, in order. Text that is at another place in `blocks`
-/// is not missing, as long as nothing else is there.
+/// Compares the letters and digits of the text below `roots` with those of `blocks`. A text that `blocks`
+/// have at another place is not missing, but each place counts for one text only.
 pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: &[Block]) -> Loss {
     let omitted = dom.omitted.borrow();
     let skipped: HashMap<NodeId, Rule> = omitted.iter().copied().collect();
@@ -127,7 +137,7 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
     loss
 }
 
-/// A text is looked for at most this many bytes after the text before it.
+/// Maximum number of bytes between the last text that was found and the one that is searched for.
 const WINDOW: usize = 4000;
 
 /// Length in bytes from which a text hardly occurs twice by chance.
@@ -142,6 +152,8 @@ struct Letters {
 }
 
 impl Letters {
+    /// Adds the letters and digits of a text. Its first word continues the last word, unless a block or a tag
+    /// separates them.
     fn push_str(&mut self, text: &str) {
         for (number, run) in letter_runs(text).enumerate() {
             self.is_in_word &= number == 0;
@@ -155,7 +167,7 @@ impl Letters {
         }
     }
 
-    /// Adds what readers of the Markdown see.
+    /// Adds the text that readers of the Markdown see, without markers, labels and descriptions of images.
     fn add_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             match block {
@@ -183,7 +195,7 @@ impl Letters {
         }
     }
 
-    /// Adds the text of HTML that the converter wrote.
+    /// Adds the text of HTML that the converter wrote, without tags and character references.
     fn add_html(&mut self, html: &str) {
         let mut rest = html;
         while let Some(at) = rest.find(['<', '&']) {
@@ -195,9 +207,12 @@ impl Letters {
         self.push_str(rest);
     }
 
-    /// Takes the ranges `texts` of `letters` out of these letters. Returns the rest, and the texts that were
-    /// not found. After a gap, a text is found if it has at least `min_length` bytes or if the next text
-    /// follows it; with `as_words`, only as whole words.
+    /// Searches for texts, given as ranges of `letters`, one after the other. Returns the letters between
+    /// those that were found, and the texts that were not found.
+    ///
+    /// A text that does not directly follow the one before must have at least `min_length` bytes, or the next
+    /// text must directly follow it. With `as_words`, it must also begin a word and, unless the next text
+    /// follows it, end one.
     fn subtract<T: Copy>(
         &self,
         letters: &str,
@@ -235,6 +250,7 @@ impl Letters {
         (gaps, not_found)
     }
 
+    /// Appends a part of `other`, which begins a word here even if it was cut out of one.
     fn add_part(&mut self, other: &Self, part: Range<usize>) {
         if part.is_empty() {
             return;
@@ -248,7 +264,7 @@ impl Letters {
     }
 }
 
-/// The runs of letters and digits of a text. There is an empty one between two other characters.
+/// The runs of letters and digits of a text. Between two adjacent other characters, there is an empty run.
 fn letter_runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }

@@ -12,17 +12,17 @@ use super::metadata::read_structured_data;
 use super::parse::parse;
 use super::rule::Rule;
 
-/// The schema.org types that a page declares for its content.
+/// Properties that a page declares for its content with the vocabulary of schema.org.
 #[derive(Default)]
 pub(super) struct Declared {
     /// Whether the page is a thread of a forum, or a question with answers.
     is_discussion: bool,
-    /// The longest description of a product.
+    /// The longest description of a product, as plain text; empty if there is none.
     description: String,
 }
 
 impl Declared {
-    /// Reads JSON-LD and microdata. Call this before scripts are removed from the tree.
+    /// Reads JSON-LD, and the types in microdata. Call this before scripts are removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut declared = Self::default();
         for item in read_structured_data(dom) {
@@ -49,7 +49,8 @@ impl Declared {
 /// The schema.org types of pages on which replies are content.
 const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
-/// Removes navigation and other boilerplate, and returns the element that contains the content.
+/// Removes hidden elements, navigation and other boilerplate. Returns the element that contains the content,
+/// or else the declared description of a product, with the page's first-level heading moved into it.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -70,11 +71,13 @@ pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     root
 }
 
-/// A product's description is the content unless the rest is more than this many times as long. The rest of
-/// such pages is offers, reviews and other products. A shorter description is only a summary.
+/// A product's description is the content unless the element that would be chosen without it has more than
+/// this many times the letters. Such elements also contain offers, reviews and other products. A shorter
+/// description is only a summary.
 const MAX_SURROUNDINGS: usize = 10;
 
-/// Finds the innermost element below `root` that contains `text`, ignoring everything but letters and digits.
+/// Finds the innermost element that contains the first occurrence of `text` below `root`, and compares only
+/// letters and digits. `None` if `text` has none of these or does not occur.
 fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
     let text = Some(letters(text)).filter(|text| !text.is_empty())?;
@@ -92,9 +95,10 @@ fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
     dom.ancestors(node_at(start)).skip(1).find(|id| around.contains(id))
 }
 
-/// Chooses the element that contains the content: inside `<main>` and the largest `<article>`, if these have
-/// at least 30 % of the text, the innermost element with 85 % of it. In a discussion, only `<main>` is
-/// searched for, because one post may have most of the text.
+/// Chooses the element that contains the content. Narrows the body to the largest `<main>`, then to the
+/// largest `<article>` unless it is one of many, if these have at least 30 % of the weight, and then as long
+/// as one child container has 85 % of it. In a discussion, only narrows the body to `<main>`, because one
+/// post may have most of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussion: bool) -> NodeId {
     let weight = |id: NodeId| measures[id].weight();
     let narrow = |root: NodeId, is_match: &dyn Fn(NodeId) -> bool| {
@@ -130,8 +134,8 @@ fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
-/// Removes blocks of links if the main content has enough prose, and the blocks have less than half of its
-/// text.
+/// Removes blocks of at least three links without prose, each with less than a quarter of the text, if the
+/// main content has enough prose and all of these blocks have less than half of its text.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let whole = measures[root];
     if whole.prose <= 500 {
@@ -152,8 +156,8 @@ fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     }
 }
 
-/// Removes links and buttons outside sentences whose label occurs at least three times, such as "Add to
-/// cart".
+/// Removes short links and buttons that are not part of a sentence, if their label, such as "Add to cart",
+/// occurs at least three times.
 fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let labels = dom.outermost(root, |id| {
         let own = measures[id].text;
@@ -171,7 +175,8 @@ fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
     }
 }
 
-/// Whether an element is probably not part of the content, by its tag, its role or its names.
+/// Whether an element is probably not part of the content, judging by its tag, its role, or the words in its
+/// id and classes. Those words do not count in paragraphs and code.
 fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog | Tag::Aside => return true,
@@ -201,7 +206,8 @@ const BOILERPLATE: [&str; 19] = [
     "toolbar",
 ];
 
-/// Splits an identifier into lower-case words, at punctuation and before capitals after lower-case letters.
+/// Splits an identifier into lower-case words: at characters other than ASCII letters and digits, and before
+/// capitals after lower-case letters. Some of the words may be empty.
 fn split_identifier(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

@@ -34,7 +34,8 @@ pub(super) enum Block {
 }
 
 impl Block {
-    /// Whether the block is a paragraph or list that consists of links to pages.
+    /// Whether the block is a paragraph or list that consists of links, with none to an e-mail address or a
+    /// telephone number.
     pub(super) fn is_only_links(&self) -> bool {
         match self {
             Self::Paragraph(text) => is_only_links(text),
@@ -49,7 +50,8 @@ impl Block {
     }
 }
 
-/// Whether inline Markdown has text and images only inside links, and links only to pages.
+/// Whether inline Markdown has at least one link, letters, digits and images only inside links, and no link
+/// to an e-mail address or a telephone number.
 fn is_only_links(text: &str) -> bool {
     let (mut depth, mut has_link) = (0_usize, false);
     for (kind, part) in Parts::new(text) {

@@ -13,7 +13,7 @@ use super::table::{self, Table};
 use super::writer::needs_blank_line;
 
 impl Converter<'_> {
-    /// Converts `root` and the footnotes of the page to blocks.
+    /// Converts `root` to blocks, followed by the footnotes of the page.
     pub(super) fn convert_document(&self, root: NodeId) -> Vec<Block> {
         let mut out = Vec::new();
         if code::is_code_block(self.dom, root) || matches!(self.dom.tag(root), Tag::Table | Tag::Ul | Tag::Ol)
@@ -40,7 +40,8 @@ impl Converter<'_> {
         self.append_nodes(self.dom.children(parent), out);
     }
 
-    /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs.
+    /// Appends the blocks of sibling nodes. Inline content between blocks becomes paragraphs or, if it is a
+    /// display formula, a formula.
     fn append_nodes(&self, nodes: impl IntoIterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         for node in nodes.into_iter().filter(|&node| self.skipped.get() != Some(node)) {
@@ -65,7 +66,8 @@ impl Converter<'_> {
         out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
     }
 
-    /// Appends the blocks for a block element. Elements that are not displayed produce no blocks.
+    /// Appends the blocks for a block element, after the label of its tab if it is a panel. Tabs and form
+    /// controls produce no blocks.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
@@ -106,7 +108,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Appends an admonition as an alert. Returns false if the element is none.
+    /// Appends an admonition as an alert, in which a title of its own becomes a bold paragraph. Returns
+    /// whether the element is an admonition; an empty one is dropped.
     fn append_alert(&self, id: NodeId, out: &mut Vec<Block>) -> bool {
         let Some(notice) = notices::find_notice(self.dom, id) else { return false };
         let mut blocks = Vec::new();
@@ -124,6 +127,8 @@ impl Converter<'_> {
         true
     }
 
+    /// Appends a heading without its permalinks and the link around its text. Drops an empty heading, except
+    /// in exact mode.
     fn append_heading(&self, id: NodeId, level: u8, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
@@ -143,6 +148,9 @@ impl Converter<'_> {
         }
     }
 
+    /// Appends a list. Starts another list at an item whose number does not follow, because Markdown counts
+    /// on from the first number. A child that is not an item belongs to the item before it. Except in exact
+    /// mode, drops empty items at the end, and lists without content.
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let own_start = number_attribute(dom, id, "start");
@@ -191,8 +199,9 @@ impl Converter<'_> {
         out.extend(lists.into_iter().map(Block::List));
     }
 
-    /// The children of an element. An element around children with one of the tags, which a browser lays out
-    /// as if it were not there, is replaced by its own children.
+    /// The children of an element. Replaces a wrapper, which is an element such as `<div>` with a child that
+    /// has one of `tags`, by its own children, because browsers lay these out as if the wrapper were not
+    /// there.
     fn children_through_wrappers(&self, parent: NodeId, tags: &[Tag]) -> Vec<NodeId> {
         use Tag::{A, B, Code, Div, Em, I, Other, Small, Span, Strong};
         let dom = self.dom;
@@ -236,7 +245,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Appends a table, or its content if the table only lays out other blocks.
+    /// Appends the caption of a table and then, depending on its purpose, a Markdown table, a numbered list,
+    /// or the blocks or formulas in its cells.
     fn append_table(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if let Some(caption) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Caption) {
@@ -267,7 +277,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Appends a `<details>` element as HTML tags with Markdown blocks between them.
+    /// Appends a `<details>` element as HTML tags with Markdown blocks between them. Drops an empty one.
+    /// Without a `<summary>`, the summary is "Details", as in browsers.
     fn append_details(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let summary = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Summary);
@@ -283,7 +294,8 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link.
+    /// Appends the blocks inside an `<a>`. The first heading, or else the first paragraph, becomes the link,
+    /// unless it contains a link or the address is missing or leads to the same page.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
         let at = blocks

@@ -1,4 +1,5 @@
-//! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies.
+//! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
+//! reads the base URL, and counts the letters of a page before parts are removed.
 
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, count_letters};
 use super::rule::Rule;
@@ -6,10 +7,12 @@ use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;
 
-/// Maximum length in bytes of the URL in `<base>`, and of the names of the panels that a control opens.
+/// Maximum length in bytes of the URL in `<base>`, and of the part of an attribute in which the ids of panels
+/// are read.
 const MAX_REFERENCE: usize = 2000;
 
-/// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL.
+/// The base URL for relative links: the URL in the page's `<base>`, or else the page's own URL. Ignores a
+/// `<base>` that is invalid, longer than [`MAX_REFERENCE`] or beyond the first 2000 nodes.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
     let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
@@ -23,8 +26,8 @@ pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     }
 }
 
-/// Counts the letters and digits in the body of a page, except in scripts and styles. Stops at the end
-/// of the text in which the count reaches `limit`.
+/// Counts the letters and digits in the body of a page, except those directly in `<script>`, `<style>`,
+/// `<noscript>` and `<template>`. Stops at the end of the text in which the count reaches `limit`.
 pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
     let is_in_code = |id| matches!(dom.tag(id), Tag::Script | Tag::Style | Tag::Noscript | Tag::Template);
     let is_text = |id: &NodeId| !dom.parent(*id).is_some_and(is_in_code);
@@ -38,7 +41,8 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
     count
 }
 
-/// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas.
+/// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas. Replaces
+/// each `<noscript>`, see [`show_fallbacks`].
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
@@ -53,8 +57,10 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     show_fallbacks(dom, root, is_article);
 }
 
-/// Replaces each `<noscript>` with its content, which is for readers without scripts. An image takes the
-/// place of the placeholder before it. In an article, text is kept only if it is most of the page's.
+/// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`
+/// without text, only the first image is used, and it also replaces a placeholder image in the element
+/// before. Drops a `<noscript>` whose image is the next one on the page, or that has no text and no image. In
+/// an article, also drops one with less than half of the page's text ([`Rule::Article`]).
 fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     let fallbacks: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Noscript).collect();
     let page = if is_article && !fallbacks.is_empty() { dom.letters(root) } else { 0 };
@@ -78,7 +84,8 @@ fn show_fallbacks(dom: &mut Dom, root: NodeId, is_article: bool) {
     }
 }
 
-/// Whether the image after a `<noscript>` is the same as `image` in it, and a script loads it.
+/// Whether the element after the `<noscript>` is an image with the same source as `image`, which is in the
+/// `<noscript>`. A script loads that image.
 fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
     let source = dom.attribute(image, "src").filter(|source| !source.is_empty());
     let next = dom.next_element(id).filter(|&next| dom.tag(next) == Tag::Img);
@@ -86,10 +93,12 @@ fn is_loaded_after(dom: &Dom, id: NodeId, image: NodeId) -> bool {
     source.is_some() && next.is_some_and(|next| names.iter().any(|name| dom.attribute(next, name) == source))
 }
 
-/// The elements that a control on the page opens, and so are content even while they are hidden.
+/// The ids of the elements that controls on the page open. Such elements are content even while hidden.
 pub(super) struct Panels(HashSet<String>);
 
 impl Panels {
+    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, and the fragments of links
+    /// that are controls.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut ids = HashSet::new();
         for element in dom.descendants(DOCUMENT).filter_map(|id| dom.element(id)) {
@@ -127,8 +136,9 @@ impl Panels {
     }
 }
 
-/// Removes elements that the page hides, and copies of others. If these contain nearly all of the text, keeps
-/// the large ones, because a script probably shows them later.
+/// Removes hidden elements, copies of others, and labels that Markdown expresses by itself. In an article,
+/// also guesses from class names which elements are hidden. If hidden elements have more than 90 % of the
+/// words, keeps those with at least a quarter of them, because a script probably shows these later.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) {
@@ -157,8 +167,8 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     remove_copies(dom, root);
 }
 
-/// Whether an element is a block after a control with `aria-expanded`, as in a list of questions, and no menu
-/// or message.
+/// Whether an element is a block that follows a control with `aria-expanded`, as in a list of questions, and
+/// is not a menu, a dialog or an element with a role.
 fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");
     dom.tag(id).is_block()
@@ -173,7 +183,7 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && beside.any(|beside| dom.tag(beside) == Tag::Pre)
 }
 
-/// Whether browsers hide the element, or show decoration with it.
+/// Whether browsers hide the element, or it is decoration that screen readers skip.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -183,7 +193,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id),
         "style" => style_is("display", "none") || style_is("visibility", "hidden"),
         "class" => dom.classes(id).any(|c| {
-            // In a control, it only names a symbol.
+            // In a button, this text only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
                 // LaTeXML hides this part of a footnote mark; it contains no note.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
@@ -216,7 +226,8 @@ const FOR_SCREEN_READERS: &[&str] = &[
     "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "element-invisible",
 ];
 
-/// Whether a class with a common name hides the element. The names may mean something else on a page.
+/// Whether `aria-hidden` or a common class name suggests that the element is hidden. This is a guess, because
+/// pages may use the same names for something else.
 fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
     let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
         && !CONTENT.contains(&dom.tag(id))
@@ -252,8 +263,8 @@ fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
     dom.parent(id).is_some_and(is_labeled) && dom.has_class_in(id, FOR_SCREEN_READERS)
 }
 
-/// Removes siblings with the same text and images as another one, if they are marked as copies for sliders,
-/// screen widths or animations.
+/// Removes elements with the same text and images as a sibling, if a class or `aria-hidden` marks them as
+/// copies for sliders, animations or screen widths.
 fn remove_copies(dom: &mut Dom, root: NodeId) {
     let copies = dom.outermost_with(root, |id| copy_mark(dom, id));
     let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
@@ -294,14 +305,14 @@ fn comparable_content(dom: &Dom, id: NodeId) -> String {
 /// Why an element may be a copy of a sibling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CopyMark {
-    /// It is a part of the page for some widths of the screen.
+    /// It is shown only at some widths of the screen.
     Width,
     /// A slider or an animation repeats it for its effect.
     Slide,
 }
 
-/// Why an element may be a copy of a sibling. Cells of tables are none, because columns may have the same
-/// value.
+/// The mark of an element as a copy. `None` for the cells of tables and definition lists, because columns may
+/// have the same value.
 fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     if matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt) {
         return None;
@@ -312,6 +323,8 @@ fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     dom.classes(id).filter_map(copy_mark_of_class).max()
 }
 
+/// The mark that any part of a class name gives; [`CopyMark::Slide`] takes precedence. `overflow-hidden` and
+/// the like give no mark for widths.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     let marks = (0..class.len()).filter_map(|at| {
         let rest = &class.as_bytes()[at..];
@@ -329,8 +342,8 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     marks.max().filter(|&mark| mark == CopyMark::Slide || !class.starts_with("overflow"))
 }
 
-/// Whether the element contains a formula's MathML, which pages hide if they show the formula as an image or
-/// in a web font.
+/// Whether the element is a formula's MathML, or has it as a child. Pages hide the MathML if they show the
+/// formula as an image or in a web font.
 fn holds_formula(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Math || dom.child_elements(id).any(|c| dom.tag(c) == Tag::Math)
 }

@@ -15,7 +15,7 @@ const NOT_CODE: &[&str] = &[
     "twoslash-popup-container",
 ];
 
-/// Classes that name no code only on a `<div>`, because highlighted words may have them, too.
+/// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
 const NOT_CODE_BLOCKS: &[&str] = &["buttons", "copy", "gutter"];
 
 /// Classes of elements that contain one line of code.
@@ -28,6 +28,8 @@ const LINES: &[&str] = &[
 const CODE_TABLES: &[&str] =
     &["highlighttable", "lntable", "rouge-table", "hljs-ln", "codehilitetable", "crayon-table"];
 
+/// Whether an element is a code block: a `<pre>`, or what highlighters, editors and documentation generators
+/// use instead.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Pre => true,
@@ -69,8 +71,9 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// The text of a code block, without line numbers and buttons. Also without the blank lines that highlighters
-/// add around the code, unless the block is a plain `<pre><code>`.
+/// Reads the text of a code block without line numbers, prompts, buttons and zero-width characters, and notes
+/// the elements that this leaves out ([`Rule::NotCode`]). Removes the blank lines that highlighters add
+/// around the code; of a plain `<pre><code>`, only one line break at the end.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror wraps the code in a frame with a title. Read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
@@ -83,7 +86,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut text = String::new();
     // The open elements that contain one line each, and whether these contain text.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
-    // Whether the previous line still needs a line break.
+    // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
     // Doxygen puts a no-break space between the number of a line and its code.
     let mut is_after_number = false;
@@ -152,6 +155,7 @@ fn is_plain(dom: &Dom, root: NodeId) -> bool {
         && elements.next().is_none()
 }
 
+/// Whether an element in a code block contains exactly one line of code.
 fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,
@@ -207,8 +211,8 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block, named by the block, the `<code>` elements in it, or the elements around it;
-/// empty if it is unknown or plain text.
+/// The language of a code block, named by the block, the first `<code>` elements in it, or the nearest
+/// elements around it; empty if it is unknown or plain text.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);
@@ -220,6 +224,8 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 /// The beginnings of classes that end with the name of a language.
 const PREFIXES: [&str; 6] = ["language-", "lang-", "highlight-source-", "highlight-text-", "brush:", "src-"];
 
+/// The language that the attributes or the classes of one element name. A class without a prefix must be a
+/// known language, and follow the class of a highlighter or be on a highlighter's or a `<code>` element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
     let named = dom.first_attribute(id, &["data-language", "data-lang", "data-code-lang", "language"]);

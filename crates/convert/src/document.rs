@@ -7,9 +7,9 @@ use super::scan::{Kind, Parts, description};
 use super::writer::write_markdown;
 use std::collections::HashSet;
 
-/// Adds the title as a first-level heading if there is none, and returns whether there was none. A heading or
-/// a paragraph that says the same becomes this heading if it is near the start, and before other first-level
-/// headings. A page with exactly one first-level heading keeps it.
+/// Adds the title as a first-level heading if there is none, and returns whether there was none. Does nothing
+/// if there is exactly one. A heading or, else, a paragraph with the same words becomes this heading instead,
+/// if it is among the first six blocks and not after another first-level heading.
 pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
     if blocks.iter().filter(|block| is_title(block)).count() == 1 {
@@ -33,7 +33,9 @@ pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     first.is_none()
 }
 
-/// Removes the blocks of links that repeat across pages, and returns the hashes of all blocks of links.
+/// Removes the blocks of links that have a hash in `repeated`. Returns the hashes of all blocks of links,
+/// with those that were removed, see [`super::Converted::link_blocks`]. `limit` bounds the Markdown that is
+/// hashed.
 pub(super) fn remove_boilerplate(
     blocks: &mut Vec<Block>,
     repeated: &HashSet<u64>,
@@ -64,8 +66,8 @@ pub(super) fn is_fragment(html: &str) -> bool {
     ![&b"<!doctype"[..], b"<html", b"<head>", b"<body", b"<title", b"<meta", b"<main"].into_iter().any(has)
 }
 
-/// Makes the first first-level heading the only one: if others follow, it is the title, and all headings
-/// after it move down by one level.
+/// Makes the first first-level heading the only one: if others follow, all headings after the first one move
+/// down by one level, at most to level 6.
 pub(super) fn keep_one_title(blocks: &mut [Block]) {
     let (mut titles, mut is_after) = (0, false);
     for_each_heading(blocks, &mut |level| titles += usize::from(*level == 1));
@@ -95,9 +97,9 @@ fn for_each_heading(blocks: &mut [Block], change: &mut impl FnMut(&mut u8)) {
     }
 }
 
-/// Removes rules at the start and the end, and repeated rules.
+/// Removes rules (`---`) at the start, at the end before the footnotes, and after another rule.
 pub(super) fn tidy_blocks(blocks: &mut Vec<Block>) {
-    // Renderers put the footnotes after everything else, with a rule of their own.
+    // Renderers show the footnotes after everything else, below a rule of their own.
     while let Some(last) = blocks.iter().rposition(|b| !matches!(b, Block::Footnote { .. }))
         && matches!(blocks[last], Block::Rule)
     {

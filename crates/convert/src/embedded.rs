@@ -24,7 +24,9 @@ impl Embedded {
         let mut found = Self::default();
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
-                Tag::Script if !dom.has_attribute(id, "src") && is_run(dom.attribute(id, "type")) => {
+                Tag::Script
+                    if !dom.has_attribute(id, "src") && is_subject_to_policy(dom.attribute(id, "type")) =>
+                {
                     found.scripts.insert(dom.text_content(id));
                 }
                 Tag::Style => {
@@ -48,9 +50,9 @@ impl Embedded {
     }
 }
 
-/// Whether policies apply to inline scripts of this type: JavaScript, modules, import maps and speculation
-/// rules (HTML §4.12.1). Scripts of other types are data.
-fn is_run(kind: Option<&str>) -> bool {
+/// Whether content security policies apply to inline scripts of this type: JavaScript, modules, import maps
+/// and speculation rules (HTML §4.12.1). Scripts of other types are data.
+fn is_subject_to_policy(kind: Option<&str>) -> bool {
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
     matches!(kind.as_str(), "" | "module" | "importmap" | "speculationrules")
         || kind.ends_with("javascript")

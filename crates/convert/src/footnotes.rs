@@ -18,8 +18,9 @@ pub(super) struct Definition {
     pub(super) nodes: Vec<NodeId>,
 }
 
-/// Finds the footnotes below `root` and detaches the notes. Numbers them in the order of their references, as
-/// renderers of Markdown do, and returns them in document order.
+/// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
+/// the margin. Numbers them in the order of their references, as renderers of Markdown do, or notes without
+/// links in the order in which they were found. Returns them in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
@@ -69,7 +70,7 @@ impl Found {
     }
 }
 
-/// Finds the notes to which links lead.
+/// Finds the footnotes whose references are links to the notes.
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Any number of links may have the same target, and any number of targets may be in the same note.
@@ -92,15 +93,16 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         }
         found.add_note(note, number);
         let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
-        let outer = dom.parent(link).filter(is_outer).filter(|_| is_only_text(dom, link));
+        let outer = dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link));
         found.references.insert(outer.unwrap_or(link), note);
     }
     found
 }
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, an item of a list beside the text, a paragraph that follows the last
-/// `<hr>` and begins with the number, or an element with an id such as `fn1`.
+/// with the same superscript number, an item of a list that is alone in an `<aside>`, a paragraph that
+/// follows the last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing
+/// on pages without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     let mut references: Vec<(NodeId, String)> = Vec::new();
@@ -138,7 +140,8 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         return found;
     }
     for list in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::Ol) {
-        let is_aside = dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_only_text(dom, list));
+        let is_aside =
+            dom.parent(list).is_some_and(|p| dom.tag(p) == Tag::Aside && is_alone_in_parent(dom, list));
         let start = dom.attribute(list, "start").map_or(Some(1), |start| start.trim().parse::<usize>().ok());
         let (true, Some(start)) = (is_aside, start) else { continue };
         let items = dom.child_elements(list).enumerate();
@@ -184,7 +187,8 @@ fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> O
     (numbers.contains(digits) && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
-/// Detaches the notes, which are in document order, with the sections that are empty without them.
+/// Detaches the notes, which must be in document order, with the blocks that continue them and the sections
+/// that are empty without them.
 fn detach_notes(dom: &mut Dom, notes: Vec<NodeId>, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
     // The element above all notes that precede a node, for nodes with such notes directly before them. Asking
@@ -248,9 +252,9 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(|c| c == "sidenote" || c == "marginnote")
 }
 
-/// Maps ids to elements, and names to links. Also maps each link back to a reference: its key is [`BACK`]
-/// followed by the link's fragment without `ref`. Read when it is first needed, because most pages have no
-/// footnotes.
+/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
+/// reference: its key is [`BACK`] followed by the link's fragment without `ref`. Of several elements with one
+/// key, the first counts. Built when it is first needed, because most pages have no footnotes.
 #[derive(Default)]
 struct Ids(OnceCell<HashMap<String, NodeId>>);
 
@@ -259,6 +263,7 @@ impl Ids {
         self.0.get_or_init(|| Self::read(dom)).get(name).copied()
     }
 
+    /// Builds the map from the whole document.
     fn read(dom: &Dom) -> HashMap<String, NodeId> {
         let mut ids = HashMap::new();
         for id in dom.descendants(DOCUMENT) {
@@ -298,7 +303,7 @@ const BACK: &str = "\u{1}";
 const MAX_NAME: usize = 400;
 
 /// The fragment in the address of a link; `None` if it is empty, missing or longer than [`MAX_NAME`], or if
-/// the address is a script.
+/// the address before it ends with `.js`.
 fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
     // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
@@ -307,7 +312,8 @@ fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
         .then_some(fragment)
 }
 
-/// The number or symbol of a reference, without brackets. `None` if it is longer than four characters.
+/// The number or symbol of a reference, without brackets. `None` unless it is one to four ASCII letters,
+/// digits or symbols such as `†`.
 fn reference_number(dom: &Dom, link: NodeId) -> Option<String> {
     let text = dom.collapsed_text(link);
     let text = text.trim_matches(['[', ']', '(', ')', ' ', ':', '\u{fe0e}', '^']);
@@ -322,7 +328,7 @@ fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
         || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
 }
 
-/// The block of the note that contains `target`.
+/// The block that is the note around `target`: one of the six innermost elements, or the list item around it.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     // Docutils before version 0.18 lays out a note as a table with one row.
     if dom.tag(target) == Tag::Table && dom.has_class(target, "footnote") {
@@ -345,7 +351,7 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
     dom.is_heading(id)
         && dom
             .find(id, Tag::A)
-            .is_some_and(|link| reference_number(dom, link).is_some() && is_only_text(dom, link))
+            .is_some_and(|link| reference_number(dom, link).is_some() && is_alone_in_parent(dom, link))
 }
 
 /// The facts about a note that [`is_footnote_reference`] needs.
@@ -356,6 +362,7 @@ struct NoteContent<'a> {
 }
 
 impl<'a> NoteContent<'a> {
+    /// Reads the facts. A heading with only the number of the note does not count as a heading.
     fn read(dom: &'a Dom, note: NodeId) -> Self {
         let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
         Self {
@@ -365,8 +372,8 @@ impl<'a> NoteContent<'a> {
     }
 }
 
-/// Whether an element has no siblings except blank ones and brackets.
-fn is_only_text(dom: &Dom, id: NodeId) -> bool {
+/// Whether the siblings of an element contain only white space and brackets.
+fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
     let is_bracket = |t: &str| t.chars().all(|c| c.is_whitespace() || matches!(c, '[' | ']' | '(' | ')'));
     let is_blank = |id| dom.subtree(id).all(|d| dom.text(d).is_none_or(is_bracket));
     dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
@@ -426,8 +433,8 @@ const BACK_CLASSES: &[&str] = &[
     "easy-footnote-to-top", "fn-backref", "label", "ltx_tag_note", "ltx_note_mark",
 ];
 
-/// Removes a note's number and its links back to the text. `leads_back` is true for a link whose target is a
-/// reference.
+/// Removes a note's links back to the text, its number if it is marked up as one, and the brackets and arrows
+/// around these. `leads_back` returns whether the target of a link is a reference.
 fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, NodeId) -> bool) {
     let is_back_link = |id| {
         let text = dom.collapsed_text(id);
@@ -468,7 +475,8 @@ fn remove_back_links(dom: &mut Dom, note: NodeId, leads_back: impl Fn(&Dom, Node
     }
 }
 
-/// Removes the number at the beginning of a note, if it is bold or followed by punctuation.
+/// Removes the number at the beginning of a note, if it is bold or followed by punctuation, and the
+/// punctuation after it.
 fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
     if let Some(bold) = bold_start(dom, note).filter(|&bold| dom.collapsed_text(bold) == number) {
@@ -503,8 +511,9 @@ fn trim_note_start(dom: &mut Dom, note: NodeId) {
     }
 }
 
-/// Removes the lists and sections of notes, with their depths, that are now empty, along with the rules or
-/// headings above them. Then does the same with the parents that are empty.
+/// Removes the `containers` of notes that are now empty or have only a title, such as "Notes", along with the
+/// rule or title before them. Then does the same with their parents. Each container comes with its depth.
+/// Those with an image stay, and so do `<body>`, `<main>` and `<article>`.
 fn remove_empty_containers(dom: &mut Dom, mut containers: BTreeSet<(usize, NodeId)>) {
     // The innermost ones first, so that each parent is examined once. Otherwise from the end, so that the
     // elements before are still there.

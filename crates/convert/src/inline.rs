@@ -162,6 +162,7 @@ impl Inline {
         self.stack.push(open);
     }
 
+    /// Closes the innermost open element. An element without content leaves nothing in the text.
     pub(super) fn close(&mut self) {
         if self.written == self.stack.len() {
             self.write_closing();
@@ -238,7 +239,7 @@ impl Inline {
         self.raw.chars().next_back().or_else(|| self.text.chars().next_back())
     }
 
-    /// Whether GitHub Flavored Markdown recognizes an address that is added next.
+    /// Whether GitHub Flavored Markdown would autolink `address` if it were added next.
     pub(super) fn may_start_address(&self, address: &str) -> bool {
         !self.is_in_link()
             && (self.has_space || self.last_char().is_none_or(|c| may_precede_address(c, address)))
@@ -257,7 +258,8 @@ impl Inline {
     }
 
     /// Adds a code span. Joins it to one that ends here, because CommonMark would read the backticks between
-    /// them as one run. The code must not be empty.
+    /// them as one run; after one of more than [`MAX_JOINED_CODE`] bytes, adds a space instead. The code must
+    /// not be empty.
     pub(super) fn add_code(&mut self, code: &str) {
         self.write_pending();
         self.write_raw(After::Syntax);
@@ -320,7 +322,8 @@ impl Inline {
         self.has_space = true;
     }
 
-    /// Adds text from the page. Collapses its white space and escapes Markdown syntax.
+    /// Adds text from the page. Collapses its white space, drops byte order marks and escapes Markdown
+    /// syntax.
     pub(super) fn add_text(&mut self, text: &str) {
         if text.contains('\u{feff}') {
             return self.add_text(&text.replace('\u{feff}', ""));
@@ -394,9 +397,9 @@ impl Inline {
         self.text.push_str(&text[copied..end]);
     }
 
-    /// Where the address that starts at `at`, in the word that ends at `end`, ends. If the address would
-    /// continue with the syntax in or after the word, also the position of the character in it to escape, so
-    /// that it is no link. `None` if no address starts at `at`.
+    /// Returns the end of the autolink that starts at `at` in the word that ends at `end`; `None` if none
+    /// starts there. If the autolink would also take in syntax in or after the word, also returns the
+    /// position of the character whose escape prevents the autolink.
     fn address_at(&self, text: &str, at: usize, end: usize, after: After) -> Option<(usize, Option<usize>)> {
         // After a tag or a link, `www.` begins no address. A delimiter may become a tag.
         let is_after_syntax = at == 0 && text.starts_with('w') && self.text.ends_with(['>', ')', '`']);
@@ -439,7 +442,7 @@ impl Inline {
         }
     }
 
-    /// Closes all open elements, and returns the text as paragraphs.
+    /// Closes all open elements, and returns the text as paragraphs; none if the text is blank.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.write_raw(if self.written == 0 { After::End } else { After::Closing });
         while !self.stack.is_empty() {
@@ -453,7 +456,7 @@ impl Inline {
         paragraphs.filter(|p| !p.trim().is_empty()).map(str::to_owned).collect()
     }
 
-    /// Closes all open elements, and returns the text as one line.
+    /// Closes all open elements, and returns the text as one line, with spaces instead of line breaks.
     pub(super) fn finish_line(self) -> String {
         self.finish().join(" ").replace('\n', " ")
     }
@@ -470,7 +473,7 @@ fn is_html_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// Whether GitHub Flavored Markdown recognizes an address after a character.
+/// Whether GitHub Flavored Markdown autolinks `address` after the character `previous`.
 fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
@@ -480,8 +483,8 @@ fn may_precede_address(previous: char, address: &str) -> bool {
     }
 }
 
-/// Where the address that starts at `at` ends; `None` if none starts there. GitHub Flavored Markdown makes
-/// addresses in text links, and reads backslashes in them literally.
+/// The end of the autolink that starts at `at` with a scheme or `www.`; `None` if none starts there. In an
+/// autolink of GitHub Flavored Markdown (§6.9), backslashes are literal.
 pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     let start = text.get(at..)?;
     let scheme = ["https://", "http://", "ftp://", "www."].into_iter().find(|s| start.starts_with(s))?;
@@ -512,10 +515,10 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     }
 }
 
-/// Maximum length in bytes of the part of a word in which an address is looked for.
+/// Maximum length in bytes of the end of a word in which an autolink is searched for.
 const MAX_WORD: usize = 500;
 
-/// Whether the last word may be an address that GitHub Flavored Markdown makes a link.
+/// Whether GitHub Flavored Markdown may autolink the last word.
 fn ends_with_address(text: &str) -> bool {
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD))..];
     let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();
@@ -546,7 +549,8 @@ fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace())
 }
 
-/// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter.
+/// Inserts emphasis delimiters into `text`, or tags where CommonMark would not recognize a delimiter. Drops
+/// empty emphasis.
 fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     let mut depth = 0_usize;
     for i in 0..marks.len() {
@@ -568,7 +572,7 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
             let is_outside = outer.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
             inner.is_some_and(|c| !c.is_whitespace() && (!is_punctuation(c) || is_outside))
         };
-        // A delimiter in an address would belong to it.
+        // A delimiter directly after an autolink would become part of its address.
         let is_in_address =
             outer.1.is_some_and(|c| !c.is_whitespace()) && ends_with_address(&text[start..end]);
         // Between punctuation, a delimiter may also end the emphasis around it.

@@ -1,12 +1,13 @@
-//! Converts HTML pages to Markdown: finds the main region and writes it as GitHub Flavored Markdown. Nothing
-//! that a reader of the page would call content is left out, except in the mode for articles.
+//! Converts HTML pages to Markdown: finds the main region and writes it as GitHub Flavored Markdown. Leaves
+//! out nothing that a reader of the page would call content, except beyond the limits and in the mode for
+//! articles.
 //!
-//! A conversion goes through these stages. Each uses only those before it, and what they share: the tree
-//! (`dom`, `rule`, `select`, `measure`) and the Markdown (`block`, `inline`, `scan`).
+//! A conversion goes through these stages. They share the tree (`dom`, `rule`, `select`, `measure`) and the
+//! Markdown (`block`, `inline`, `scan`).
 //!
-//! 1. `parse` reads the tree, `embedded` and `metadata` the code and the head of the page.
-//! 2. `render` and `clean` bring the tree to what visitors see.
-//! 3. `main_content` finds the main region, `article` that of a page of another site.
+//! 1. `parse` builds the tree. `embedded` and `metadata` read the inline code and the metadata of the page.
+//! 2. `templates` and `clean` reduce the tree to what visitors see.
+//! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text.
 //! 5. `phrasing` and `blocks` convert the region to blocks, with readers for the markup of generators:
 //!    `notices`, `code`, `math`, `media` and `table`.
@@ -49,6 +50,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 pub use url::Url;
 
+/// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The address of the page, used to make relative links absolute.
@@ -56,7 +58,7 @@ pub struct Options {
     /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
     /// is detected.
     pub main: Option<Selector>,
-    /// Selects the elements to leave out.
+    /// Selects the elements to leave out. Has no effect on a fragment, see [`convert`].
     pub exclude: Option<Selector>,
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.
@@ -70,6 +72,7 @@ pub struct Options {
     pub explain: bool,
 }
 
+/// The result of a conversion. A fragment, see [`convert`], has no metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     pub metadata: Metadata,
@@ -86,10 +89,10 @@ pub struct Converted {
     pub has_title_as_heading: bool,
     /// Whether [`Options::main`] selected the content.
     pub is_selected: bool,
-    /// Number of letters and digits in the page's body, without scripts and styles; about
-    /// [`COUNTED_LETTERS`] if there are more.
+    /// Number of letters and digits in the page's body, without scripts and styles. Not all are counted if
+    /// there are more than [`COUNTED_LETTERS`].
     pub page_letters: usize,
-    /// Whether a part is missing because the page exceeded a limit.
+    /// Whether a part is missing because the page exceeded a limit on nodes, depth or output.
     pub is_truncated: bool,
     /// The text of the main region that is missing although readers of the page see it. Not counted in the
     /// mode for articles.
@@ -110,12 +113,13 @@ impl Converted {
     }
 }
 
-/// Parses the absolute address of a page.
+/// Parses the absolute address of a page. The error says what is wrong with it.
 pub fn parse_url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|e| format!("not an absolute URL: {text}: {e}"))
 }
 
-/// Escapes text for inline Markdown, also between the brackets of a link, and collapses its white space.
+/// Escapes text for inline Markdown, also between the brackets of a link, and puts it on one line. Collapses
+/// white space only if the text has a line break or a character to escape.
 pub fn escape_text(text: &str) -> Cow<'_, str> {
     if text.contains(['\\', '*', '_', '`', '[', ']', '<', '&', '~', '\n']) {
         inline::Inline::description(text).into()
@@ -128,10 +132,14 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
 const MAX_EXPANSION: usize = 4;
 const MIN_OUTPUT: usize = 64 * 1024;
 
-/// Letters of a page are only counted up to this number, which tells pages without text from others.
+/// [`Converted::page_letters`] is only counted up to the end of the text that reaches this number. This is
+/// enough to tell pages without text from others.
 pub const COUNTED_LETTERS: usize = 1000;
 
 /// Converts a page in time and memory proportional to its length.
+///
+/// HTML whose start has no tag such as `<html>` or `<main>` is a fragment, unless [`Options::main`] is set:
+/// all of it is converted, without detection of the main content, title or metadata.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());

@@ -11,8 +11,9 @@ use super::rule::Rule;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Returns an element that contains all elements that [`Options::main`] selects, or `None` if there are none.
-/// Always removes scripts and the elements that [`Options::exclude`] selects.
+/// Removes scripts and styles, and the elements that [`Options::exclude`] or `data-pagefind-ignore` excludes.
+/// Then returns an element with all elements that [`Options::main`] selects, without hidden ones. Several are
+/// moved into a new element. `None` if there are none, in which case hidden elements stay.
 pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
     clean::remove_invisible(dom, body, options.article);
@@ -29,11 +30,12 @@ pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId>
     Some(root)
 }
 
-/// Reduces the page to its main region and returns the element that contains it.
+/// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
+/// Returns the element with the main region, into which the page's first-level heading is moved.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
-    let root = find_explicit_region(dom, body).unwrap_or_else(|| {
+    let root = isolate_explicit_region(dom, body).unwrap_or_else(|| {
         let keeps_logo = is_home && !titles.has_title_heading(dom, body);
         remove_surroundings(dom, body, |dom, id| !keeps_logo && titles.is_logo(dom, id));
         find_lone_article(dom, body).unwrap_or(body)
@@ -42,9 +44,13 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &Titles, is_home: bool) -> N
     root
 }
 
-/// The region that the page marks as its content: for search engines, as a known generator does, or with
-/// `<main>` or the role.
-fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
+/// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
+/// role, else with the class or `itemprop` of a known generator, which must occur once; the only `<article>`,
+/// if it is around that, counts instead. `None` if none is marked. Blank regions do not count.
+///
+/// Changes the tree: moves several regions into one new element, and removes links beside a generator's
+/// content.
+fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     let mut found: [Vec<NodeId>; 3] = Default::default();
     for id in dom.descendants(body) {
         let Some(element) = dom.element(id) else { continue };
@@ -70,7 +76,7 @@ fn find_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
         ([known], []) => {
             let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
             return Some(match *articles {
-                // Its date and its tags may be links.
+                // The date and the tags of the article may be links beside the content.
                 [article] if dom.ancestors(*known).any(|a| a == article) => article,
                 _ => *known,
             });
@@ -88,9 +94,9 @@ const CONTENT_OF_GENERATORS: &[&str] = &[
     "entry-content", "gh-content", "theme-default-content", "nextra-content", "available-content",
 ];
 
-/// Removes the links and buttons that a generator puts beside its content in the main region: the elements
-/// without other text or a heading whose links all lead to the pages around, to the sections of this page or
-/// to its source.
+/// Removes the links and buttons that a generator puts beside its `content` in the region `main`: elements
+/// without other text, headings and images, whose links all lead to the pages before and after, to sections
+/// of this page or to its source. Does nothing if `content` is not inside `main`.
 fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     let around: Vec<NodeId> = dom.ancestors(content).take_while(|&a| a != main).collect();
     if dom.parent(*around.last().unwrap_or(&content)) != Some(main) {
@@ -132,7 +138,7 @@ fn has_own_text(dom: &Dom, root: NodeId) -> bool {
         || outside.any(|id| dom.text(id).is_some_and(|text| count_letters(text) > 0))
 }
 
-/// The only `<article>` of the page, if it contains most of the text.
+/// The only outermost `<article>` of the page, if it contains more than half of the text.
 fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
     match *dom.outermost(body, |id| dom.tag(id) == Tag::Article) {
         [article] if dom.letters(article) * 2 > dom.letters(body) => Some(article),
@@ -141,8 +147,9 @@ fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
 }
 
 /// Removes what surrounds the content of a page without a main region: headers without a first-level heading
-/// or a sentence, footers, blocks of links to the pages around, and blocks of links in elements named for
-/// navigation. Also removes a first-level heading that is a link with the name of the site.
+/// or a sentence, footers, search fields, blocks of links to the pages before and after, and blocks of links
+/// in elements named for navigation. Also removes a first-level heading for which `is_logo` returns true.
+/// Headers and footers inside an article, a section, a quote or a figure stay.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
     let steps = linked_steps(dom);
@@ -190,8 +197,9 @@ fn linked_steps(dom: &Dom) -> HashSet<String> {
 
 const MAX_LINKED_STEPS: usize = 20;
 
-/// Whether an element only links to the pages before, after and above, as the `rel` of its links or the head
-/// of the page says. Each link may have a short label, such as "Next:".
+/// Whether an element only links to the pages before, after and above, according to the `rel` of its links or
+/// to the `<link>` elements of the page, whose targets are `linked`. Each link may have a short label, such
+/// as "Next:".
 fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
     let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
@@ -215,8 +223,8 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
         }
         labels += dom.text(id).map_or(0, count_letters);
     }
-    // Links to the pages around may be content too, such as the items of a list.
-    // DocBook adds the titles of the pages.
+    // Links to the pages before and after may be content too, such as the items of a list. Those of DocBook,
+    // which have access keys, have the titles of the pages as labels.
     (has_step || named.len() > 1 && is_marked) && (keys > 1 || labels <= links * MAX_LABEL)
 }
 
@@ -226,7 +234,7 @@ const MAX_LABEL: usize = 12;
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, permalinks and buttons that copy. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
-    // Most pages need neither.
+    // Computed when first needed: most pages need neither.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
     dom.omit_each(root, |dom, id| {
         let is_navigation = dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
@@ -284,7 +292,7 @@ fn links_to_own_places(dom: &Dom, id: NodeId) -> bool {
     links > 2
 }
 
-/// The heading before a table of contents, such as "On this page".
+/// The element before a table of contents that is or contains its heading, such as "On this page".
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
     dom.subtree(title).find(|&id| dom.is_heading(id))?;
@@ -299,7 +307,7 @@ const CONTENTS: &[&str] = &[
     "auf dieser seite", "sommaire", "contenido", "indice", "índice",
 ];
 
-/// Moves `nodes` into one element.
+/// Moves `nodes` into a new element, which is not part of the tree. Returns a single node as it is.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;
@@ -313,8 +321,8 @@ fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     root
 }
 
-/// Moves the page's first-level heading into the main content if the heading comes before the content and is
-/// not the name of the site.
+/// Moves the last first-level heading before the main content `root` to its beginning. Does nothing if the
+/// content has a first-level heading or is the whole body. Ignores headings for which `is_logo` returns true.
 pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId, is_logo: impl Fn(&str) -> bool) {
     if dom.find(root, Tag::H1).is_some() || root == body {
         return;

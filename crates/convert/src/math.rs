@@ -4,9 +4,12 @@ use super::block::Block;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
 
+/// A formula in the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct Formula {
+    /// Empty for the output of MathJax before version 3, which has no TeX.
     pub(super) tex: String,
+    /// Whether the formula is on lines of its own.
     pub(super) is_display: bool,
 }
 
@@ -141,7 +144,7 @@ pub(super) fn has_math_script(dom: &Dom) -> bool {
     })
 }
 
-/// Adds text to inline Markdown. TeX between delimiters such as `$…$` becomes a formula.
+/// Adds text to inline Markdown. TeX between delimiters such as `$…$` becomes a formula, but prices do not.
 pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
     let mut rest = text;
     while let Some((start, tex, end, is_display)) = next_formula(rest) {
@@ -320,7 +323,8 @@ fn leaf_text(dom: &Dom, id: NodeId) -> String {
     text.chars().map(plain_letter).collect()
 }
 
-/// The plain letter or digit of a mathematical alphanumeric symbol (Unicode block U+1D400 to U+1D7FF).
+/// The plain letter or digit of a mathematical alphanumeric symbol (Unicode block U+1D400 to U+1D7FF, and
+/// U+210E for the italic h). Other characters stay as they are.
 fn plain_letter(c: char) -> char {
     let code = u32::from(c);
     let letter = match code {

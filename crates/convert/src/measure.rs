@@ -1,4 +1,4 @@
-//! Measures how much text, and how much of it in links and sentences, the elements of a page have.
+//! Measures how much text the elements of a page have, and how much of it is in links and in sentences.
 
 use super::dom::{Dom, NodeId, Tag};
 use std::ops::Index;

@@ -11,8 +11,8 @@ const LAZY_SOURCES: &[&str] = &[
     "data-lazy",
 ];
 
-/// Resolves an address and escapes it for Markdown; `None` if the address is empty, runs a script or embeds
-/// data.
+/// Resolves an address against `base` and escapes it for Markdown. A fragment stays as it is. `None` if the
+/// address is empty or `#`, runs a script or embeds data.
 pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
     let link = link.trim();
     let scheme = link.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -27,7 +27,7 @@ pub(super) fn resolve_link(base: Option<&Url>, link: &str) -> Option<String> {
 const HARMFUL_SCHEMES: [&str; 4] = ["javascript", "data", "blob", "vbscript"];
 
 /// Escapes the characters in an address that would break the destination of a Markdown link, and those that
-/// renderers encode.
+/// renderers encode. Drops line breaks and tabs, as browsers do.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {
@@ -67,7 +67,8 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
     format!(" \"{title}\"")
 }
 
-/// The text of a link that is also its address, if GitHub Flavored Markdown makes a link of the bare text.
+/// The text of a link, if GitHub Flavored Markdown would autolink this text to the same address, and the text
+/// after the link would not become part of it. `None` for a link with a title.
 pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     let href = dom.attribute(link, "href")?.trim();
     let is_plain = |id: NodeId| matches!(dom.tag(id), Tag::Text | Tag::Span | Tag::Other | Tag::U);
@@ -102,7 +103,7 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
 /// Maximum length in bytes of an address that is written as bare text.
 const MAX_ADDRESS: usize = 2000;
 
-/// Whether GitHub Flavored Markdown makes a link of a bare e-mail address.
+/// Whether GitHub Flavored Markdown autolinks the text as an e-mail address.
 fn is_bare_email(text: &str) -> bool {
     let is_part = |part: &str, others: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
@@ -116,7 +117,8 @@ fn is_bare_email(text: &str) -> bool {
         })
 }
 
-/// The text that follows a node without white space between them; a letter stands for an element.
+/// The text directly after a node: up to white space, a line break, a block, or the end of emphasis and the
+/// like around the node. An `a` stands for an element, at which the text ends, other than `<span>`.
 fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
@@ -150,7 +152,8 @@ fn text_after(dom: &Dom, id: NodeId) -> String {
     after
 }
 
-/// Adds an image. Writes an emoji image as text, and leaves out tracking pixels and copies for a lightbox.
+/// Adds an image. Writes an emoji image as text. Leaves out tracking pixels, copies for a lightbox, and
+/// images without a usable address.
 pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
     if is_emoji_image(dom, id, &alt) {
@@ -164,7 +167,8 @@ pub(super) fn add_image(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inl
     out.add_markdown(&format!("![{alt}]({source}{})", quoted_title(dom, id)));
 }
 
-/// The address of an image, from `src`, `srcset`, or an attribute that lazy-loading scripts use.
+/// The address of an image: from an attribute of lazy-loading scripts, else from `src`, else from `srcset`.
+/// Ignores placeholders; a `src` that may be one comes last.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let lazy = dom.first_attribute(id, LAZY_SOURCES).filter(|s| !s.starts_with('{'));
@@ -215,7 +219,8 @@ fn is_emoji_image(dom: &Dom, id: NodeId, alt: &str) -> bool {
     !alt.is_empty() && (is_marked && alt.chars().count() <= 8 || alt.chars().all(|c| c >= '\u{1F300}'))
 }
 
-/// Whether the image is at most one pixel wide or high, like images that track visitors.
+/// Whether an attribute says that the image is at most one pixel wide or high, like images that track
+/// visitors.
 fn is_tracking_pixel(dom: &Dom, id: NodeId) -> bool {
     let mut sizes = ["width", "height"].into_iter().filter_map(|name| dom.attribute(id, name));
     sizes.any(|size| matches!(size.trim(), "0" | "1" | "1px" | "0px"))
@@ -228,7 +233,7 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
-/// Adds a link to a video, an audio file or a framed page.
+/// Adds a link to a video, an audio file or a framed page. Adds nothing if the address is missing or harmful.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) {
     let nested = || dom.first_attribute(dom.find(id, Tag::Source)?, &["src"]);
     let source = dom.first_attribute(id, &["src", "data-src", "data-lazy-src", "data"]).or_else(nested);

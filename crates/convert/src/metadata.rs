@@ -21,7 +21,7 @@ pub struct Metadata {
     /// A BCP 47 language tag.
     pub language: Option<String>,
     pub image: Option<String>,
-    /// Whether the page asks search engines not to list it, or only redirects to another page.
+    /// Whether the page asks search engines not to list it, or redirects to another page with `<meta>`.
     pub is_unlisted: bool,
 }
 
@@ -79,7 +79,8 @@ pub(super) struct Titles {
 }
 
 impl Titles {
-    /// The title in `<title>`, or else the first declared one.
+    /// The title in `<title>`, or else the one in Open Graph and similar `<meta>`, or else the one in
+    /// JSON-LD.
     pub(super) fn into_declared(mut self) -> Option<String> {
         self.declared.pop()
     }
@@ -107,8 +108,9 @@ impl Titles {
         titles.filter(|title| !self.is_site_name(title)).any(|title| headings.contains(&title))
     }
 
-    /// The title of the page with its main region below `root`: a declared one without the name of the site.
-    /// If that is only the name of the site, except on the home page, or missing: the first heading.
+    /// Chooses the title of the page, whose main region is below `root`: the first declared title, without
+    /// the name of the site, that is more than this name. If there is none, the first-level heading or first
+    /// heading in the region, but on the home page, the name of the site takes precedence.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
@@ -133,7 +135,8 @@ impl Titles {
         own.or(heading).or(cleaned.first()).or(headings.first()).cloned()
     }
 
-    /// Removes the site's name from the end or the beginning of a title.
+    /// Removes the site's name from the end or the beginning of a title. If the rest of the title is one of
+    /// `headings`, the part that is removed need not be a known name of the site.
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
         for separator in SEPARATORS {
@@ -155,7 +158,8 @@ const SEPARATORS: [&str; 10] = [" | ", " - ", " -- ", " – ", " — ", " · ", 
 /// The characters of separators, which a title may begin or end with if one of its parts is empty.
 const MARKS: [char; 9] = [' ', '|', '-', '–', '—', '·', ':', '»', '•'];
 
-/// The title without the name of the site at its end or its beginning.
+/// The title without the name of the site at its end or its beginning, and without the separator between
+/// them. Returns a title as it is if it has no such name.
 pub fn title_without<'a>(title: &'a str, site_name: &str) -> &'a str {
     let rests = [title.strip_suffix(site_name), title.strip_prefix(site_name)];
     let cut = |rest: Option<&'a str>| {
@@ -179,7 +183,8 @@ pub fn title_ends(title: &str) -> HashSet<&str> {
     }
 }
 
-/// The number of headings among which the first first-level heading is looked for.
+/// Maximum number of headings that are compared with the title, and among which the first-level one is
+/// searched.
 const MAX_HEADINGS: usize = 50;
 
 impl Metadata {
@@ -228,6 +233,8 @@ struct Head {
 }
 
 impl Head {
+    /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` outside of
+    /// a drawing counts, and the last canonical address.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {
@@ -293,8 +300,8 @@ pub fn forbids_index(directives: &str) -> bool {
 /// The number of links to the home page that are read.
 const MAX_LOGOS: usize = 4;
 
-/// Whether a link outside of the main region leads to the home page or to the start of a section above the
-/// page, as logos do.
+/// Whether a link may be a logo: it has `rel="home"`, or is outside of `<main>` and leads to the home page of
+/// any site or to the start of a section above the page.
 fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     let Some(href) = dom.attribute(link, "href") else { return false };
     if dom.attribute(link, "rel") == Some("home") {
@@ -327,7 +334,7 @@ fn clip_value(value: &str) -> String {
     value
 }
 
-/// The metadata of the articles and pages that JSON-LD describes: the first of each value.
+/// The metadata of the articles, pages and the site that JSON-LD describes: the first of each value.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
     for item in read_structured_data(dom) {
@@ -354,7 +361,7 @@ fn read_articles(dom: &Dom) -> Metadata {
     data
 }
 
-/// The top-level items of the JSON-LD in a page.
+/// The top-level items of the JSON-LD in a page. Skips invalid JSON.
 pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let is_script = |&id: &NodeId| {
         dom.tag(id) == Tag::Script
@@ -371,7 +378,8 @@ pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Joins the names of authors in JSON-LD with commas. `value` is a string, an object, or a list of either.
+/// Joins the names of at most 20 authors in JSON-LD with commas. `value` is a string, an object, or a list of
+/// either. Skips addresses instead of names. `None` if no name is left.
 fn author_names(value: &Value) -> Option<String> {
     let one = |v: &Value| v.as_str().or_else(|| v.get("name")?.as_str()).map(clip_value);
     let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);

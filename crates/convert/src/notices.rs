@@ -48,8 +48,8 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(notice)
 }
 
-/// Admonitions of Asciidoctor, DocBook and Doxygen, which are laid out as tables or lists, or have a class
-/// that alone is too common.
+/// Reads an admonition of Asciidoctor, DocBook or Doxygen. These are laid out as tables or lists, or have a
+/// class that is too common to decide alone.
 fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     const COMMON: [&str; 7] = ["note", "tip", "hint", "important", "warning", "caution", "attention"];
     if !matches!(dom.tag(id), Tag::Div | Tag::Dl | Tag::Aside) {
@@ -81,7 +81,7 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     }
 }
 
-/// Admonitions in elements with a class for the kind.
+/// Reads an admonition in an element with a class or an attribute for the kind.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     if !matches!(dom.tag(id), Tag::Div | Tag::Aside | Tag::Section | Tag::Blockquote | Tag::Other) {
         return None;
@@ -114,7 +114,8 @@ const KIND_PREFIXES: [&str; 9] = [
 /// The classes of admonitions whose kind is another class.
 const ADMONITIONS: [&str; 6] = ["admonition", "custom-block", "callout", "hint", "alert", "admonitionblock"];
 
-/// The kind of the alert that the classes of an element name.
+/// The kind of the alert that the classes or the `data-callout` attribute of an element name. An admonition
+/// of another kind is a note.
 fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let prefixed =
         |class: &str| KIND_PREFIXES.iter().find_map(|prefix| alert_kind(class.strip_prefix(prefix)?));
@@ -179,6 +180,7 @@ fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
+/// Whether an element is a panel of tabs: by its role, or by a class of Material for MkDocs or VitePress.
 fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
     dom.element(id).is_some()
         && (dom.attribute(id, "role") == Some("tabpanel")
@@ -187,7 +189,8 @@ fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
 
-/// The characters of links that lead to their own place; the private use areas are those of icon fonts.
+/// The characters of permalinks. [`is_permalink`] also accepts private use characters, which icon fonts show
+/// as symbols.
 const PERMALINK_SYMBOLS: &[char] =
     &['#', '¶', '§', '🔗', '\u{fe0f}', '\u{200b}', '\u{feff}', '∞', '⚓', '↩', ' '];
 
@@ -196,14 +199,14 @@ const PERMALINKS: &[&str] = &[
     "anchor", "headerlink", "header-anchor", "hash-link", "permalink", "heading-anchor", "anchorjs-link", "heading-link",
 ];
 
-/// The beginnings of texts of links that lead to their own place.
+/// The beginnings of the texts of permalinks, in lower case.
 #[rustfmt::skip]
 const PERMALINK_LABELS: [&str; 7] = [
     "link to", "permalink", "permanent link", "direct link", "anchor", "section titled", "copy link",
 ];
 
-/// Whether an element is a link to its own place on the page, whose text is a symbol or says so. Links in
-/// code are code.
+/// Whether an element is a permalink: a link to a heading or another place from that place, whose text is
+/// empty, a symbol or a phrase such as "Link to this section". Links in code are none.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -228,7 +231,7 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     }
 }
 
-/// Whether a link leads to an element around it or before it.
+/// Whether a link leads to one of the nearest elements around it, or to the element before it.
 fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
     let before = dom.previous_element(link).into_iter().flat_map(|id| dom.subtree(id).take(6));
@@ -236,7 +239,7 @@ fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     places.any(|id| dom.attribute(id, "id") == Some(name) || dom.attribute(id, "name") == Some(name))
 }
 
-/// The texts of buttons that copy something, and what they say afterwards.
+/// The texts of buttons that copy something, before and after a click.
 #[rustfmt::skip]
 const COPY_LABELS: &[&str] = &[
     "copy", "copied", "copied!", "copy code", "copy to clipboard", "copy text", "copy snippet", "copy command", "copy link",

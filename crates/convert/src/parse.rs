@@ -33,7 +33,8 @@ const MAX_ATTRIBUTES: usize = 200;
 /// Length in bytes of one piece of the input. The parser checks the number of nodes after each piece.
 const PIECE: usize = 64 * 1024;
 
-/// Parses a document. Never fails, because HTML defines a tree for every input.
+/// Parses a document. Never fails, because HTML defines a tree for every input. Sets [`Dom::is_truncated`] if
+/// parts beyond the limits are missing.
 pub(super) fn parse(html: &str) -> Dom {
     let html = limit_attributes(html);
     let sink = Sink { dom: RefCell::new(Dom::new()), last_element: Cell::new(DOCUMENT) };

@@ -26,18 +26,21 @@ pub(super) struct Converter<'a> {
     has_blocks: Vec<bool>,
 }
 
+/// The properties of a page and of its conversion that change the Markdown.
 #[derive(Clone, Copy)]
 pub(super) struct Mode {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
     pub(super) is_exact: bool,
-    /// Whether to leave out the buttons of a page.
+    /// Whether to leave out the buttons of a page, except those in headings and paragraphs.
     pub(super) is_article: bool,
     /// Whether a script on the page renders TeX in text as formulas.
     pub(super) has_math: bool,
 }
 
 impl<'a> Converter<'a> {
+    /// Finds the tabs below `root`, and the elements that contain blocks, also in the footnotes. Notes the
+    /// tabs that label a panel as left out.
     pub(super) fn new(
         dom: &'a Dom,
         root: NodeId,
@@ -63,7 +66,8 @@ impl<'a> Converter<'a> {
         self.has_blocks[id.index()] || is_block_element(self.dom, id)
     }
 
-    /// The resolved and escaped address in an attribute of a link or an image.
+    /// The address in an attribute of a link or an image as [`media::resolve_link`] returns it; `None` also
+    /// if the attribute is missing.
     pub(super) fn address(&self, id: NodeId, attribute: &str) -> Option<String> {
         media::resolve_link(self.base.as_ref(), self.dom.attribute(id, attribute)?)
     }
@@ -81,6 +85,8 @@ impl<'a> Converter<'a> {
         }
     }
 
+    /// Writes a node, with all of its descendants, as inline Markdown. Leaves out tabs and the title of the
+    /// current admonition, and replaces footnote references and formulas.
     pub(super) fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         if let Some(text) = dom.text(id) {
@@ -104,6 +110,8 @@ impl<'a> Converter<'a> {
         self.write_element(id, out);
     }
 
+    /// Writes an element, by its tag. Blocks are separated by spaces or, in a table cell, by line breaks.
+    /// Form controls are left out, and in articles also buttons outside of headings and paragraphs.
     fn write_element(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         match dom.tag(id) {
@@ -182,7 +190,7 @@ impl<'a> Converter<'a> {
         out.add_block_boundary();
     }
 
-    /// Writes the text that a drawing shows, such as the labels of a diagram.
+    /// Writes the text that an `<svg>` shows, such as the labels of a diagram. Notes its shapes as left out.
     pub(super) fn write_drawing(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         for child in dom.child_elements(id) {
@@ -206,6 +214,8 @@ impl<'a> Converter<'a> {
         out.close();
     }
 
+    /// Writes a link. Writes only its content if the address is missing or unusable, or if the link is in a
+    /// heading and leads to the same page. Writes only its text if that is autolinked.
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
@@ -225,6 +235,7 @@ impl<'a> Converter<'a> {
         out.close();
     }
 
+    /// Writes code as code spans: one for each line, and one for each link in it or text between links.
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A Markdown code span cannot contain links, so links divide the code.
@@ -271,6 +282,8 @@ impl<'a> Converter<'a> {
         self.dom.children(id).map(|child| self.node_as_html(child)).collect()
     }
 
+    /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls and
+    /// drawings are left out, blocks are separated by spaces, and empty elements are dropped.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
         if let Some(text) = dom.text(id) {
@@ -310,6 +323,7 @@ impl<'a> Converter<'a> {
     }
 }
 
+/// Writes each line as a code span, with hard line breaks between them.
 fn write_code_lines<'t>(lines: impl Iterator<Item = &'t str>, out: &mut Inline) {
     for (at, line) in lines.enumerate() {
         if at > 0 {
@@ -347,7 +361,8 @@ fn is_block_element(dom: &Dom, id: NodeId) -> bool {
         || dom.tag(id) == Tag::Span && dom.attribute(id, "data-as") == Some("p")
 }
 
-/// Whether elements with this tag are dropped with their content: form controls, drawings and scripts.
+/// Whether elements with this tag are dropped with their content: form controls, drawings and scripts. In
+/// Markdown, `<svg>` is handled earlier, because [`Converter::write_drawing`] keeps its text.
 #[rustfmt::skip]
 pub(super) fn is_without_text(tag: Tag) -> bool {
     use Tag::{Canvas, Head, Ignored, Input, Noscript, Optgroup, Option, Script, Select, Style, Svg, Template, Textarea};

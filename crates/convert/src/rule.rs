@@ -9,7 +9,8 @@ pub enum Rule {
     Outside,
     /// A selector, or `data-pagefind-ignore`, excludes it.
     Excluded,
-    /// Browsers do not show it, and no control on the page opens it.
+    /// Browsers do not show it and no control on the page opens it, or it is a label for screen readers that
+    /// Markdown makes redundant.
     Hidden,
     /// It repeats a sibling for a slider or for some widths of the screen.
     Copy,
@@ -18,24 +19,24 @@ pub enum Rule {
     Navigation,
     /// It is a link to its own place on the page.
     Permalink,
-    /// It is a button that copies something, or a form control.
+    /// It is a button that copies something, a form control, or a shape in a drawing.
     Control,
     /// It is in a code block and not code: a line number, a prompt, or the name of the language.
     NotCode,
-    /// The kind of the alert says the same.
+    /// It is the title or the icon of an alert, and says no more than the kind of the alert.
     AlertTitle,
     /// It is a tab, whose text is the label of its panel.
     Tab,
-    /// TeX replaces it.
+    /// It is a formula, which Markdown shows as TeX.
     Formula,
     /// It is the number of a footnote or of a list item, the title above the footnotes, or a link back from
     /// one. Markdown writes these itself.
     FootnoteMark,
     /// It is shown instead of an embedded video or page that cannot be shown, and a link replaces both.
     Fallback,
-    /// It is probably not part of the article.
+    /// It is probably not part of the article. Applies only in the mode for articles.
     Article,
-    /// The table has too many columns.
+    /// It is a cell in a column beyond the maximum of a table.
     TooWide,
 }
 

@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Tag,
     /// A bracket that may begin the text of a link.
     Open,
-    /// A bracket that ends no text of a link.
+    /// A closing bracket that does not end the text of a link.
     Close,
     /// The end of a link: `](`, its destination and its title, and `)`.
     Destination,

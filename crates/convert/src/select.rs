@@ -19,12 +19,13 @@ use std::fmt;
 pub struct Selector(SelectorList<Css>);
 
 impl Selector {
-    /// Parses a list of selectors, for example `main, .content > article`.
+    /// Parses a list of selectors, for example `main, .content > article`. Fails for pseudo-elements, and for
+    /// pseudo-classes such as `:hover` that depend on how a page is displayed.
     pub fn parse(css: &str) -> Result<Self, String> {
         let mut parser = Parser::new(css);
-        SelectorList::parse(&Rules, &mut parser, ParseRelative::No)
-            .map(Self)
-            .map_err(|_| format!("not a CSS selector: {css}"))
+        SelectorList::parse(&Rules, &mut parser, ParseRelative::No).map(Self).map_err(|_| {
+            format!("not a CSS selector: {css} (`:hover`, `::before` and the like are not supported)")
+        })
     }
 
     /// The matching elements below `root`, in document order, except those inside another match.

@@ -26,6 +26,8 @@ pub(super) enum Table {
     Data(Vec<NodeId>),
 }
 
+/// Determines the purpose of a table. Notes the numbers of callouts, which Markdown writes itself, as left
+/// out.
 pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
     let rows = collect_rows(dom, id);
     if dom.parent(id).is_some_and(|p| dom.has_class(p, "colist"))
@@ -40,7 +42,8 @@ pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
     if is_layout(dom, id, &rows) { Table::Layout(cells()) } else { Table::Data(rows) }
 }
 
-/// The second cells of the rows; `None` unless all rows have two cells and the first one is a number.
+/// The second cells of the rows; `None` if there are no rows, or one does not have two cells of which the
+/// first is empty or a number. Notes these numbers as left out.
 fn read_callouts(dom: &Dom, rows: &[NodeId]) -> Option<Vec<NodeId>> {
     let mut callouts = Vec::new();
     for &row in rows {
@@ -101,7 +104,7 @@ fn is_cell(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
-/// cells, and drops the cells beyond [`MAX_COLUMNS`]. `None` if all cells are empty.
+/// cells, drops the cells beyond [`MAX_COLUMNS`], and drops empty rows. `None` if all cells are empty.
 pub(super) fn fill_grid(
     dom: &Dom,
     rows: &[NodeId],

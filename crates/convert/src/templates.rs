@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length in bytes of the names in a call of a streaming function.
 const MAX_NAMES: usize = 200;
 
-/// Puts the content of all templates that browsers show without the page's own scripts into its place.
+/// Puts the content of declarative shadow trees, and the parts that React streams, where browsers show them.
+/// Other templates stay as they are.
 pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
@@ -22,7 +23,8 @@ pub(super) fn show_templates(dom: &mut Dom) {
     }
 }
 
-/// Replaces the children of `host` with its shadow tree, whose slots show those children (DOM §4.2.2.3).
+/// Replaces the children of `host` with its shadow tree, and moves those children into its slots (DOM
+/// §4.2.2.3). Children without a slot are dropped, because browsers do not show them.
 fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
     let mut slots: HashMap<String, NodeId> = HashMap::new();
     for slot in dom.descendants(template).filter(|&id| dom.tag(id) == Tag::Slot) {
@@ -49,7 +51,7 @@ fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
 }
 
 /// Moves the parts that React streams in hidden elements to the templates that mark their places, as the
-/// scripts on the page do: `$RC("B:0","S:0")` replaces the boundary and what it shows meanwhile, and
+/// scripts on the page do: `$RC("B:0","S:0")` replaces the template and the fallback after it, and
 /// `$RS("S:1","P:1")` replaces only the template.
 fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     let places: HashMap<String, NodeId> =
@@ -100,7 +102,8 @@ fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     }
 }
 
-/// Removes what a boundary shows until its content arrives: the nodes up to the comment that ends it.
+/// Removes the fallback that a boundary shows until its content arrives: the nodes up to the comment that
+/// ends the boundary. Removes nothing if there is no such comment.
 fn remove_fallback(dom: &mut Dom, place: NodeId) {
     let nodes: Vec<NodeId> = dom.nodes_after(place).collect();
     let mut depth = 0;

@@ -7,7 +7,8 @@ use super::scan::find_unescaped;
 /// the output.
 const MAX_NESTING: usize = 24;
 
-/// Writes a document. Stops early once the output exceeds `limit` bytes.
+/// Writes a document, which ends with one line break unless it is empty. Stops early once the output exceeds
+/// `limit` bytes.
 pub(super) fn write_markdown(blocks: &[Block], limit: usize) -> String {
     let mut writer =
         MarkdownWriter { out: String::new(), prefix: String::new(), nesting: 0, has_marker: false, limit };
@@ -154,6 +155,8 @@ impl MarkdownWriter {
         }
     }
 
+    /// Writes a fenced code block. The fence is longer than any run of backticks in the code, and lines keep
+    /// the spaces at their ends.
     fn write_code(&mut self, language: &str, text: &str) {
         let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
         self.write_line(&format!("{fence}{language}"));
@@ -165,6 +168,8 @@ impl MarkdownWriter {
         self.write_line(&fence);
     }
 
+    /// Writes a list with the marker `-`, or `*` if `alternates`, or with numbers. Larger numbers than the
+    /// nine digits of CommonMark are written as 999999999.
     fn write_list(&mut self, list: &List, alternates: bool) {
         for (i, item) in list.items.iter().enumerate() {
             if self.out.len() > self.limit {
@@ -191,6 +196,7 @@ impl MarkdownWriter {
         }
     }
 
+    /// Writes a table, whose first row is the header. Adds empty cells to short rows.
     fn write_table(&mut self, table: &MarkdownTable) {
         for (i, row) in table.rows.iter().enumerate() {
             self.start_line();

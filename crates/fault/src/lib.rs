@@ -48,13 +48,14 @@ impl Fault {
         Self { severity: Severity::Warning, ..Self::error(place, line, message) }
     }
 
-    /// A warning about a defect in frontdesk that the file triggers. `consequence` completes "…: the page
-    /// shows its source".
+    /// A warning about a defect in frontdesk that the file triggers, with the message of the panic and the
+    /// hint [`REPORT_DEFECT`]. `consequence` ends the message, such as "the page shows its source".
     pub fn defect(place: impl Into<String>, panic: &Panic, consequence: &str) -> Self {
         Self::warning(place, None, format!("{}: {consequence}", panic.with_message())).hint(REPORT_DEFECT)
     }
 
     #[must_use]
+    /// Sets the hint, and replaces one that is set.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -109,7 +110,8 @@ pub fn did_you_mean<'a>(
 }
 
 /// The known path that `path` is probably a typo of. Folders and a file extension that both have in common do
-/// not count, so other files in the same folder are not similar. Another case is no difference.
+/// not count, so other files in the same folder are not similar. A path that differs only in the case of
+/// ASCII letters is the closest.
 pub fn closest_path<'a>(path: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close = known.into_iter().filter_map(|candidate| {
         if candidate.eq_ignore_ascii_case(path) {

@@ -6,11 +6,11 @@ use ttf_parser::{Face, Tag};
 /// Maximum size of the uncompressed tables in bytes.
 const MAX_TABLES_BYTES: usize = 32 << 20;
 
-/// The metrics of a font. Lengths are multiples of the font's size.
+/// The metrics of a font, in em.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FontMetrics {
     ascent: f64,
-    /// Below the baseline; positive.
+    /// The descent below the baseline, as a positive number.
     descent: f64,
     line_gap: f64,
     /// The average width of the letters in English text.
@@ -60,7 +60,8 @@ const LETTERS: [(char, u16, u16); 27] = [
     ('z', 1, 1024),
 ];
 
-/// The average of `width` over the letters of English text.
+/// The average of `width`, which gets a letter and its width in Arial, over the letters of English text.
+/// `None` if `width` returns `None` for one of them.
 fn average(width: impl Fn(char, u16) -> Option<f64>) -> Option<f64> {
     let mut sums = (0.0, 0.0);
     for (letter, count, in_arial) in LETTERS {
@@ -71,7 +72,8 @@ fn average(width: impl Fn(char, u16) -> Option<f64>) -> Option<f64> {
 }
 
 impl FontMetrics {
-    /// Reads a WOFF2 file with one font. The error continues a sentence about the file.
+    /// Reads a WOFF2 file with one font. The error is a predicate for the file, such as "is not a WOFF2
+    /// font".
     pub fn read(bytes: &[u8]) -> Result<Self, &'static str> {
         let font = unpack(bytes)?;
         let face = Face::parse(&font, 0).map_err(|_| "is damaged: a table of the font cannot be read")?;
@@ -85,12 +87,14 @@ impl FontMetrics {
             ascent: metric(face.ascender()),
             descent: -metric(face.descender()),
             line_gap: metric(face.line_gap()).max(0.0),
-            width: width.filter(|width| *width > 0.0).ok_or("has no glyphs for the letters a to z")?,
+            width: width
+                .filter(|width| *width > 0.0)
+                .ok_or("lacks glyphs for the space or for letters from a to z")?,
             weights: weights(&face),
         })
     }
 
-    /// How Arial must be scaled to take up the same space as this font.
+    /// The descriptors that scale Arial so that it takes up the same space as this font.
     pub fn as_arial(&self) -> SubstituteMetrics {
         let arial = average(|_, width| Some(f64::from(width) / 2048.0)).unwrap_or(1.0);
         let size = self.width / arial;
@@ -103,13 +107,13 @@ impl FontMetrics {
     }
 }
 
-/// The uncompressed font in a WOFF2 file.
+/// Unpacks the font in a WOFF2 file. Fails for collections, and above [`MAX_TABLES_BYTES`].
 fn unpack(bytes: &[u8]) -> Result<Vec<u8>, &'static str> {
     if !bytes.starts_with(b"wOF2") {
         return Err("is not a WOFF2 font");
     }
     if bytes.get(4..8) == Some(b"ttcf") {
-        return Err("is a collection of fonts");
+        return Err("is a collection of fonts, but must be a single font");
     }
     let mut error = "is damaged: its header or its table directory is invalid";
     let mut decompress = |compressed: &[u8], length: usize| {
@@ -271,7 +275,7 @@ mod tests {
     #[test]
     fn a_damaged_font_is_refused() {
         const DAMAGED: &str = "is damaged: a table of the font cannot be read";
-        const WITHOUT_LETTERS: &str = "has no glyphs for the letters a to z";
+        const WITHOUT_LETTERS: &str = "lacks glyphs for the space or for letters from a to z";
         let whole = pack(&tables());
         for length in 0..whole.len() {
             assert!(FontMetrics::read(&whole[..length]).is_err(), "{length} bytes");

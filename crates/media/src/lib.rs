@@ -1,7 +1,8 @@
 //! Images and fonts of a website: reads the sizes of images from their headers, scales images down, and reads
 //! the metrics of fonts. The formats are read and written by libraries.
 //!
-//! No function keeps state or reads files. Each checks the size of its input before it allocates.
+//! No function keeps state or reads files. [`scale_down`] and [`FontMetrics::read`] check the sizes that a
+//! header states before they allocate memory for them.
 
 mod font;
 mod scale;

@@ -24,16 +24,16 @@ const JPEG_QUALITY: u8 = 80;
 /// The reason why an image is not scaled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScaleError {
-    /// The image is fine, but this kind of image is not scaled.
+    /// The image may be fine, but images of this kind or size are not scaled.
     #[error("{0}")]
     Unsupported(&'static str),
     #[error("the file is damaged: {0}")]
     Damaged(String),
 }
 
-/// Scales an image down to each of the `widths`, and encodes the results in the same format, with eight bits
-/// per channel. A JPEG is turned as its Exif data say. The widths must be smaller than the image's width as
-/// shown.
+/// Scales a JPEG or PNG down to each of the `widths`, and encodes the results in the same format, with eight
+/// bits per channel. A JPEG is turned as its Exif data say. The widths must not be larger than the image's
+/// width as shown; other widths, and other formats, fail as [`ScaleError::Damaged`].
 pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     if source.len() > MAX_BYTES {
         return Err(ScaleError::Unsupported("files above 32 MiB are not scaled"));
@@ -44,18 +44,30 @@ pub fn scale_down(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleEr
     }
 }
 
-fn check_pixels(size: ImageSize, max: u64) -> Result<(), ScaleError> {
+/// Fails with `refusal` if the image has more than `max` pixels.
+fn check_pixels(size: ImageSize, max: u64, refusal: &'static str) -> Result<(), ScaleError> {
     let is_within = u64::from(size.width) * u64::from(size.height) <= max;
-    is_within.then_some(()).ok_or(ScaleError::Unsupported("images with so many pixels are not scaled"))
+    is_within.then_some(()).ok_or(ScaleError::Unsupported(refusal))
 }
+
+const TOO_MANY_PIXELS: &str = "images of more than 32 megapixels are not scaled";
+
+const TOO_MANY_PROGRESSIVE_PIXELS: &str = "progressive JPEGs of more than 16 megapixels are not scaled";
 
 fn damaged(error: impl std::fmt::Display) -> ScaleError {
     ScaleError::Damaged(error.to_string())
 }
 
+/// Scales a JPEG. The decoder already scales it by a fraction, see [`decoder_target`]. Keeps the color
+/// profile and drops other metadata.
 fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let header = size::read_jpeg(source).ok_or_else(|| damaged("its header ends early"))?;
-    check_pixels(header.stored, if header.is_progressive { MAX_PROGRESSIVE_PIXELS } else { MAX_PIXELS })?;
+    let (max, refusal) = if header.is_progressive {
+        (MAX_PROGRESSIVE_PIXELS, TOO_MANY_PROGRESSIVE_PIXELS)
+    } else {
+        (MAX_PIXELS, TOO_MANY_PIXELS)
+    };
+    check_pixels(header.stored, max, refusal)?;
     let is_turned = header.orientation >= 5;
     let targets: Vec<ImageSize> = widths.iter().map(|width| header.shown_size().scaled_to(*width)).collect();
     let stored: Vec<ImageSize> =
@@ -71,7 +83,9 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
     let (channels, colors) = match info.pixel_format {
         PixelFormat::L8 => (Channels::Gray, jpeg_encoder::ColorType::Luma),
         PixelFormat::RGB24 => (Channels::Rgb, jpeg_encoder::ColorType::Rgb),
-        _ => return Err(ScaleError::Unsupported("JPEGs with four colors or 16 bits are not scaled")),
+        _ => {
+            return Err(ScaleError::Unsupported("CMYK JPEGs and JPEGs with 16 bits are not scaled"));
+        }
     };
     let unscaled = ImageSize { width: info.width.into(), height: info.height.into() };
     let profile = decoder.icc_profile();
@@ -111,15 +125,17 @@ fn decoder_target(stored: ImageSize, target: ImageSize) -> (u16, u16) {
     }
 }
 
+/// Scales a PNG. Keeps the color profile, and the chunks about gamma and chromaticities; drops other
+/// metadata.
 fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let mut decoder = png::Decoder::new(Cursor::new(source));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(damaged)?;
     let info = reader.info();
     let size = ImageSize { width: info.width, height: info.height };
-    check_pixels(size, MAX_PIXELS)?;
+    check_pixels(size, MAX_PIXELS, TOO_MANY_PIXELS)?;
     if info.animation_control.is_some() || info.coding_independent_code_points.is_some() {
-        return Err(ScaleError::Unsupported("PNGs with animation or HDR are not scaled"));
+        return Err(ScaleError::Unsupported("animated and HDR PNGs are not scaled"));
     }
     let mut pixels = vec![0; reader.output_buffer_size().ok_or_else(|| damaged("it is too large"))?];
     let frame = reader.next_frame(&mut pixels).map_err(damaged)?;
@@ -166,8 +182,8 @@ impl Channels {
         self as usize + 1
     }
 
-    /// The pixels as red, green, blue and opacity. The library scales only these: its code for four kinds of
-    /// pixels would add 1.6 MB to the binary.
+    /// Converts pixels to red, green, blue and opacity. All images are scaled in this form, because the
+    /// library's code for four kinds of pixels would add 1.6 MB to the binary.
     fn to_rgba(self, pixels: Vec<u8>) -> Vec<u8> {
         if self == Channels::Rgba {
             return pixels;
@@ -181,7 +197,7 @@ impl Channels {
         pixels.chunks_exact(self.count()).flat_map(rgba).collect()
     }
 
-    /// The reverse of [`Channels::to_rgba`].
+    /// Reverses [`Channels::to_rgba`], and drops the channels that the image does not have.
     fn take_from_rgba(self, pixels: Vec<u8>) -> Vec<u8> {
         let positions: &[usize] = match self {
             Channels::Gray => &[0],
@@ -195,7 +211,7 @@ impl Channels {
 
 /// Averages the pixels (red, green, blue, opacity) that fall into each pixel of a smaller image. Colors are
 /// weighted by their opacity, so that transparent pixels do not darken the edges. Fails if a side would
-/// become longer.
+/// become longer, which is the case if the image has fewer pixels than its header says.
 fn resize(pixels: &[u8], from: ImageSize, to: ImageSize) -> Result<Vec<u8>, ScaleError> {
     if to.width > from.width || to.height > from.height {
         return Err(damaged("it is smaller than its header says"));

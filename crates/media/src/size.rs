@@ -32,7 +32,7 @@ impl ImageSize {
 /// Number of bytes at the beginning of an AVIF that are searched for the dimensions.
 const MAX_AVIF_HEADER: usize = 64 << 10;
 
-/// Longest side of an SVG that is stated; a longer one is shortened to this.
+/// Maximum length of a side of an SVG in pixels. A longer one is shortened to this.
 const MAX_SVG_SIDE: f64 = 100_000.0;
 
 /// Whether [`read_size`] reads images with this media type.
@@ -47,8 +47,12 @@ pub fn is_sized_format(media_type: &str) -> bool {
 pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     match bytes {
         [0xff, 0xd8, ..] => read_jpeg(bytes).map(JpegHeader::shown_size),
-        [0x89, b'P', ..] | [b'G', b'I', b'F', ..] | [b'R', b'I', b'F', b'F', ..] => of_library(bytes),
-        [_, _, _, _, b'f', b't', b'y', b'p', ..] => of_library(&bytes[..bytes.len().min(MAX_AVIF_HEADER)]),
+        [0x89, b'P', ..] | [b'G', b'I', b'F', ..] | [b'R', b'I', b'F', b'F', ..] => {
+            read_with_imagesize(bytes)
+        }
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => {
+            read_with_imagesize(&bytes[..bytes.len().min(MAX_AVIF_HEADER)])
+        }
         _ => {
             let (width, height) = svg::read_size(bytes)?;
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
@@ -58,8 +62,8 @@ pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     }
 }
 
-/// Width and height of an image in any unit, both positive. Like [`read_size`], but the sides of an SVG are
-/// not rounded, so that those of a small drawing keep their ratio.
+/// Width and height of an image, both positive, whose ratio matters and whose unit does not. Like
+/// [`read_size`], but the sides of an SVG are neither rounded nor shortened, so that they keep their ratio.
 pub fn read_proportions(bytes: &[u8]) -> Option<(f64, f64)> {
     svg::read_size(bytes).filter(|_| !is_bitmap(bytes)).or_else(|| {
         let size = read_size(bytes)?;
@@ -71,7 +75,8 @@ fn is_bitmap(bytes: &[u8]) -> bool {
     imagesize::image_type(bytes).is_ok() || bytes.starts_with(&[0xff, 0xd8])
 }
 
-fn of_library(bytes: &[u8]) -> Option<ImageSize> {
+/// The size of a PNG, GIF, WebP or AVIF; `None` if a side is 0.
+fn read_with_imagesize(bytes: &[u8]) -> Option<ImageSize> {
     let size = imagesize::blob_size(bytes).ok()?;
     let size = ImageSize { width: size.width.try_into().ok()?, height: size.height.try_into().ok()? };
     (size.width > 0 && size.height > 0).then_some(size)
@@ -94,6 +99,7 @@ impl JpegHeader {
     }
 }
 
+/// Reads the header of a JPEG; `None` if it is damaged. Without valid Exif data, the orientation is 1.
 pub(crate) fn read_jpeg(bytes: &[u8]) -> Option<JpegHeader> {
     let mut decoder = Decoder::new(bytes);
     decoder.read_info().ok()?;

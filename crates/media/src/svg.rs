@@ -4,8 +4,8 @@
 const MAX_HEADER: usize = 64 << 10;
 
 /// Width and height in CSS pixels: the attributes of the root element, completed from its `viewBox` (SVG 2
-/// §8.3). Lengths in percent or in another unit than pixels count as missing. `None` if nothing states a
-/// positive size.
+/// §8.3). Lengths in percent or in another unit than pixels count as missing. `None` if the attributes and
+/// the `viewBox` together do not state two positive sides.
 pub(crate) fn read_size(bytes: &[u8]) -> Option<(f64, f64)> {
     let header = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_HEADER)]);
     let root = root_tag(&header)?;
@@ -44,7 +44,7 @@ fn root_tag(header: &str) -> Option<&str> {
     }
 }
 
-/// The value of an attribute in a start tag.
+/// The quoted value of an attribute in a start tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let is_name = |(at, _): &(usize, &str)| tag[..*at].ends_with(char::is_whitespace);
     tag.match_indices(name).filter(is_name).find_map(|(at, _)| {

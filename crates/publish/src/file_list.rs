@@ -16,6 +16,7 @@ use crate::publication::{
     exclusion_by_name, exclusion_by_structure, has_programs, is_inbox, restrict_readers,
 };
 use frontdesk_fault::Fault;
+use frontdesk_forms::text::visible;
 
 /// Maximum size of a file in bytes. The site is kept in memory, so larger files belong on a download server.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
@@ -47,7 +48,8 @@ pub struct FoundFile {
 }
 
 impl FoundFile {
-    /// Reads the file, if it is still the one whose metadata decided that it is published.
+    /// Reads the file, at most the first [`MAX_FILE_BYTES`]. Fails with [`FileChanged`] unless it is still
+    /// the file whose metadata decided that it is published.
     pub fn read(&self) -> Result<io::Result<Vec<u8>>, FileChanged> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
         let opened = open_unchanged(&self.at, &self.metadata, OFlags::NONBLOCK)?;
@@ -56,9 +58,9 @@ impl FoundFile {
     }
 }
 
-/// Opens the file or folder at a canonical path, if it has the identity and the mode that it had when it was
-/// listed. Follows no symbolic link, because one may have replaced a folder of the path. The size may differ:
-/// files such as logs grow.
+/// Opens the file or folder at a canonical path. Fails with [`FileChanged`] unless device, inode and mode are
+/// those of `listed`. Follows no symbolic link, because one may have replaced a folder of the path; without
+/// `openat2`, this holds only for the last part of the path. The size may differ: files such as logs grow.
 fn open_unchanged(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Result<File>, FileChanged> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let opened = match openat2(CWD, at, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
@@ -88,22 +90,22 @@ pub struct ServedFolders<'a> {
     private: PrivateFiles<'a>,
     /// The decoded path at which a file or folder is served, by its name relative to `root`.
     served_path: &'a dyn Fn(&str) -> String,
-    /// The modes of folders, by their names relative to `root`.
+    /// The modes of the listed folders, by their names relative to `root`, which end with a slash.
     modes: BTreeMap<String, u32>,
     /// Whether a file or folder changed while it was listed.
     pub has_changed: bool,
-    /// The error if symbolic links lead to too many files.
+    /// The error if symbolic links lead to more than [`MAX_LINKED`] files and folders.
     pub limit_fault: Option<Fault>,
 }
 
-/// The mode of a served folder as far as it restricts who may read the files in it. That of a build says
+/// The mode of the served folder `part`, or 0777 for a build, whose `part` is empty. The mode of a build says
 /// nothing about its files: a temporary folder, for example, has the mode 0700.
 fn restricting_mode(part: &str, folder: &Metadata) -> u32 {
     if part.is_empty() { 0o777 } else { folder.mode() }
 }
 
 impl<'a> ServedFolders<'a> {
-    /// The folders `parts` of `root`.
+    /// Finds the folders `parts` of `root`, and the operator's files. Skips folders that do not exist.
     pub fn new(
         root: &'a Path,
         parts: &[&str],
@@ -122,12 +124,14 @@ impl<'a> ServedFolders<'a> {
         Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
     }
 
-    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files, and those
-    /// whose names exclude them, unless `site.publish` lists them.
+    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's files and, unless
+    /// `site.publish` lists them, files that their names exclude. Records these in `publication`, and sets
+    /// [`Self::has_changed`] and [`Self::limit_fault`].
     ///
     /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
     /// inside the folder must point into served folders, because the site's folder also contains the
-    /// configuration, the inbox and perhaps the certificate's key.
+    /// configuration, the inbox and perhaps the certificate's key. Other links are faults and are not
+    /// followed.
     pub fn list(
         &mut self,
         part: &str,
@@ -138,7 +142,8 @@ impl<'a> ServedFolders<'a> {
         let Ok(metadata) = top.metadata() else { return Vec::new() };
         let boundary = self.root.canonicalize().unwrap_or_else(|_| self.root.to_owned());
         let Some(real) = top.canonicalize().ok().filter(|real| real.starts_with(&boundary)) else {
-            faults.push(outside_link_fault(part, "the site's folder"));
+            let target = top.canonicalize().unwrap_or_default();
+            faults.push(outside_link_fault(part, "the site's folder", &target));
             return Vec::new();
         };
         let mode = restricting_mode(part, &metadata);
@@ -177,7 +182,8 @@ impl<'a> ServedFolders<'a> {
         files
     }
 
-    /// Whether the file can be read by the same users as the pages are. Records an exclusion if not.
+    /// Whether all of `audience` may read the file, or `site.publish` lists it. Records an exclusion if not:
+    /// of the outermost folder that denies it, or else of the file.
     pub fn is_for(&self, audience: Audience, file: &FoundFile, publication: &mut Publication<'_>) -> bool {
         if file.is_listed || audience.includes(file.readers) {
             return true;
@@ -207,7 +213,8 @@ impl<'a> ServedFolders<'a> {
         publication.exclude(file.place.clone(), path, ExclusionReason::Content(mark));
     }
 
-    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host.
+    /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a host at the
+    /// root of a served folder. The configuration of a host does not count.
     fn is_hosting(&self, target: &Path) -> bool {
         let mut below = self.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
         let parts = below.next().map(|below| (below.iter().next(), below.iter().count()));
@@ -216,7 +223,8 @@ impl<'a> ServedFolders<'a> {
         found.is_some_and(|found| found != HostingFile::Configuration)
     }
 
-    /// The read bits of the users who can enter all folders from a served folder down to `target`.
+    /// The read bits of the users who can enter all folders above `target`, up to the served folder or, if
+    /// there is none, the root of the file system.
     fn readers_above(&self, target: &Path) -> u32 {
         let mut readers = 0o444;
         for folder in target.ancestors().skip(1) {
@@ -259,7 +267,8 @@ struct FolderListing<'l, 'a, 'p> {
 }
 
 impl FolderListing<'_, '_, '_> {
-    /// Adds the published files in a folder, and the folders in it that are still to be listed.
+    /// Adds the published files in a folder, and the folders in it that are still to be listed. Reports a
+    /// folder that cannot be read as a fault. Ends the listing at [`MAX_LINKED`].
     fn read_folder(&mut self, folder: &Folder) -> Result<(), FileChanged> {
         let Some(real) = folder.path.last() else { return Ok(()) };
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
@@ -268,7 +277,8 @@ impl FolderListing<'_, '_, '_> {
         let entries = match opened.and_then(|_| std::fs::read_dir(real)) {
             Ok(entries) => entries.flatten().collect::<Vec<_>>(),
             Err(why) => {
-                self.faults.push(Fault::error(place, None, why.to_string()));
+                let message = format!("the folder cannot be read: {why}");
+                self.faults.push(Fault::error(place, None, message));
                 return Ok(());
             }
         };
@@ -276,7 +286,7 @@ impl FolderListing<'_, '_, '_> {
         if self.linked > MAX_LINKED {
             let message =
                 format!("symbolic links to folders lead to more than {MAX_LINKED} files and folders");
-            let hint = "remove links between folders that contain each other's links";
+            let hint = "remove symbolic links to large folders, or between folders that link to each other";
             self.served.limit_fault = Some(Fault::error(place, None, message).hint(hint));
             self.folders.clear();
             return Ok(());
@@ -290,14 +300,17 @@ impl FolderListing<'_, '_, '_> {
                     let result = self.read_entry(folder, real, entry, name, &place, siblings);
                     self.faults.extend(result.err());
                 }
-                None => self.faults.push(Fault::error(place, None, "the file's name is not valid UTF-8")),
+                None => {
+                    let fault = Fault::error(place, None, "its name is not valid UTF-8");
+                    self.faults.push(fault.hint("rename the file or folder"));
+                }
             }
         }
         Ok(())
     }
 
-    /// Adds the file or folder, unless it is not published. `place` is its name relative to the site's folder
-    /// or the build.
+    /// Adds the file or folder, or records why it is not published. `place` is its name relative to the
+    /// site's folder or the build.
     fn read_entry(
         &mut self,
         folder: &Folder,
@@ -313,11 +326,6 @@ impl FolderListing<'_, '_, '_> {
         let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
         let place = if is_folder { [place, "/"].concat() } else { place.to_owned() };
         let is_listed = self.publication.lists(&place);
-        let not_regular = |place: &str| {
-            let mebibytes = MAX_FILE_BYTES >> 20;
-            let message = format!("is not a regular file, or is larger than {mebibytes} MiB");
-            Fault::error(place, None, message)
-        };
         if let Ok(file) = &metadata
             && let Some(why) = self.served.private.find(&real.join(name), file).filter(|_| !is_link)
         {
@@ -343,12 +351,12 @@ impl FolderListing<'_, '_, '_> {
         }
         let metadata = match metadata {
             Ok(metadata) => metadata,
-            Err(_) if is_link => return Err(Fault::error(place, None, "the symbolic link is broken")),
+            Err(why) if is_link => return Err(broken_link_fault(&place, &at, &why)),
             Err(why) if why.kind() == ErrorKind::NotFound => {
                 self.served.has_changed = true;
                 return Ok(());
             }
-            Err(_) => return Err(not_regular(&place)),
+            Err(why) => return Err(Fault::error(place, None, format!("its metadata cannot be read: {why}"))),
         };
         let (at, readers) = if is_link {
             match self.follow_link(folder, &at, &place, &metadata, is_listed)? {
@@ -372,23 +380,31 @@ impl FolderListing<'_, '_, '_> {
         } else if metadata.is_file() && metadata.len() <= MAX_FILE_BYTES {
             let name = [&folder.name, name].concat();
             self.files.push(FoundFile { name, place, at, metadata, readers: readers & mode, is_listed });
+        } else if metadata.is_file() {
+            let message =
+                format!("is larger than {} MiB, the limit for a published file", MAX_FILE_BYTES >> 20);
+            return Err(Fault::error(place, None, message).hint("offer it from a download server"));
         } else {
-            return Err(not_regular(&place));
+            return Err(Fault::error(place, None, "is neither a regular file nor a folder").hint("remove it"));
         }
         Ok(())
     }
 
-    /// Adds the folder to those to be read, unless it is too deep.
+    /// Adds the folder to those to be read. Fails below [`MAX_DEPTH`] folders.
     fn add_folder(&mut self, folder: Folder) -> Result<(), Fault> {
         if folder.path.len() > MAX_DEPTH + 1 {
-            let message = format!("is in more than {MAX_DEPTH} folders, and is not published");
-            return Err(Fault::error([&self.place, &*folder.name].concat(), None, message));
+            let message = format!("is nested in more than {MAX_DEPTH} folders");
+            let place = [&self.place, &*folder.name].concat();
+            return Err(
+                Fault::error(place, None, message).hint("move it to a folder with fewer levels above it")
+            );
         }
         self.folders.push(folder);
         Ok(())
     }
 
-    /// The target of a symbolic link, and the users who may reach it. `None` if the target is not published.
+    /// The target of a symbolic link, and the read bits of the users who can enter all folders above it. If
+    /// the target is not published, records an exclusion of the link and returns `None`.
     fn follow_link(
         &mut self,
         folder: &Folder,
@@ -408,15 +424,15 @@ impl FolderListing<'_, '_, '_> {
             return Ok(None);
         }
         if metadata.is_dir() && folder.path.contains(&target) {
-            let message = "the symbolic link points to a folder that contains it; it is not followed";
+            let message = "the symbolic link points to a folder that contains it, and is not followed";
             return Err(Fault::warning(place, None, message));
         }
         let readers = self.served.readers_above(&target);
         Ok(Some((target, readers)))
     }
 
-    /// Whether an entry at the root of a build, or of `static/`, is for the server of a host. Reports what
-    /// does not apply.
+    /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a host, and
+    /// returns whether it is. Warns if frontdesk does not apply its rules, configuration or programs.
     fn leave_out_hosting(
         &mut self,
         name: &str,
@@ -438,9 +454,9 @@ impl FolderListing<'_, '_, '_> {
             }
             Some(HostingFile::Rules) => {
                 let hint = if name == "_redirects" {
-                    "`[redirects]` in frontdesk.toml redirects paths"
+                    "move its rules to `[redirects]` in frontdesk.toml"
                 } else {
-                    "a proxy in front of this server can add headers"
+                    "add the headers in a proxy in front of frontdesk"
                 };
                 let message = "its rules apply only in a build; it is not published";
                 self.faults.push(warn(message).hint(hint));
@@ -467,23 +483,28 @@ impl FolderListing<'_, '_, '_> {
         true
     }
 
-    /// The canonical path of a symbolic link's target, which must be in a served folder and, unless
-    /// `site.publish` lists the link, not hidden. `place` is the name of the link.
+    /// The canonical path of a symbolic link's target. Fails if the target cannot be reached or is outside of
+    /// the served folders, or if it is hidden and `site.publish` does not list the link. `place` is the name
+    /// of the link.
     fn find_target(&self, link: &Path, place: &str, is_listed: bool) -> Result<PathBuf, Fault> {
-        let broken = |_| Fault::error(place, None, "the symbolic link is broken");
-        let target = link.canonicalize().map_err(broken)?;
+        let target = link.canonicalize().map_err(|why| broken_link_fault(place, link, &why))?;
         let is_hidden = |name: &OsStr| {
             let reason = exclusion_by_name(&name.to_string_lossy(), true, Siblings::default());
             reason == Some(ExclusionReason::Hidden)
         };
         let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
-        // A volume of Kubernetes links to files in a folder such as `..data`, which it replaces at once.
+        // A volume of Kubernetes links to files in a folder such as `..data`, which it replaces atomically.
         let is_version = |name: &OsStr| name.as_encoded_bytes().starts_with(b"..");
         let is_hidden = |name: &OsStr| is_hidden(name) && !is_version(name);
-        if below.next().is_some_and(|below| is_listed || !below.iter().any(is_hidden)) {
-            return Ok(target);
+        match below.next().map(|below| !is_listed && below.iter().any(is_hidden)) {
+            Some(false) => Ok(target),
+            Some(true) => {
+                let message = format!("the symbolic link points to {}, which is hidden", shown_path(&target));
+                let hint = "replace the link with a copy of its target, or list the link in `site.publish`";
+                Err(Fault::error(place, None, message).hint(hint))
+            }
+            None => Err(outside_link_fault(place, "the published folders", &target)),
         }
-        Err(outside_link_fault(place, "the published folders"))
     }
 
     fn exclude(&mut self, place: String, reason: ExclusionReason) {
@@ -492,9 +513,25 @@ impl FolderListing<'_, '_, '_> {
     }
 }
 
-fn outside_link_fault(place: &str, boundary: &str) -> Fault {
-    Fault::error(place, None, format!("the symbolic link points outside {boundary}"))
-        .hint("replace the link with a copy of its target")
+fn shown_path(path: &Path) -> String {
+    visible(&path.to_string_lossy())
+}
+
+fn outside_link_fault(place: &str, boundary: &str, target: &Path) -> Fault {
+    let message = format!("the symbolic link points outside {boundary}, to {}", shown_path(target));
+    Fault::error(place, None, message).hint("replace the link with a copy of its target")
+}
+
+/// The fault of a symbolic link whose target is missing, or cannot be reached for the reason `why`.
+fn broken_link_fault(place: &str, link: &Path, why: &io::Error) -> Fault {
+    let target = shown_path(&link.read_link().unwrap_or_default());
+    let message = if why.kind() == ErrorKind::NotFound {
+        format!("the symbolic link is broken: {target} does not exist")
+    } else {
+        format!("the symbolic link to {target} cannot be followed: {why}")
+    };
+    Fault::error(place, None, message)
+        .hint("correct the link or the permissions above its target, or remove it")
 }
 
 #[cfg(test)]
@@ -556,20 +593,16 @@ mod tests {
         // A link to the folder that contains it.
         check(".", &["a.txt"], Some("static/link/: the symbolic link points to a folder that contains it"));
         let out = Some("static/link: the symbolic link points outside the published folders");
-        for target in [
-            "OUTSIDE/secret",
-            "OUTSIDE",
-            "..",
-            "../frontdesk.toml",
-            "../data",
-            "../data/inbox.sqlite",
-            ".git",
-            ".git/config",
-        ] {
+        for target in
+            ["OUTSIDE/secret", "OUTSIDE", "..", "../frontdesk.toml", "../data", "../data/inbox.sqlite"]
+        {
             check(target, &["a.txt"], out);
         }
-        check("../none", &["a.txt"], Some("static/link: the symbolic link is broken"));
-        check("link", &["a.txt"], Some("static/link: the symbolic link is broken"));
+        check(".git", &["a.txt"], Some("static/.git, which is hidden"));
+        check(".git/config", &["a.txt"], Some("static/.git/config, which is hidden"));
+        let broken = "static/link: the symbolic link is broken: ../none does not exist";
+        check("../none", &["a.txt"], Some(broken));
+        check("link", &["a.txt"], Some("static/link: the symbolic link to link cannot be followed"));
     }
 
     #[test]

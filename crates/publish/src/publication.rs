@@ -21,7 +21,7 @@ pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
 use frontdesk_fault::{Fault, Placed};
 use frontdesk_forms::text::visible;
 
-/// Options that decide about publication.
+/// Options that control which files are published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationOptions {
     /// The operator's files and folders.
@@ -100,14 +100,17 @@ impl ExclusionReason {
     }
 }
 
-/// The files of a folder that give a meaning to those beside them.
+/// The files in a folder on which the exclusion of the files beside them depends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
+    /// Whether there is a `frontdesk.toml`, in upper or lower case.
     has_configuration: bool,
+    /// Whether there is a `package.json`.
     has_manifest: bool,
 }
 
 impl Siblings {
+    /// Looks for these files among the names of all files in a folder.
     pub fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut siblings = Self::default();
         for name in names {
@@ -134,7 +137,7 @@ const KEY_FILES: [&str; 6] = [".jks", ".kdbx", ".keystore", ".p12", ".pfx", ".pp
 const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
-/// The reason for which the name of a file or folder excludes it. `name` has no path.
+/// The reason for which a file or folder is excluded by `name`, which has no path; `None` if it is not.
 pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);
@@ -163,7 +166,8 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
     }
 }
 
-/// The reason for which the files in a folder exclude it.
+/// The reason for which a folder is excluded by the files in it: it is a data folder of frontdesk or a
+/// Maildir.
 pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     let is_account = |entry: std::fs::DirEntry| {
         let name = entry.file_name();
@@ -181,11 +185,12 @@ pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     is_maildir.then_some(ExclusionReason::Maildir)
 }
 
-/// The read bits of the users who may read the home page, or at least half of all pages.
+/// The users for whom the pages are: the largest class that may read the home page, or at least half of all
+/// pages.
 ///
-/// A mode shows that a file is private if fewer users may read it. With the umask 022, all users may read the
+/// A file is private if its mode allows fewer users to read it. With the umask 022, all users may read the
 /// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
-/// the umask 077, modes show nothing. Few pages with other modes change nothing.
+/// the umask 077, modes do not tell which files are private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     Others,
@@ -194,7 +199,8 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// `pages` has the read bits of each page, and whether it is the home page.
+    /// Determines the audience from the read bits of each page, and whether it is the home page. Without
+    /// pages, all users are the audience.
     pub fn of_pages(pages: impl IntoIterator<Item = (u32, bool)>) -> Self {
         let pages: Vec<(u32, bool)> = pages.into_iter().collect();
         let has = |audience: Self| {
@@ -213,7 +219,8 @@ impl Audience {
         }
     }
 
-    /// A note if not all users may read the pages in the folder `place`, so that modes protect fewer files.
+    /// A note for the operator if not all users may read the pages in the folder `place`, because then modes
+    /// protect fewer files.
     fn describe(self, place: &str) -> Option<String> {
         match self {
             Self::Others => None,
@@ -239,7 +246,8 @@ pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
 pub struct Publication<'a> {
     options: &'a PublicationOptions,
     patterns: Vec<PathPattern>,
-    /// For each pattern, whether it matches a file, and the last file that it cannot publish.
+    /// For each pattern, whether it matches a file, and why it cannot publish the last file that it names
+    /// exactly.
     matches: Vec<(bool, Option<String>)>,
     pub result: PublicationResult,
 }
@@ -249,7 +257,7 @@ pub struct Publication<'a> {
 pub struct PublicationResult {
     /// Sorted by name.
     pub exclusions: Vec<Exclusion>,
-    /// Says whose permission decides, unless that is every user's.
+    /// Sentences that say which files modes protect, if not all users may read the pages.
     pub notes: Vec<String>,
 }
 
@@ -270,8 +278,9 @@ impl<'a> Publication<'a> {
         PrivateFiles::new(&self.options.private, roots)
     }
 
-    /// Whether `site.publish` lists the file, or could list a file in the folder. `name` is relative to the
-    /// site's folder or the build; the name of a folder ends with a slash.
+    /// Whether `site.publish` lists the file, or could list a file in the folder. Marks the entries that
+    /// match a file as used, see [`Self::finish`]. `name` is relative to the site's folder or the build; the
+    /// name of a folder ends with a slash.
     pub(crate) fn lists(&mut self, name: &str) -> bool {
         let mut is_listed = false;
         for (pattern, (is_used, _)) in self.patterns.iter().zip(&mut self.matches) {
@@ -285,7 +294,8 @@ impl<'a> Publication<'a> {
         is_listed
     }
 
-    /// Records that a file or folder is not published. `path` is where it would be served.
+    /// Records that a file or folder is not published and, if that is final, that `site.publish` cannot
+    /// publish it. `path` is where it would be served.
     pub fn exclude(&mut self, name: String, path: String, reason: ExclusionReason) {
         if reason.is_final() {
             self.refuse(&name, &reason);
@@ -293,7 +303,7 @@ impl<'a> Publication<'a> {
         self.result.exclusions.push(Exclusion { name, path, reason });
     }
 
-    /// Records that `site.publish` cannot publish a file or folder.
+    /// Records for the entries of `site.publish` that are exactly `name` that they cannot publish it.
     pub(crate) fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
             if pattern.is_exactly(name) {
@@ -302,8 +312,8 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// Why a file or a folder above it is not published. `name` is relative to the site's folder or the
-    /// build.
+    /// A sentence that says why a file or a folder above it is not published; `None` if neither was excluded.
+    /// `name` is relative to the site's folder or the build.
     pub fn explain(&self, name: &str) -> Option<String> {
         let exclusion = self.result.exclusions.iter().find(|known| known.covers("", Some(name)));
         exclusion.map(ToString::to_string)
@@ -313,7 +323,8 @@ impl<'a> Publication<'a> {
         self.result.notes.extend(audience.describe(place));
     }
 
-    /// Sorts the exclusions, and reports entries of `site.publish` without effect.
+    /// Sorts the exclusions by name, keeps one for each name, and warns of entries of `site.publish` without
+    /// effect.
     pub fn finish(mut self, faults: &mut Vec<Fault>) -> PublicationResult {
         self.result.exclusions.sort_by(|a, b| a.name.cmp(&b.name));
         self.result.exclusions.dedup_by(|a, b| a.name == b.name);
@@ -325,8 +336,10 @@ impl<'a> Publication<'a> {
             if let Some(refused) = refused {
                 faults.push(fault(format!("`site.publish`: {refused}")));
             } else if !is_used {
-                let fault = fault(format!("`site.publish`: no file is called `{entry}`"));
-                faults.push(fault.hint("names are relative to the build, or to the site's folder"));
+                let fault = fault(format!("`site.publish`: no file that can be published matches `{entry}`"));
+                let hint =
+                    "correct the path, which is relative to the build or to the site's folder, or remove it";
+                faults.push(fault.hint(hint));
             }
         }
         self.result
@@ -334,7 +347,8 @@ impl<'a> Publication<'a> {
 }
 
 impl Exclusion {
-    /// Whether this is the file at a decoded path, or with a name relative to the site's folder.
+    /// Whether this is the file at a decoded path or with a name relative to the site's folder or the build,
+    /// a folder above that file, or the page of which the path is the Markdown.
     pub fn covers(&self, path: &str, name: Option<&str>) -> bool {
         if self.name.ends_with('/') {
             return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));

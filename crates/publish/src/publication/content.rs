@@ -1,7 +1,7 @@
 //! Recognizes private keys, databases and exports by their content.
 //!
-//! Each mark is at the beginning of the file or of a line, where a program or page that only mentions it does
-//! not have it.
+//! Most marks must be at the beginning of the file or of a line, where programs and pages that only mention
+//! them do not have them. A key in quotes, or as a member of JSON, counts anywhere if enough Base64 follows.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -37,8 +37,8 @@ pub enum ContentMark {
 }
 
 impl ContentMark {
-    /// Whether the file has the data of visitors, so that `site.publish` has no effect on it. A log does not
-    /// tell an inbox from another database.
+    /// Whether the file has, or may have, the data of visitors, so that `site.publish` has no effect on it.
+    /// The log of an inbox looks like the log of any other database.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Inbox | Self::Export | Self::Log)
     }
@@ -60,11 +60,13 @@ pub(super) fn is_document(name: &str) -> bool {
     DOCUMENTS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Formats of programs and styles, which may have the marks of keys in strings.
+/// Extensions of programs and styles, which may have the marks of keys and configurations in strings.
 const PROGRAMS: [&str; 10] =
     [".cjs", ".css", ".js", ".js.map", ".jsx", ".map", ".mjs", ".scss", ".ts", ".tsx"];
 
-/// Determines from the content of the file `name` whether it is private.
+/// Determines from the content of the file `name` whether it is private; `None` if no mark is found. The
+/// extension decides which marks count: documents and programs may show keys, dumps or configurations as
+/// examples.
 pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     const DATABASE: &[u8] = b"SQLite format 3\0";
     const JOURNAL: &[u8] = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
@@ -110,8 +112,8 @@ pub(crate) fn is_inbox(file: &Path) -> bool {
     read.is_ok() && examine("", &start) == Some(ContentMark::Inbox)
 }
 
-/// Removes a byte order mark. Removes the other half of the ASCII characters of UTF-16, which some programs
-/// write into text files, with or without a byte order mark.
+/// Removes the byte order mark of UTF-8. From text that is or looks like UTF-16, which some programs write
+/// with or without a byte order mark, removes all zero bytes, so that ASCII characters take one byte.
 fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let without_zeros =
         |text: &[u8]| text.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>().into();
@@ -127,6 +129,7 @@ fn as_single_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
+/// Whether a line of the text begins a private key or is an age identity, or the text is a PuTTY key.
 fn contains_private_key(text: &[u8]) -> bool {
     // Each mark contains the words, which occur in few files.
     let marks = memmem::find_iter(text, b"PRIVATE KEY").filter(|at| is_key_header(line_around(text, *at)));
@@ -244,7 +247,7 @@ fn is_dump(text: &[u8]) -> bool {
 }
 
 /// Whether the text begins as an export of submissions does: with its first four columns as CSV, or with the
-/// first three members of a submission as JSON. Ignores what spreadsheets and other programs change when they
+/// first four members of a submission as JSON. Ignores what spreadsheets and other programs change when they
 /// save such a file: separators, quotes and white space. Other tables do not have these columns in this
 /// order.
 fn is_export(text: &[u8]) -> bool {

@@ -1,4 +1,5 @@
-//! Recognizes files at the root of a build that configure or extend a host.
+//! Recognizes files at the root of a build, or of `static/`, that configure or extend a host: a hosting
+//! provider for static sites, such as Cloudflare Pages, Netlify or Vercel.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use std::path::Path;
 pub(crate) enum HostingFile {
     /// `_headers` or `_redirects`, whose rules apply to a build.
     Rules,
-    /// A compressed copy of the rules.
+    /// A compressed copy of the rules, or the rules with a name in another case, which do not apply.
     RulesCopy,
     /// A program, its parts, or its routes.
     Program,
@@ -15,7 +16,7 @@ pub(crate) enum HostingFile {
     Configuration,
 }
 
-/// Maximum number of entries of a folder `functions` that are examined.
+/// Maximum number of files and folders in a folder `functions`. One with more counts as one without programs.
 const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {
@@ -40,8 +41,9 @@ impl HostingFile {
     }
 }
 
-/// Whether the folder `functions` at the root of a build has programs for Cloudflare Pages: scripts, and no
-/// HTML. A folder with pages about functions has HTML.
+/// Whether the folder `functions` at the root of a build has programs for Cloudflare Pages: at any depth, at
+/// least one script, no HTML, and at most [`MAX_EXAMINED`] files and folders. A folder with pages about
+/// functions has HTML.
 pub(crate) fn has_programs(folder: &Path) -> bool {
     let (mut has_script, mut count) = (false, 0);
     let mut folders = vec![folder.to_owned()];

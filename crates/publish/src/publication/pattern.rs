@@ -6,7 +6,8 @@
 pub(super) struct PathPattern(Vec<String>);
 
 impl PathPattern {
-    /// A slash at the end stands for everything in the folder.
+    /// Parses an entry. A slash at the end stands for everything in the folder; `./` and slashes at the
+    /// beginning are ignored.
     pub fn new(entry: &str) -> Self {
         let entry = entry.trim_start_matches("./").trim_start_matches('/');
         let mut parts: Vec<String> = entry.split('/').map(str::to_owned).collect();
@@ -23,7 +24,7 @@ impl PathPattern {
         matches_parts(&self.0, &parts, folder.is_some())
     }
 
-    /// Whether the pattern has no wildcards and is this name.
+    /// Whether the pattern is this name, without wildcards. `static/` at the beginning of either is ignored.
     pub fn is_exactly(&self, name: &str) -> bool {
         let name = name.strip_prefix("static/").unwrap_or(name);
         let own = self.0.join("/");
@@ -31,6 +32,7 @@ impl PathPattern {
     }
 }
 
+/// Whether the components of a path match those of a pattern. A folder matches if files in it may match.
 fn matches_parts(pattern: &[String], parts: &[&str], is_folder: bool) -> bool {
     match (pattern, parts) {
         ([], []) => !is_folder,
@@ -49,6 +51,7 @@ fn matches_parts(pattern: &[String], parts: &[&str], is_folder: bool) -> bool {
     }
 }
 
+/// Whether one name matches one component of a pattern other than `**`.
 fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
         return false;

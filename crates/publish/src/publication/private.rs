@@ -37,22 +37,25 @@ fn file_id(file: &Metadata) -> FileIdentity {
 pub(crate) struct PrivateFiles<'a> {
     /// Canonical, as far as the paths exist.
     paths: Vec<(PathBuf, &'a PrivatePath)>,
-    /// The files and folders themselves, and the direct entries of the folders.
+    /// The files and folders themselves, the companions of files, and the direct entries of folders.
     ids: HashMap<FileIdentity, &'a PrivatePath>,
-    /// All files below the folders. Determined only if a served file has several names.
+    /// All files below the folders. Determined only if a served file has several hard links, or if a mount
+    /// may show it under another path.
     inner_ids: OnceLock<HashMap<FileIdentity, &'a PrivatePath>>,
-    /// Whether a mount below a served folder may show one of these files. It does not count as another name.
+    /// Whether a mount below a served folder may show one of these files. Mounts do not increase the link
+    /// count. True if the mounts are unknown.
     has_mounts: bool,
-    /// The small files by their content.
+    /// The files by the hash of their content, for those of [`COPIED_BYTES`], except certificates.
     contents: HashMap<Hash, &'a PrivatePath>,
 }
 
-/// The sizes in bytes of the operator's files whose copies are private. Shorter files have no secrets.
+/// The sizes in bytes of the operator's files whose copies are recognized. Shorter files have no secrets.
 const COPIED_BYTES: RangeInclusive<u64> = 8..=64 << 10;
 
 impl<'a> PrivateFiles<'a> {
-    /// Finds the files in `private`. Skips folders that contain one of the served folders `roots`, such as a
-    /// data folder that also contains the site: their other files are named one by one.
+    /// Finds the files in `private`. Skips folders that are or contain one of the served folders `roots`,
+    /// such as a data folder that also contains the site. Private files in such folders must be in `private`
+    /// themselves.
     pub fn new(private: &'a [PrivatePath], roots: &[PathBuf]) -> Self {
         let resolved = private.iter().map(|own| (resolve_path(&own.path), own));
         let paths: Vec<_> =
@@ -100,6 +103,7 @@ impl<'a> PrivateFiles<'a> {
         self.contents.get(content).map(|own| own.reason.as_str())
     }
 
+    /// The identities of all files below the folders. The first call reads these folders.
     fn inner_ids(&self) -> &HashMap<FileIdentity, &'a PrivatePath> {
         self.inner_ids.get_or_init(|| {
             let mut ids = HashMap::default();
@@ -119,7 +123,8 @@ impl<'a> PrivateFiles<'a> {
     }
 }
 
-/// The hash of a small file. `None` for certificates, which are public.
+/// The hash of a file. `None` for certificates, which are public, and for files that cannot be read or have a
+/// size outside of [`COPIED_BYTES`].
 fn content_hash(path: &Path) -> Option<Hash> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() || !COPIED_BYTES.contains(&metadata.len()) {
@@ -152,11 +157,11 @@ fn is_companion(real: &Path, path: &Path) -> bool {
         && names.is_some_and(|(real, own)| real.as_encoded_bytes().starts_with(own.as_encoded_bytes()))
 }
 
-/// Maximum number of symbolic links to missing files that are followed, as in Linux.
+/// Maximum number of symbolic links in a chain that ends at a missing file, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Makes a path absolute and, as far as it exists, canonical. Of a broken symbolic link, returns the target,
-/// which a program that writes to the link creates.
+/// Makes a path absolute and, as far as it exists, canonical. If the path is a symbolic link to a missing
+/// file, returns the path of that file, because a program that writes to the link creates it.
 pub fn resolve_path(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MAX_LINKS {

@@ -166,7 +166,13 @@ fn an_entry_without_effect_is_a_warning() {
         }
     };
     check(&["a.db", "x/*.db", "c.db", "static/c.db", "**", "x/"], &[]);
-    check(&["b.db", ".git/config"], &["no file is called `b.db`", "no file is called `.git/config`"]);
+    check(
+        &["b.db", ".git/config"],
+        &[
+            "no file that can be published matches `b.db`",
+            "no file that can be published matches `.git/config`",
+        ],
+    );
     check(&["key.pem"], &["`key.pem` cannot be published: `tls.key` names it"]);
     check(&["*.pem"], &[]);
 }
