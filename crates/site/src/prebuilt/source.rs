@@ -28,8 +28,8 @@ pub(super) fn find_template_syntax(written: &str, shown: &str) -> Option<Templat
     found.into_iter().find(|syntax| !shown.iter().any(|shown| shown.kind == syntax.kind))
 }
 
-/// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. The opening
-/// line of a code block that is a directive counts.
+/// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. Includes
+/// code blocks that are directives.
 fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();
