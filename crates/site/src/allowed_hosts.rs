@@ -27,7 +27,10 @@ impl AllowedOrigin {
             return Err("it would permit every host".to_owned());
         }
         if lower.contains('\'') || lower.starts_with("unsafe-") {
-            return Err("it is a keyword of the policy, not a host; move inline code to a file".to_owned());
+            return Err(
+                "it is a keyword of the policy, and only hosts can be permitted; move inline code to a file"
+                    .to_owned(),
+            );
         }
         let Some(authority) = lower.strip_prefix("https://") else {
             return Err(match lower.split_once(':') {
@@ -46,17 +49,19 @@ impl AllowedOrigin {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         };
-        if port.is_some_and(|port| {
-            !port.parse::<u16>().is_ok_and(|number| number.to_string() == port && number > 0)
-        }) {
-            return Err("its port must be a number from 1 to 65535".to_owned());
+        let is_port =
+            |port: &str| port.parse::<u16>().is_ok_and(|number| number.to_string() == port && number > 0);
+        if let Some(port) = port.filter(|port| !is_port(port)) {
+            return Err(format!("`:{port}` is not a port from 1 to 65535"));
         }
         let name = host.strip_prefix("*.").unwrap_or(host);
         if name.contains('*') {
             return Err("`*` may stand only for all subdomains, as in `https://*.example.com`".to_owned());
         }
         if !is_host_name(name) {
-            return Err("it has no host name with a domain, such as `plausible.example.com`".to_owned());
+            return Err(format!(
+                "`{name}` is not a domain name such as `plausible.example.com` (international ones in Punycode)"
+            ));
         }
         Ok(Self(lower))
     }
@@ -65,8 +70,8 @@ impl AllowedOrigin {
         &self.0
     }
 
-    /// Whether the policy permits this URL because of this origin (CSP Level 3 §6.7.2.8). A URL without a
-    /// scheme, such as `//example.com/a.png`, has the scheme of the page.
+    /// Whether a policy with this origin permits a URL (CSP Level 3 §6.7.2.8). A URL that begins with `//`
+    /// counts as HTTPS. A URL with another scheme, or without a host, is not permitted.
     fn permits(&self, url: &str) -> bool {
         let url = url.to_ascii_lowercase();
         let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("//")) else {
@@ -84,7 +89,7 @@ impl AllowedOrigin {
 }
 
 /// Whether one of the origins permits the URL.
-pub(super) fn permit(origins: &[AllowedOrigin], url: &str) -> bool {
+pub(super) fn any_permits(origins: &[AllowedOrigin], url: &str) -> bool {
     origins.iter().any(|origin| origin.permits(url))
 }
 
@@ -122,7 +127,7 @@ mod tests {
             ("*", "every host"),
             ("https:", "every host"),
             ("https://*", "every host"),
-            ("https://*.com", "no host name"),
+            ("https://*.com", "not a domain name"),
             ("https://a.*.com", "only for all subdomains"),
             ("https://*example.com", "only for all subdomains"),
             ("'unsafe-inline'", "keyword"),
@@ -145,14 +150,14 @@ mod tests {
             ("https://example.com; script-src *", "only for all subdomains"),
             ("https://example.com https://example.org", "has a path"),
             ("https://example.com,https:", "port"),
-            ("https://example.com;a", "no host name"),
-            ("https://a@example.com", "no host name"),
-            ("https://localhost", "no host name"),
-            ("https://192.0.2.1", "no host name"),
+            ("https://example.com;a", "not a domain name"),
+            ("https://a@example.com", "not a domain name"),
+            ("https://localhost", "not a domain name"),
+            ("https://192.0.2.1", "not a domain name"),
             ("https://[2001:db8::1]", "port"),
-            ("https://-a.example.com", "no host name"),
-            ("https://a..example.com", "no host name"),
-            ("https://bücher.example", "no host name"),
+            ("https://-a.example.com", "not a domain name"),
+            ("https://a..example.com", "not a domain name"),
+            ("https://bücher.example", "not a domain name"),
         ] {
             let error = AllowedOrigin::parse(refused).expect_err(refused);
             assert!(error.contains(why), "{refused}: {error}");
@@ -176,7 +181,7 @@ mod tests {
             ("https://a.example.com", "/x.png", false),
         ] {
             let origins = [AllowedOrigin::parse(origin).expect(origin)];
-            assert_eq!(permit(&origins, url), expected, "{origin} {url}");
+            assert_eq!(any_permits(&origins, url), expected, "{origin} {url}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct BrandOptions {
     pub image: Option<Placed<String>>,
     /// A WOFF2 file.
     pub font: Option<Placed<String>>,
-    /// The color of links and buttons on a light background.
+    /// The color of links and buttons on a light background; derived from `accent_dark` if it is `None`.
     pub accent: Option<Placed<Color>>,
     /// The same on a dark background; derived from `accent` if it is `None`.
     pub accent_dark: Option<Placed<Color>>,
@@ -51,7 +51,8 @@ pub(super) struct Logo {
     /// The width in CSS pixels at a height of [`LOGO_HEIGHT`]; `None` if the file does not state its size.
     pub width: Option<u32>,
     pub height: u32,
-    /// Whether the site's title is shown beside the logo. A wide logo contains the name.
+    /// Whether the site's title is shown beside the logo. `false` for a wide logo, which contains the name,
+    /// and if the size is unknown.
     pub shows_title: bool,
 }
 
@@ -81,8 +82,9 @@ type FontResult = Result<Result<FontMetrics, &'static str>, Panic>;
 /// The facts about the brand's font, by the hash of its file.
 pub(super) type FontFacts = Memo<Hash, Arc<FontResult>>;
 
-/// Resolves the brand's files among `assets`, and appends its CSS to the stylesheet. `urls` maps the names
-/// that templates use to the assets' URLs.
+/// Resolves the brand's files among `assets`, and appends the brand's CSS to the stylesheet, whose URL
+/// changes with its content. `urls` maps the names that templates use to the assets' URLs. Reports missing
+/// files, files of the wrong format, unreadable fonts and colors of low contrast.
 pub(super) fn apply_brand(
     options: &BrandOptions,
     assets: &mut [Asset],
@@ -124,7 +126,9 @@ pub(super) fn apply_brand(
             Ok(Ok(facts)) => css += &font_css(url, facts),
             Ok(Err(why)) => {
                 let fault = Fault::error(format!("assets/{}", file.value), None, *why);
-                faults.push(fault.hint("`brand.font` needs a WOFF2 file with Latin letters; create it again from the original font"));
+                faults.push(fault.hint(
+                    "convert the original font to WOFF2 again; the file must contain one font with the letters a to z",
+                ));
             }
             Err(panic) => {
                 let place = format!("assets/{}", file.value);
@@ -164,7 +168,8 @@ impl Logo {
     }
 }
 
-/// Replaces the stylesheet with one that ends with `css`.
+/// Replaces the stylesheet with one that ends with `css`, and its URL in `urls`. Does nothing if `css` is
+/// empty or there is no stylesheet.
 fn append_css(css: &str, assets: &mut [Asset], urls: &mut BTreeMap<String, String>) {
     let Some(sheet) = assets.iter_mut().find(|asset| asset.path == STYLESHEET && !css.is_empty()) else {
         return;
@@ -174,7 +179,8 @@ fn append_css(css: &str, assets: &mut [Asset], urls: &mut BTreeMap<String, Strin
     urls.insert("style.css".to_owned(), sheet.fingerprinted.clone());
 }
 
-/// The accent on a light and on a dark background, if any is configured.
+/// The accent on a light and on a dark background. One that is not configured is derived from the other one;
+/// `None` if neither is configured.
 fn accents(options: &BrandOptions) -> Option<[Color; 2]> {
     let light = options.accent.as_ref().map(|accent| accent.value);
     let dark = options.accent_dark.as_ref().map(|accent| accent.value);
@@ -187,7 +193,7 @@ fn accents(options: &BrandOptions) -> Option<[Color; 2]> {
     }
 }
 
-/// The custom properties of the accent. Printed pages keep the theme's black.
+/// The CSS of the accent's custom properties; empty without an accent. Printed pages keep the theme's black.
 fn accent_css(options: &BrandOptions) -> String {
     let Some([light, dark]) = accents(options) else { return String::new() };
     let (on_light, on_dark) = (light.text_color(), dark.text_color());
@@ -216,7 +222,7 @@ fn contrast_faults(options: &BrandOptions) -> Vec<Fault> {
                 "`brand.{key}`: {color} has a contrast of {:.2}:1 to {subject}; text needs {MIN_CONTRAST}:1",
                 (ratio * 100.0).floor() / 100.0
             );
-            let hint = format!("{better} has {:.2}:1", better.least_contrast(backgrounds));
+            let hint = format!("use {better}, which has {:.2}:1", better.least_contrast(backgrounds));
             faults.push(Fault::warning(&**place, *line, message).hint(hint));
         }
     }
@@ -325,7 +331,7 @@ mod tests {
         assert_eq!(said.len(), 2, "{said:?}");
         for (said, key, background) in [(&said[0], "accent", &LIGHT), (&said[1], "accent_dark", &DARK)] {
             assert!(said.starts_with(&format!("frontdesk.toml:7: `brand.{key}`: #")), "{said}");
-            let better = said.split("hint: ").nth(1).and_then(|hint| Color::parse(hint.get(..7)?));
+            let better = said.split("hint: use ").nth(1).and_then(|hint| Color::parse(hint.get(..7)?));
             assert!(better.expect("a color").least_contrast(background) >= MIN_CONTRAST, "{said}");
         }
         assert!(said[0].contains(" 1.39:1 to the light background; text needs 4.5:1"), "{}", said[0]);

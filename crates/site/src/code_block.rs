@@ -28,7 +28,7 @@ pub struct CodeBlock {
     first_number: Option<usize>,
 }
 
-/// Names of supported attributes, for suggestions.
+/// The attribute names that the warning about an unknown attribute suggests.
 const NAMES: [&str; 8] =
     ["title", "hl_lines", "mark", "ins", "del", "showLineNumbers", "linenos", "startLineNumber"];
 
@@ -40,7 +40,7 @@ const WITHOUT_EFFECT: [&str; 22] = [
     "anchorlinenos", "lineanchors", "linenostyle", "hl_inline", "style", "preserveindent", "theme",
 ];
 
-/// Languages that are suggested for unknown ones.
+/// The languages that the warning about an unknown language suggests.
 #[rustfmt::skip]
 const USUAL_LANGUAGES: [&str; 33] = [
     "bash", "c", "cpp", "csharp", "css", "diff", "docker", "elixir", "go", "graphql", "haskell", "html", "http", "ini", "java",
@@ -48,7 +48,7 @@ const USUAL_LANGUAGES: [&str; 33] = [
     "sql", "swift", "toml", "typescript", "yaml",
 ];
 
-/// The message about a language that is not highlighted.
+/// The message about a language that is not highlighted. Suggests a common language with a similar name.
 pub fn describe_unknown_language(language: &str) -> String {
     let meant = closest(&language.to_ascii_lowercase(), USUAL_LANGUAGES);
     let question = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
@@ -109,14 +109,15 @@ impl CodeBlock {
         block
     }
 
-    /// Whether the info string has attributes besides the language.
+    /// Whether any attribute has an effect. Ignored, unknown and empty attributes do not count.
     pub fn has_attributes(&self) -> bool {
         let Self { language, title: _, highlighted: _, inserted: _, deleted: _, first_number: _ } = self;
         *self != Self { language: language.clone(), ..Self::default() }
     }
 
-    /// The info string for the Markdown representation: the language, and the title if there is one. The
-    /// other attributes affect only the appearance of the block.
+    /// The info string for the Markdown representation: the language, and the title if there is one. A block
+    /// with a title but no language gets `text`, and quotes and backticks in the title become apostrophes.
+    /// The other attributes affect only the appearance of the block.
     pub fn plain_info(&self) -> String {
         match &self.title {
             Some(title) => format!("{} title=\"{}\"", self.named_language(), title.replace(['"', '`'], "'")),
@@ -214,8 +215,8 @@ fn is_error_code(word: &str) -> bool {
         .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Parses line numbers and ranges: `1,3-5`, `1 3-5`, `"2-4",7`. Calls `warn` for invalid items, and for
-/// numbers greater than `lines`.
+/// Parses line numbers and ranges: `1,3-5`, `1 3-5`, `"2-4",7`. Calls `warn` for invalid items, which are
+/// left out, and for numbers greater than `lines`, which are kept.
 fn line_ranges(text: &str, lines: usize, warn: &mut impl FnMut(String)) -> Vec<LineRange> {
     let items =
         text.split(|c: char| c.is_whitespace() || matches!(c, ',' | '"' | '\'' | '[' | ']' | '{' | '}'));
@@ -237,11 +238,13 @@ fn line_ranges(text: &str, lines: usize, warn: &mut impl FnMut(String)) -> Vec<L
 }
 
 /// The attributes of an info string as names and values. A list of lines in braces has an empty name.
-/// Attributes in other braces (`{linenos=true}`) are treated like attributes without braces.
+/// Attributes in other braces (`{linenos=true}`) are treated like attributes without braces. Text in brackets
+/// is a `title`. Text in quotes is a name that keeps its quotes.
 struct Attributes<'a>(&'a str);
 
 impl Attributes<'_> {
-    /// Takes a quoted, bracketed or bare value from the beginning.
+    /// Takes a quoted, bracketed or bare value from the beginning. If the closing quote or bracket is
+    /// missing, the value is the whole rest.
     fn take_value(&mut self) -> String {
         let text = self.0;
         let closing = match text.chars().next() {

@@ -1,4 +1,4 @@
-//! Composes a site of its pages, assets, files in `static/` and redirects from pages' former paths.
+//! Composes a site from its pages, assets, files in `static/` and redirects from pages' former paths.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use super::translations::LanguageLink;
 use super::twin;
 use super::variants::insert_variants;
 
-/// The site with all of its pages and files.
+/// Composes the site, without a build's files and generated resources. `pages` are in the order of
+/// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder.
 pub(super) fn compose_site(
     structure: &Structure,
     pages: &[Arc<LaidOutPage>],
@@ -50,7 +51,8 @@ pub(super) fn compose_site(
     site
 }
 
-/// Inserts the files from `static/`, and every asset under both of its names.
+/// Inserts the files from `static/`, and every asset under its fingerprinted and its plain path. The latter
+/// does not replace a file from `static/`. `x/index.html` is also served at `/x/`, to which `/x` redirects.
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
     let file = |media_type, cache, blob: &Blob| Arc::new(File::from_blob(media_type, cache, blob.clone()));
     for (name, blob) in verbatim {
@@ -75,7 +77,8 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
     }
 }
 
-/// Inserts redirects from pages' former paths, with and without a trailing slash, unless a path is in use.
+/// Inserts redirects from pages' former paths, unless a path is in use. A former path with a trailing slash
+/// also redirects without the slash.
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     for document in documents {
         for alias in &document.front_matter.aliases {
@@ -88,7 +91,8 @@ fn insert_aliases(site: &mut Site, documents: &[Document]) {
     }
 }
 
-/// A site without entries. `pages` are the pages without a URL: first the 404 page of each language.
+/// A site without entries. `pages` are the pages without a URL: the 404 page of each language, followed by
+/// the pages that confirmation links open.
 fn new_site(options: &PagesOptions, mut pages: Vec<Page>, languages: &[Language]) -> Site {
     let confirm_pages = pages.split_off(languages.len());
     let translated = pages.split_off(1);
@@ -105,7 +109,8 @@ fn translation_paths(links: &[LanguageLink], languages: &[Language]) -> Vec<(usi
     links.iter().filter_map(|link| Some((index(link)?, link.path.clone()))).collect()
 }
 
-/// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts` for a listed post.
+/// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts`, the number of listed
+/// posts so far in the page's language, for a listed post. The first [`FEED_LENGTH`] posts get `feed_html`.
 fn summarize(
     document: &Document,
     content: &Content,

@@ -1,4 +1,4 @@
-//! The pages behind the links that confirm addresses. They are rendered when the site is loaded.
+//! The pages that the confirmation links in e-mails open. They are rendered when the site is loaded.
 
 use std::sync::Arc;
 
@@ -8,14 +8,15 @@ use serde_json::Value;
 use super::document::{Document, PageKind};
 use super::language::Language;
 
-/// The beginning of the path of all links that confirm addresses.
+/// The path prefix of confirmation links.
 pub const CONFIRM_PATH: &str = "/_frontdesk/confirm/";
 
-/// A page behind a link.
+/// A page that a confirmation link opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfirmPage {
     /// Has the button that confirms the address.
     Ask,
+    /// The address is confirmed.
     Done,
     /// The link has expired, or was not issued by this server.
     Invalid,
@@ -43,8 +44,8 @@ impl ConfirmPage {
     pub const ALL: [ConfirmPage; 4] =
         [ConfirmPage::Ask, ConfirmPage::Done, ConfirmPage::Invalid, ConfirmPage::Failed];
 
-    /// The names of the words for the title and the description begin with this.
-    const fn word(self) -> &'static str {
+    /// The prefix of the names of the page's words, such as `confirm_ask` for `confirm_ask_title`.
+    const fn word_prefix(self) -> &'static str {
         match self {
             ConfirmPage::Ask => "confirm_ask",
             ConfirmPage::Done => "confirm_done",
@@ -57,7 +58,7 @@ impl ConfirmPage {
         matches!(self, ConfirmPage::Ask | ConfirmPage::Failed)
     }
 
-    /// A page without a theme, for sites that have none.
+    /// The page in English without a theme, for sites that have no theme.
     pub const fn plain_html(self) -> &'static str {
         match self {
             ConfirmPage::Ask => plain_page!(
@@ -80,11 +81,12 @@ impl ConfirmPage {
     }
 }
 
-/// The documents of all pages, in the site's default language. Like the 404 page, they have no URL.
+/// The documents of these pages, in the order of [`ConfirmPage::ALL`] and in the site's default language.
+/// Like the 404 page, they have no URL.
 pub(super) fn confirm_documents(languages: &[Language]) -> Vec<Document> {
     let Some(language) = languages.first() else { return Vec::new() };
     let document = |page: ConfirmPage| {
-        let name = page.word();
+        let name = page.word_prefix();
         let [title, description] =
             ["title", "description"].map(|end| language.words.get(&format!("{name}_{end}")));
         let path = format!("{CONFIRM_PATH}{name}/");

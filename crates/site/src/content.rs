@@ -40,7 +40,7 @@ impl Deref for Text {
 /// The position of `part` in `whole`, at or after `from`.
 ///
 /// Searches for the first 64 bytes of `part`, and compares the rest at up to 1,000 candidates, so the time
-/// stays linear even if a page repeats the beginning of `part` many times.
+/// stays linear even if a page repeats the beginning of `part` many times. `None` if no candidate matches.
 fn find_part(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let beginning = &part[..part.len().min(64)];
     let candidates = memmem::find_iter(whole.get(from..)?, beginning).map(|at| from + at);
@@ -54,7 +54,7 @@ pub(super) struct Content {
     pub markdown: Text,
     /// Each rendering creates new facts, so two `Content`s that share facts are equal.
     pub facts: Arc<BodyFacts>,
-    /// For each code block, a hash of its source and its position in the HTML.
+    /// For each code block that is found in the HTML, a hash of its source and its position.
     pub blocks: Arc<[(Hash, Range<usize>)]>,
 }
 
@@ -92,7 +92,7 @@ impl Content {
     }
 
     /// The same content as slices of the page's HTML and Markdown files, so that memory holds the text only
-    /// once.
+    /// once. A text that its file does not contain is kept as it is.
     pub fn as_slices_of(&self, html: &Bytes, markdown: &Bytes) -> Self {
         let slice = |text: &Text, whole: &Bytes| {
             let at = find_part(whole, &text.0, 0);
@@ -136,8 +136,9 @@ struct BodyInputs {
 }
 
 impl Bodies {
-    /// Renders the documents' bodies in parallel. Reuses a body if its source, path and link targets are
-    /// unchanged.
+    /// Renders the documents' bodies in parallel, and reports the warnings of all of them. Reuses a body if
+    /// its source, path and link targets are unchanged. If rendering a body panics, its source is shown
+    /// instead. If a source has changed since it was listed, forgets all bodies and fails.
     pub fn update(
         &mut self,
         structure: &Arc<Structure>,

@@ -22,11 +22,13 @@ use crate::fault::{Fault, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::FileChanged;
 
+/// A tag of listed posts in one language.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
     pub name: String,
-    /// Percent-encoded.
+    /// The percent-encoded path of the tag's page.
     pub path: String,
+    /// The number of listed posts with the tag.
     pub count: usize,
 }
 
@@ -40,6 +42,7 @@ pub(super) enum PageKind {
     Blog,
     Tags,
     Tag(String),
+    /// A page without a URL: a 404 page, or a page that confirmation links open.
     NotFound,
 }
 
@@ -80,6 +83,7 @@ pub(super) struct Document {
     /// The source line of each front matter key.
     pub lines: Arc<HashMap<&'static str, usize>>,
     pub updated: Date,
+    /// The URL of the preview image.
     pub image: Option<String>,
     pub image_size: Option<ImageSize>,
     /// Why only a preview shows the page; `None` for a published page.
@@ -99,7 +103,7 @@ impl Document {
         self.lines.get(key).copied().or((!self.file.is_empty()).then_some(1))
     }
 
-    /// The place from which the document's links lead.
+    /// The file and path against which the document's links are resolved.
     pub fn origin(&self) -> LinkOrigin<'_> {
         LinkOrigin { file: &self.file, path: &self.path }
     }
@@ -112,6 +116,8 @@ impl Document {
         Fault::warning(self.place(), self.line(key), message)
     }
 
+    /// The template's name without `.html`. The front matter can replace the kind's template only for home
+    /// pages, ordinary pages and posts.
     pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
@@ -125,6 +131,7 @@ impl Document {
         self.front_matter.nav_title.as_deref().unwrap_or(&self.front_matter.title)
     }
 
+    /// A page without a source file. An empty `description` counts as missing.
     pub fn new_generated(
         language: usize,
         path: &str,
@@ -153,7 +160,7 @@ pub(super) struct ParsedMatter {
     document: Option<Document>,
     /// The faults of the front matter.
     faults: Vec<Fault>,
-    /// Other faults, which a page has only if it is published.
+    /// Other faults, which are reported only if the site includes the page.
     page_faults: Vec<Fault>,
 }
 
@@ -177,12 +184,12 @@ struct SourcePage {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SourcePages {
     included: Vec<SourcePage>,
-    /// The folders that contain only an unpublished page and that page's files, such as `posts/secret/`.
-    /// These files are not published either.
+    /// The folders, such as `posts/secret/`, whose `index.md` is left out and which contain no included page.
+    /// Their other files are not published either.
     pub left_out_folders: Vec<String>,
     /// The pages that are published later, ordered by publication time.
     pub scheduled: Vec<ScheduledPage>,
-    /// The files of drafts.
+    /// The source files of drafts.
     pub drafts: Vec<String>,
     /// The sources with invalid front matter, each with the path that follows from its name. Links to them
     /// are not broken.
@@ -200,7 +207,8 @@ impl SourcePages {
 }
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
-/// pages that are not published, unless the options ask for a preview.
+/// pages that Hugo and Zola would not render and, except in a preview, drafts and scheduled pages. Reports
+/// all faults of front matter, but other faults only of included pages.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
@@ -266,8 +274,8 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-/// Reads the front matter of a source, and derives the path, kind and language of the page. Does not parse
-/// the body.
+/// Reads the front matter of a source, and derives the path, kind and language of the page. Reports an
+/// unknown language, a path that requests cannot have, and a missing description. Does not parse the body.
 fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
     let file = &source.file;
     panics::inject("front-matter", file);
@@ -287,9 +295,9 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
             language = index.unwrap_or(language);
         }
         if path::decode(&encode(&path)).as_deref() != Ok(path.as_str()) {
-            let reason = "it has a backslash, a control character or an empty segment";
+            let reason = "it has a backslash, a control character, or an empty or dot segment";
             let fault = Fault::error(file, None, format!("`{path}` cannot be requested: {reason}"));
-            page_faults.push(fault.hint("rename the file, or give the page a `slug`"));
+            page_faults.push(fault.hint("rename the file or its folder, or set `path` in the front matter"));
         }
         if front_matter.description.is_none() {
             let fault = Fault::warning(file, Some(1), "the page has no `description`");
@@ -332,8 +340,9 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
     }
 }
 
-/// Derives a page's path, kind and language from its file name. Also sets a post's missing `date`
-/// from the file name.
+/// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
+/// matter. A date at the beginning of a post's name is left out of the path, and sets the post's `date` if it
+/// has none.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -377,7 +386,8 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
 }
 
 /// Adds the pages that list posts and tags in a language, unless the operator has written them, and unifies
-/// the spelling of tags.
+/// the spelling of tags. An operator's own list of posts gets the date of the newest post if that is later.
+/// Does nothing if the language has no posts.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,
@@ -441,7 +451,8 @@ pub(super) fn add_blog_pages(
 }
 
 /// Divides the lists of posts in a language into pages: adds the second and later pages of each list that has
-/// more than `per_page` posts. `/blog/page/1/` redirects to the first page.
+/// more than `per_page` posts, and a redirect from `/blog/page/1/` to the first page. Does nothing if
+/// `per_page` is 0.
 pub(super) fn add_list_pages(
     index: usize,
     language: &Language,
@@ -484,8 +495,9 @@ pub(super) fn add_list_pages(
     documents.append(&mut more);
 }
 
-/// Replaces tags that differ only in case with the first spelling. Reports tags that cannot be turned into a
-/// path, and distinct tags that would share a path (`C` and `C++`).
+/// Replaces tags that differ only in case with the first spelling, and removes duplicates. Reports and
+/// removes tags that cannot be turned into a path, and tags that would share the path of a distinct one (`C`
+/// and `C++`).
 fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::default();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;

@@ -1,12 +1,11 @@
-//! An on-disk cache of strong encodings, filled by a background thread.
+//! An on-disk cache of strong encodings (`Effort::Strong`), filled by a background thread.
 //!
 //! Each body has one file, named after the body's hash. Variants of images are in the same folder
-//! (`variants.rs`). Files are written under a temporary name and renamed,
-//! so readers see either a complete file or none. Each file ends with a hash of the bytes before it, and a
+//! (`variants.rs`). Files are replaced atomically. Each file ends with a hash of the bytes before it, and a
 //! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
 //! the bodies are encoded again at every start.
 
-#![expect(clippy::disallowed_methods, reason = "unused cache files are removed by age")]
+#![expect(clippy::disallowed_methods, reason = "abandoned temporary files are removed by age")]
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -36,7 +35,7 @@ const MAGIC: &[u8] = b"frontdesk encodings 2\n";
 /// two seconds per megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
-/// Stored instead of a length if the encoding is not worth sending.
+/// Stored instead of a length if the encoding is not smaller than the body.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
 
 /// The age after which a temporary file counts as abandoned. Another process may still be writing a younger
@@ -59,8 +58,9 @@ impl Encodings {
     }
 
     /// Creates and stores the missing strong encodings of `files`, and removes the encodings of other bodies.
-    /// Takes minutes for a large site, and stops early once `stop` is set. Returns whether the cache has
-    /// encodings that these files do not use yet.
+    /// A body longer than `MAX_STRONG` is stored with its quick encodings. Takes minutes for a large site;
+    /// once `stop` is set, stops early and removes nothing. Returns whether the cache has strong encodings
+    /// that these files do not use yet.
     pub fn strengthen(&self, mut files: Vec<&Arc<File>>, stop: &AtomicBool) -> io::Result<bool> {
         files.retain(|file| file.compressible);
         files.sort_unstable_by_key(|file| (file.unencoded().bytes.len(), *file.hash.as_bytes()));
@@ -87,7 +87,8 @@ impl Encodings {
         self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
     }
 
-    /// Writes a file completely or not at all. Creates the folder if it is missing.
+    /// Replaces a file atomically, without syncing it. Creates the folder if it is missing, but not its
+    /// parent folder.
     pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         if !self.folder.is_dir() {
             // Do not create parent folders: if the data folder is missing, it may not be mounted.
@@ -110,16 +111,16 @@ impl Encodings {
         written
     }
 
-    /// Removes encodings that are not in use, including those of other versions, and abandoned temporary
-    /// files.
+    /// Removes encodings that are not in `used`, including those of other versions of frontdesk, and
+    /// abandoned temporary files.
     fn remove_unused_files(&self, used: &HashSet<String>) -> io::Result<()> {
         let is_hash =
             |name: &str| name.len() >= 64 && name.as_bytes()[..64].iter().all(u8::is_ascii_hexdigit);
         self.remove_files(is_hash, used)
     }
 
-    /// Removes the files whose names satisfy `is_ours`, except those in `used`, and temporary files that a
-    /// process may still be writing.
+    /// Removes the files whose names satisfy `is_ours`, except those in `used` and temporary files that a
+    /// process may still be writing. Ignores a missing folder, and files that cannot be removed.
     pub(super) fn remove_files(
         &self,
         is_ours: impl Fn(&str) -> bool,
@@ -132,12 +133,12 @@ impl Encodings {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let is_written = || {
+            let may_be_in_progress = || {
                 let modified = entry.metadata().and_then(|meta| meta.modified());
                 let age = modified.ok().and_then(|then| SystemTime::now().duration_since(then).ok());
                 name.contains('.') && age.is_none_or(|age| age < MAX_WRITE_TIME)
             };
-            if is_ours(name) && !used.contains(name) && !is_written() {
+            if is_ours(name) && !used.contains(name) && !may_be_in_progress() {
                 // Ignore errors, because another process may have removed the file.
                 let _ = fs::remove_file(entry.path());
             }
@@ -146,7 +147,8 @@ impl Encodings {
     }
 }
 
-/// Encodes `file` with [`Effort::Strong`], or with `Effort::Quick` if it is longer than [`MAX_STRONG`].
+/// Encodes `file` with [`Effort::Strong`]. If it is longer than [`MAX_STRONG`], prepares its quick encodings
+/// and returns those. `None` for an encoding that is not smaller than the body.
 pub(super) fn encode_strongly(file: &File) -> Encoded {
     let bytes = &file.unencoded().bytes;
     if bytes.len() > MAX_STRONG {
@@ -162,15 +164,16 @@ pub(super) fn encode_strongly(file: &File) -> Encoded {
 
 /// The bytes of a cache file: the parts of its beginning, which identify it, the content, and a hash of all
 /// of these.
-pub(super) fn seal(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
+pub(super) fn build_cache_file(beginning: &[&[u8]], content: &[u8]) -> Vec<u8> {
     let mut file = [&beginning.concat(), content].concat();
     let hash = blake3::hash(&file);
     file.extend(hash.as_bytes());
     file
 }
 
-/// The content of a file that [`seal`] has made. `None` if the file is damaged or begins with other parts.
-pub(super) fn unseal(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
+/// The content of a file that [`build_cache_file`] has made. `None` if the file is damaged or begins with
+/// other parts.
+pub(super) fn parse_cache_file(file: &Bytes, beginning: &[&[u8]]) -> Option<Bytes> {
     let (text, hash) = file.split_last_chunk::<32>()?;
     let content = text.strip_prefix(&*beginning.concat())?;
     (blake3::hash(text) == *hash).then(|| file.slice_ref(content))
@@ -181,18 +184,18 @@ fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::new();
     for encoded in encoded {
         let length = encoded.as_ref().map_or(NOT_WORTH_SENDING, |encoded| {
-            // The length fits, because a body has at most 512 MiB and an encoding is smaller than its body.
+            // The length fits: an encoding is smaller than its body, and no body is as long as 4 GiB.
             u32::try_from(encoded.len()).unwrap_or(NOT_WORTH_SENDING)
         });
         text.extend(length.to_le_bytes());
         text.extend(encoded.iter().flatten());
     }
-    seal(&[MAGIC, content.as_bytes()], &text)
+    build_cache_file(&[MAGIC, content.as_bytes()], &text)
 }
 
 /// Parses the output of [`serialize_encodings`]. `None` if the file is damaged or belongs to another body.
 fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
-    let mut rest = unseal(file, &[MAGIC, content.as_bytes()])?;
+    let mut rest = parse_cache_file(file, &[MAGIC, content.as_bytes()])?;
     let mut encoded = Encoded::default();
     for encoded in &mut encoded {
         let length = u32::from_le_bytes(*rest.first_chunk()?);

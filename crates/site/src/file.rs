@@ -42,18 +42,18 @@ impl Blob {
         Self { hash: blake3::hash(&bytes), bytes }
     }
 
-    /// The first `length` hexadecimal digits of the hash, at most 64.
+    /// The first `length` hexadecimal digits of the hash. `length` is at most 64.
     pub fn fingerprint(&self, length: usize) -> String {
         self.hash.to_hex()[..length].to_owned()
     }
 }
 
-/// The first `length` hexadecimal digits of the hash of `bytes`.
+/// The first `length` hexadecimal digits of the hash of `bytes`. `length` is at most 64.
 pub fn fingerprint(bytes: &[u8], length: usize) -> String {
     blake3::hash(bytes).to_hex()[..length].to_owned()
 }
 
-/// The value of `doc_version`, which changes with the text of a page.
+/// The value of `doc_version` in the front matter of a page's Markdown, which changes with the page's text.
 pub(super) fn document_version(markdown: &str) -> String {
     fingerprint(markdown.as_bytes(), 12)
 }
@@ -85,7 +85,7 @@ impl EncodedBody {
     }
 
     /// The cached bytes in `slot`, created by `make` on first use. The server stores serialized response
-    /// headers here, so that they live exactly as long as the body.
+    /// headers here, so that they live exactly as long as the body. `slot` is less than [`CACHE_SLOTS`].
     pub fn cached(&self, slot: usize, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
         self.cached[slot].get_or_init(make)
     }
@@ -111,7 +111,8 @@ pub struct File {
     is_strong: AtomicBool,
 }
 
-/// Minimum size of an encoded body in bytes. For smaller bodies, the additional header outweighs the saving.
+/// Minimum size in bytes of a body that is encoded. For smaller bodies, the additional header outweighs the
+/// saving.
 const MIN_COMPRESSED: usize = 200;
 
 /// Number of hexadecimal digits of the content hash in an `ETag`: 88 bits, enough to rule out accidental
@@ -169,7 +170,8 @@ impl File {
         head(self) == head(other) && self.link == other.link && self.headers == other.headers
     }
 
-    /// Sets the value of `Link`, unless it contains characters that headers must not contain.
+    /// Sets the value of `Link`. If it contains characters that headers must not contain, removes `Link`
+    /// instead.
     #[must_use]
     pub fn with_link(mut self, link: String) -> Self {
         // RFC 9110 §5.5, without obs-text. A line break would begin another header field.
@@ -196,8 +198,8 @@ impl File {
         self.encoded[slot].get()?.as_ref()
     }
 
-    /// Prepares the missing encodings with `Effort::Quick`, except those that are not smaller than the
-    /// body.
+    /// Prepares the missing encodings of a compressible file with `Effort::Quick`, except those that are not
+    /// smaller than the body.
     pub fn compress(&self) {
         self.prepare_missing(|_, encoding| {
             let bytes = encode(encoding, &self.identity.bytes, Effort::Quick)?;
@@ -222,7 +224,8 @@ impl File {
         }
     }
 
-    /// Prepares the missing encodings from bytes that were created earlier with [`Effort::Strong`].
+    /// Prepares the missing encodings from the result of an earlier `encode_strongly`. The file counts as
+    /// strong only if none of its encodings was prepared before.
     pub(super) fn use_strong_encodings(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
@@ -230,13 +233,14 @@ impl File {
         self.prepare_missing(|slot, _| encoded[slot].clone());
     }
 
-    /// Copies the missing encodings from another file with the same body.
+    /// Copies the missing encodings from another file with the same body, and whether they are strong.
+    /// Encodings that `other` lacks count as not worth sending, so compress it first.
     pub(super) fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
     }
 
-    /// Whether all encodings were created with [`Effort::Strong`].
+    /// Whether all encodings come from `encode_strongly`, so that the background thread cannot improve them.
     pub(super) fn is_strong(&self) -> bool {
         self.is_strong.load(Ordering::Relaxed)
     }

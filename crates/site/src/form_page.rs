@@ -91,7 +91,8 @@ enum Piece {
 }
 
 impl FormPage {
-    /// Divides rendered HTML. `None` if it does not show the message, or a field's value or error.
+    /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, or of a field's
+    /// value or error. `index` is that of the language.
     pub(super) fn new(
         html: &str,
         form: &PageForm,
@@ -126,8 +127,8 @@ impl FormPage {
         })
     }
 
-    /// The HTML with a message and, if the form was read, the visitor's values and the errors of fields. Its
-    /// size is limited by that of the page and the body of the request.
+    /// The HTML with a message and, if the form was read, the visitor's values. [`FormMessage::Invalid`] also
+    /// shows the errors of fields. The size is limited by that of the page and the body of the request.
     pub fn render(&self, message: FormMessage<'_>, posted: Option<&PostedForm>) -> String {
         let invalid = match message {
             FormMessage::Invalid => posted.map(PostedForm::invalid_fields).unwrap_or_default(),
@@ -190,7 +191,8 @@ impl FormPage {
         }
     }
 
-    /// How long to wait, with the limits of the forms' script.
+    /// The wait in words, rounded up: in seconds, from 100 seconds in minutes, from 90 minutes in hours. The
+    /// forms' script has the same limits.
     fn wait(&self, seconds: u64) -> String {
         let (name, n) = match seconds {
             0..100 => ("form_seconds", seconds.max(1)),
@@ -201,7 +203,7 @@ impl FormPage {
         self.word(&plural_name(name, self.words.get("singular"), &n), &[("n", &n)])
     }
 
-    /// A word as HTML, with values that are HTML already.
+    /// A word as escaped HTML, with its placeholders replaced by `values`, which must be HTML.
     fn word(&self, name: &str, values: &[(&str, &str)]) -> String {
         let value = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
         fill(&escape_html(self.words.get(name)), |name| value(name).map(|(_, value)| Cow::from(*value)))
@@ -213,7 +215,7 @@ impl FormPage {
 pub struct FormPages(pub(super) Vec<FormPage>);
 
 impl FormPages {
-    /// The page of a form in a language, or else in the default language, or in any.
+    /// The page of a form in a language, or else in the first language that has one.
     pub(super) fn find(&self, form: &str, language: usize) -> Option<&FormPage> {
         let pages = || self.0.iter().filter(|page| page.form == form);
         pages().find(|page| page.language == language).or_else(|| pages().min_by_key(|page| page.language))

@@ -14,7 +14,8 @@ use crate::fault::Fault;
 use frontdesk_process::panics::{self, Part};
 
 /// The pages that answer forms without JavaScript: for each form and language, the first page in reading
-/// order that has the form. If no page has it, or the theme does not show errors, a plain page.
+/// order that has the form. If no page has the form and shows errors, a plain page in the default language.
+/// Empty unless the options accept forms without JavaScript.
 pub(super) fn form_pages(
     structure: &Structure,
     shared: &SiteContext,
@@ -37,8 +38,13 @@ pub(super) fn form_pages(
             let rendered = found.map(|(document, page)| {
                 let content = bodies.of(document);
                 let page = TemplateContext { shared, document, content, view: &page.view };
-                let defect =
-                    |panic| Fault::defect(&document.file, &panic, "the form's answers are plain pages");
+                let defect = |panic| {
+                    let consequence = format!(
+                        "visitors who send the form `{}` without JavaScript see the answer on another page",
+                        form.name
+                    );
+                    Fault::defect(&document.file, &panic, &consequence)
+                };
                 panics::catch(Part::Content, || page.render_answer()).map_err(defect).flatten()
             });
             let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
@@ -61,7 +67,7 @@ pub(super) fn form_pages(
 fn form_without_answers(form: &str) -> Fault {
     let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
     Fault::warning("theme/", None, message).hint(
-        "they get a plain page instead: copy `partials/fields.html` and `partials/form-*.html` from the built-in \
-         theme again, or set `forms.html_posts` to false",
+        "copy `partials/fields.html` and `partials/form-*.html` from the built-in theme again, or set \
+         `forms.html_posts` to false; until then, these visitors see errors on a page without the theme",
     )
 }

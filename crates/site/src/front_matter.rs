@@ -28,7 +28,8 @@ pub struct FrontMatter {
     pub dated_at: Option<Timestamp>,
     /// The date of the last substantial change.
     pub updated: Option<Date>,
-    /// The time before which the page is not published. `None` if only the file name has a date.
+    /// The time before which the page is not published. `None` if the front matter has no date, or
+    /// an invalid time.
     pub publish_at: Option<Timestamp>,
     /// Whether the page is unfinished. Only a preview shows drafts.
     pub draft: bool,
@@ -51,6 +52,7 @@ pub struct FrontMatter {
     pub template: Option<String>,
     /// The preview image: an `/assets/…` path, or a path relative to the file.
     pub image: Option<String>,
+    /// Whether the page shows a table of contents.
     pub toc: bool,
     /// A short line above the title.
     pub kicker: Option<String>,
@@ -96,6 +98,7 @@ pub struct ParsedFile<'a> {
     pub body: &'a str,
     /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
+    /// The lines of the keys that the file sets, without Hugo's and Zola's own keys.
     pub lines: HashMap<&'static str, usize>,
 }
 
@@ -117,14 +120,15 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("redirect_to", "add this page's path to the `aliases` of the target page"),
 ];
 
+/// The documented keys.
 #[rustfmt::skip]
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation", "section", "weight",
 ];
 
-/// Splits a file into front matter and body, and parses the front matter. `place` is the file name
-/// that faults report.
+/// Splits a file into front matter and body, and parses the front matter. Reports all faults with `place` as
+/// the file name. `None` if one of them is an error.
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
@@ -136,7 +140,8 @@ pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<
     Some(ParsedFile { front_matter, body, body_line, lines })
 }
 
-/// Returns the source of the front matter, the body, and the parsed front matter.
+/// Returns the source of the front matter, the body, and the parsed front matter. Fails if the front matter
+/// is missing, not closed or not valid.
 pub(super) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
     let opening = text.lines().next().unwrap_or_default().trim_end();
     if opening != "---" && opening != "+++" {
@@ -157,6 +162,7 @@ pub(super) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str,
     Err(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{opening}`")))
 }
 
+/// Parses YAML. Empty front matter is an empty table. An error states the line in the file.
 fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     if source.trim().is_empty() {
         return Ok(Map::new());
@@ -179,9 +185,11 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             // The parser names its own option for repeated keys.
             let what = what.split_once(", set DuplicateKeyPolicy").map_or(what, |(what, _)| what);
             let fault = Fault::error(place, line, format!("the front matter is not valid YAML: {what}"));
-            Err(fault.hint(
-                "quote values that contain a colon or begin with a special character; indent with spaces",
-            ))
+            Err(fault.hint(if what.starts_with("duplicate") {
+                "remove one of the two lines"
+            } else {
+                "quote values that contain a colon or begin with a special character; indent with spaces"
+            }))
         }
     }
 }
@@ -228,6 +236,7 @@ impl FrontMatter {
 }
 
 impl FrontMatterReader<'_> {
+    /// Reads all keys, and reports the faults of all of them. `None` if one is an error.
     fn read_front_matter(&mut self) -> Option<FrontMatter> {
         let before = self.faults.len();
         self.report_unknown_keys();
@@ -289,6 +298,7 @@ impl FrontMatterReader<'_> {
         (!has_errors(&self.faults[before..])).then_some(front_matter)
     }
 
+    /// Warns about unknown and unsupported keys. If there is no title, a misspelled `title` is an error.
     fn report_unknown_keys(&mut self) {
         let has_title = self.find(&["title"]).is_some();
         for key in self.table.keys() {
@@ -315,7 +325,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// The first of `names` that is present, and its value. `extra.toc` is the key `toc` in the table
-    /// `extra`.
+    /// `extra`. Top-level keys match in any case. A key with the value `null` counts as missing.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
@@ -361,6 +371,7 @@ impl FrontMatterReader<'_> {
             || is("_build.render", &never)
     }
 
+    /// The day of a date or time. Does not check the time. An empty value counts as missing.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
@@ -371,18 +382,20 @@ impl FrontMatterReader<'_> {
         self.read_value(names, "a date such as 2026-11-20", parse).flatten()
     }
 
-    /// The publication time. [`Self::read_date`] reports invalid dates.
+    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid.
+    /// [`Self::read_date`] reports invalid dates, but nothing reports an invalid time after a valid date.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["publishDate", "date"])?;
         parse_time(value.as_str()?)
     }
 
-    /// The time in the value that is the page's date.
+    /// The time in the value that is the page's date. `None` if the value is only a day, or invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["date", "publishDate"])?;
         value.as_str().filter(|text| text.len() > "2026-11-20".len()).and_then(parse_time)
     }
 
+    /// The texts of a list, without empty ones. A single string counts as a list of one.
     fn read_list(&mut self, names: &[&'static str]) -> Vec<String> {
         let parse = |value: &Value| {
             let items = match value {
@@ -397,6 +410,7 @@ impl FrontMatterReader<'_> {
         items
     }
 
+    /// The tables of a list, each converted by `read`. Empty, with a fault, if `read` rejects one of them.
     fn read_records<T>(
         &mut self,
         name: &'static str,
@@ -407,6 +421,7 @@ impl FrontMatterReader<'_> {
         self.read_value(&[name], expected, parse).unwrap_or_default()
     }
 
+    /// The slug without slashes around it. Reports one that is not a single path segment.
     fn read_slug(&mut self) -> Option<String> {
         let slug = self.read_text(&["slug"])?.trim_matches('/').to_owned();
         if slug.contains('/') || !is_valid_path(&slug) {
@@ -415,10 +430,14 @@ impl FrontMatterReader<'_> {
         Some(slug).filter(|slug| !slug.is_empty())
     }
 
+    /// The path with a slash at both ends. Reports one that is a URL, or has a query, escapes or dot
+    /// segments.
     fn read_path(&mut self) -> Option<String> {
-        let path = self.read_text(&["path", "url"])?.trim_matches('/').to_owned();
+        let names = ["path", "url"];
+        let path = self.read_text(&names)?.trim_matches('/').to_owned();
         if !is_valid_path(&path) {
-            return self.report_invalid("path", "a path on this site, such as `/about/`");
+            let name = self.find(&names).map_or(names[0], |(name, _)| name);
+            return self.report_invalid(name, "a path on this site, such as `/about/`");
         }
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
     }
@@ -462,6 +481,7 @@ fn name_in_table(value: &Value) -> &Value {
 }
 
 /// Converts a string or integer to text. Replaces line breaks and runs of whitespace with single spaces.
+/// `None` for other types.
 fn to_line(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),

@@ -5,7 +5,8 @@
 
 use super::rules::{RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects};
 
-/// Reads `_redirects` and `_headers`, and applies the rules to the first line as the path and as the query.
+/// Reads `text` as `_redirects` and as `_headers`, and applies the rules to its first line as the path and as
+/// the query.
 pub fn read_rules(text: &str) {
     let path = text.lines().next().unwrap_or_default();
     for dialect in [RulesDialect::Netlify, RulesDialect::Cloudflare] {

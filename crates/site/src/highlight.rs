@@ -46,7 +46,8 @@ impl Highlighter {
         })
     }
 
-    /// Whether code in `language` is highlighted, or is known to be plain text.
+    /// Whether code in `language` is highlighted, or is known to be plain text. `true` for every language if
+    /// the grammars cannot be unpacked.
     pub fn knows(&self, language: &str) -> bool {
         let find =
             || self.registry().is_none_or(|registry| registry.contains_grammar(grammar_name(language)));
@@ -58,8 +59,9 @@ impl Highlighter {
         before.unwrap_or_else(|| *known().entry(language.to_owned()).or_insert(find()))
     }
 
-    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`. If the language
-    /// is unknown or empty, or the code is too long, only escapes the code.
+    /// Converts `code` to HTML with `<span class="c-KIND">` around the tokens of `language`, without line
+    /// breaks at the end. Only escapes the code if it is plain text, if the language is unknown, if the code
+    /// or one of its lines is too long, or if the library fails.
     pub fn highlight(&self, code: &str, language: &str) -> String {
         let code = code.trim_end_matches('\n');
         let too_long = code.len() > MAX_BLOCK_BYTES || code.lines().any(|line| line.len() > MAX_LINE_BYTES);
@@ -94,11 +96,12 @@ impl Highlighter {
 /// takes all highlighted blocks from earlier renderings does not unpack the grammars again.
 static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
 
-/// Names of languages without a grammar, for text that is not highlighted.
+/// Whether the language's name stands for text that is not highlighted.
 fn is_plain(language: &str) -> bool {
     matches!(language, "" | "text" | "txt" | "plain" | "plaintext" | "none" | "output")
 }
 
+/// The grammar's name for a language: resolves common aliases, and returns other names unchanged.
 fn grammar_name(language: &str) -> &str {
     match language {
         "sh" | "shell" | "zsh" | "console" => "bash",

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
-/// Replaces the links in attributes. `replace` receives each link and the byte offset of the attribute's
-/// value.
+/// Replaces the links in `href`, `src` and `poster`, and each URL in `srcset`. `replace` receives the link as
+/// written and the byte offset of the attribute's value. The result is inserted without escaping.
 pub(super) fn rewrite_links(html: &str, mut replace: impl FnMut(&str, usize) -> String) -> String {
     let mut rewritten = String::with_capacity(html.len());
     let mut done = 0;
@@ -55,7 +55,7 @@ fn srcset_urls(srcset: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// A value as JSON for a script element.
+/// A value as JSON for a script element: `</` and `<!--`, which could end the script, are escaped.
 pub(super) fn json_for_script(value: &impl Serialize) -> String {
     // Texts, numbers and dates can always be serialized.
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -76,7 +76,8 @@ fn find_byte(text: &str, is_match: impl Fn(u8) -> bool) -> usize {
     text.bytes().position(is_match).unwrap_or(text.len())
 }
 
-/// The names of all attributes with the positions of their values. Skips comments.
+/// The attributes that have a value, as names and the positions of the values without quotes. Skips comments,
+/// but not the text of scripts. Stops at an unclosed comment or quote.
 pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
     let mut in_tag = false;

@@ -22,7 +22,7 @@ pub struct ImageFacts {
 }
 
 /// The images in `assets/`, beside pages and in `static/`, by their decoded paths. Images whose size cannot
-/// be read are missing.
+/// be read are missing; a panic while reading one is reported. Images in `static/` have no variants.
 pub(super) fn catalog_images(
     assets: &[Asset],
     verbatim: &[(String, Blob)],
@@ -56,7 +56,7 @@ pub(super) fn catalog_images(
     images
 }
 
-/// Whether the path is that of an image whose size should be known. An SVG may lack a size.
+/// Whether the path's extension is that of an image format which always states a size, unlike SVG.
 pub(super) fn should_have_size(path: &str) -> bool {
     let media_type = media_type(path);
     is_sized_format(media_type) && media_type != "image/svg+xml"
@@ -80,7 +80,8 @@ pub(super) struct LargeImage {
 }
 
 impl LargeImage {
-    /// The original's place in the site's folder: in `assets/`, or beside a page.
+    /// The original's name in the site's folder, derived from its path. For an image beside a post, the name
+    /// begins with `pages/blog/` instead of `posts/`.
     pub fn file_name(&self) -> String {
         let place = if self.path.starts_with("/assets/") { "" } else { "pages/" };
         format!("{place}{}", self.path.trim_start_matches('/'))

@@ -30,11 +30,13 @@ impl Language {
             .collect()
     }
 
-    /// The only language of a site without translations.
+    /// The default language, with the built-in English words.
     pub(super) fn only(options: &PagesOptions) -> Self {
         Self::new(0, &options.language, WordList::english(), options)
     }
 
+    /// The language with this index among the site's languages. The words `site_title`, `site_tagline` and
+    /// `site_description` replace the configured texts unless they are empty.
     fn new(index: usize, tag: &str, words: WordList, options: &PagesOptions) -> Self {
         let text = |name: &str, configured: &str| match words.get(name) {
             "" => configured.to_owned(),

@@ -23,6 +23,7 @@ use crate::fault::Fault;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::panics;
 
+/// The four parts of a page's context.
 #[derive(Clone, Copy)]
 pub(super) struct TemplateContext<'a> {
     pub shared: &'a SiteContext,
@@ -68,6 +69,7 @@ impl TemplateContext<'_> {
         template.render(values).map_err(|error| template_fault(&error))
     }
 
+    /// The variables of templates, which `docs/pages/theme.md` documents.
     fn template_values(&self) -> Value {
         let Self { shared, document, content, view } = *self;
         let matter = &document.front_matter;
@@ -135,7 +137,8 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// The navigation of the page's section; `None` if the page is not in a section.
+    /// The navigation of the innermost section that contains the page. `None` if there is none, and for
+    /// posts, lists and pages without a URL.
     fn section(&self) -> Option<Value> {
         let path = self.document.path.as_str();
         if !matches!(self.document.kind, PageKind::Page | PageKind::Home) {
@@ -155,6 +158,7 @@ impl TemplateContext<'_> {
         })
     }
 
+    /// The variable `site`.
     fn site_values(&self) -> Value {
         let SiteContext { data, operator, brand, .. } = self.shared;
         let options = &data.options;
@@ -189,6 +193,8 @@ impl TemplateContext<'_> {
         }
     }
 
+    /// The text of `<title>`: the page's title and the site's, or, on a home page, the site's title and
+    /// tagline. Only the page's title if the site has none, or the same one.
     fn html_title(&self) -> String {
         let document = self.document;
         let Language { title: site, tagline, .. } = &self.shared.language(document).language;
@@ -254,7 +260,8 @@ impl TemplateContext<'_> {
     }
 }
 
-/// The URL for visitors whose language is not among the translations: the page in the default language.
+/// The URL for `hreflang="x-default"`, for visitors whose language is not among the translations: that of the
+/// page in the default language.
 fn default_url<'a>(translations: &'a [LanguageLink], default: &str) -> Option<&'a str> {
     translations.iter().find(|link| link.language == default).map(|link| link.url.as_str())
 }

@@ -49,7 +49,6 @@ mod twin;
 mod words;
 
 // Forms: the pages that answer visitors, and the texts of mails.
-
 mod confirm;
 mod form_page;
 mod form_pages;

@@ -47,15 +47,15 @@ pub struct LinkTarget {
     pub path: Box<str>,
     /// The anchor, without `#`.
     pub fragment: Option<Box<str>>,
-    /// The link as written, if it does not begin with `path`.
+    /// The link as written, if its path, decoded, differs from `path`. Faults quote it.
     pub written: Option<Box<str>>,
 }
 
 impl LinkCatalog {
     /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
-    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola. Returns
-    /// the link for HTML, the link for Markdown and, unless the link leads to another site, its target. Does
-    /// not check that the target exists.
+    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola. Links
+    /// with a scheme or a host have no target and, apart from a missing scheme, stay unchanged. Does not
+    /// check that the target exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -84,6 +84,8 @@ impl LinkCatalog {
         }
     }
 
+    /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
+    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`.
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to
@@ -120,7 +122,8 @@ fn has_scheme(link: &str) -> bool {
     })
 }
 
-/// Percent-decodes a part of a link. Returns text with invalid escapes unchanged.
+/// Percent-decodes a part of a link. Returns text with invalid escapes, an encoded slash or invalid UTF-8
+/// unchanged.
 pub(super) fn percent_decoded(text: &str) -> Cow<'_, str> {
     path::percent_decode(text).unwrap_or(text.into())
 }

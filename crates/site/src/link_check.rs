@@ -37,9 +37,9 @@ pub(super) struct LinkChecker {
 }
 
 impl LinkChecker {
-    /// Checks the links of all pages, of their front matter, of the footer and of redirects. `pages` are the
-    /// pages in the order of the structure; empty if they could not be laid out, so that their anchors are
-    /// unknown.
+    /// Checks the links of all pages, of their front matter, of the footer and of redirects, and returns a
+    /// warning for each broken one. `pages` are the pages in the order of the structure; empty if they could
+    /// not be laid out, so that their anchors are unknown and not checked.
     pub fn check(
         &mut self,
         structure: &Structure,
@@ -143,8 +143,9 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
     faults
 }
 
-/// The file in the folder to which a relative link leads that the link's author probably meant, as a link.
-/// `place` is the file with the link, and `paths` are all paths with an owner.
+/// A correction for a broken relative link: the link with the most similar file name in the folder to which
+/// the link leads. `None` for other links, and if no name is similar. `place` is the file with the link, and
+/// `paths` are all paths with an owner.
 fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
     let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
     if raw.starts_with(['/', '@']) {
@@ -169,7 +170,8 @@ enum BrokenLink<'a> {
     MissingAnchor(&'a str, &'a HashSet<Box<str>>),
 }
 
-/// The reason a link is broken; `None` if its path and anchor exist.
+/// The reason a link is broken; `None` if its path exists, and its anchor exists or the page's anchors are
+/// unknown.
 fn check_link<'a>(
     target: &'a LinkTarget,
     names: &PathRegistry,

@@ -42,19 +42,20 @@ use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 pub struct LoadResult {
     /// `None` if any fault is an error.
     pub site: Option<Site>,
-    /// Errors and warnings, sorted by place.
+    /// Errors and warnings. Sorted by place and without duplicates, unless a page could not be laid out.
     pub faults: Vec<Fault>,
-    /// The options. A missing title or description is taken from the build's home page.
+    /// The options of the load. A missing title or description is taken from the build's home page.
     pub options: PagesOptions,
     /// The files that are not published.
     pub publication: PublicationResult,
 }
 
-/// Loads the site in `folder`, and reports all faults at once.
+/// Loads the site in `folder` and the build in the options, if any, and reports all faults at once.
 ///
 /// `pages/**.md` become pages, and `posts/**.md` become blog posts. `assets/**` and the media files next to
 /// pages get fingerprinted names. `static/**` is served unchanged, and `theme/**` replaces files in the
-/// built-in theme.
+/// built-in theme. With a build, `folder` is read only if it has a folder `pages` and is not the build's
+/// folder.
 pub fn load(folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
     LoadCache::default().load(folder, options, forms)
 }
@@ -123,7 +124,8 @@ fn load_build_alone(
 }
 
 impl LoadCache {
-    /// Like [`load()`], but reads and renders only the files that have changed since the last load.
+    /// Like [`load()`], but reads and renders only the files that have changed since the last load. If a file
+    /// changes during the load, tries a second time.
     pub fn load(&mut self, folder: &Path, options: &PagesOptions, forms: &[PageForm]) -> LoadResult {
         // A file may change after its metadata was checked. The second attempt reads every file, so it does
         // not depend on metadata.
@@ -131,13 +133,21 @@ impl LoadCache {
             self.files.invalidate();
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
-                faults: vec![Fault::error("pages/", None, "files changed while the site was being loaded")],
+                faults: vec![
+                    Fault::error(
+                        "the site's files",
+                        None,
+                        "changed while they were being loaded, two times in a row",
+                    )
+                    .hint("load the site again when no program writes to its folder or to the build"),
+                ],
                 options: options.clone(),
                 publication: PublicationResult::default(),
             })
         })
     }
 
+    /// One attempt to load the site. Fails if a file changes between its listing and its last use.
     fn load_once(
         &mut self,
         folder: &Path,
@@ -211,8 +221,8 @@ impl LoadCache {
         Ok(LoadResult { site, faults, options: options.clone(), publication })
     }
 
-    /// Lays out all pages, checks their links, and renders the pages that answer forms. Without pages if the
-    /// theme or any page fails.
+    /// Lays out all pages, checks their links, and renders the pages that answer forms. If the theme or any
+    /// page fails, returns `None` and no answers.
     fn lay_out(
         &mut self,
         structure: &Arc<Structure>,
@@ -237,8 +247,8 @@ impl LoadCache {
         (pages, answers.unwrap_or_default())
     }
 
-    /// The indexes of all listed pages and posts, one for each language, with their paths. Empty if the site
-    /// has no search.
+    /// The search indexes, one for each language, with their paths. They contain the listed and published
+    /// pages and posts that have a source. Empty if the site has no search.
     fn search_indexes(&mut self, structure: &Structure) -> Vec<(String, Blob)> {
         let StructureInputs { options, languages, .. } = &*structure.inputs;
         let mut listed: Vec<Vec<SearchDocument<'_>>> = vec![Vec::new(); languages.len()];

@@ -21,7 +21,7 @@ use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
 };
 use self::source::{SourceText, find_destination, format_destination};
-use super::allowed_hosts::{AllowedOrigin, permit};
+use super::allowed_hosts::{AllowedOrigin, any_permits};
 use super::code_block::{self, CodeBlock};
 use super::highlight::Highlighter;
 use super::html::rewrite_links;
@@ -507,7 +507,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 // The policy permits scripts from files, and JSON in a script element is only data.
                 "<script" => lower.contains(" src=") || lower.contains("json"),
                 "<iframe" => element_sources(&lower, pattern)
-                    .all(|url| url.is_some_and(|url| permit(&allowed.frame, url))),
+                    .all(|url| url.is_some_and(|url| any_permits(&allowed.frame, url))),
                 _ => false,
             };
             if lower.contains(pattern) && !is_permitted {
@@ -527,7 +527,7 @@ impl<'a> BodyRenderer<'a, '_> {
         position: Sourcepos,
     ) {
         let elsewhere = ["http:", "https:", "//"].iter().any(|start| url.starts_with(start));
-        if elsewhere && !url.starts_with(&self.catalog.base_url) && !permit(permitted, url) {
+        if elsewhere && !url.starts_with(&self.catalog.base_url) && !any_permits(permitted, url) {
             let message =
                 format!("the content security policy blocks {what} from other sites, such as `{url}`");
             self.warn(position, message, hint);

@@ -1,5 +1,6 @@
-//! Reads a build, the output folder of a site generator: the HTML is served unchanged, and each page is also
-//! converted to Markdown. Files in the build take precedence over everything that is generated.
+//! Reads a build, the output folder of a site generator, and converts each page to Markdown. The HTML is
+//! served unchanged, unless the options add a link to the Markdown or the reload script. Files in the build
+//! take precedence over everything that is generated.
 
 mod content_security_policy;
 mod fingerprint;
@@ -24,7 +25,7 @@ use jiff::civil::Date;
 use self::content_security_policy::content_security_policy;
 use self::fingerprint::is_fingerprinted;
 pub use self::html_pages::decode_html;
-use self::html_pages::{HtmlPage, sort_html};
+use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
 use self::source::find_template_syntax;
 use self::urls::{redirect_names, twin_names};
@@ -54,9 +55,9 @@ pub fn has_home_page(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && folder.join("index.html").is_file()
 }
 
-/// A Markdown file below `pages` in `folder` without its HTML beside it: the source of a page, as in a site's
-/// folder. Generators that write Markdown to a folder with this name write it beside the HTML. Returns its
-/// path relative to `folder`.
+/// Finds a Markdown file (`*.md`) below `pages` in `folder` without its HTML beside it: the source of a page,
+/// as in a site's folder. In a build, such a folder has the HTML of each Markdown file. Returns the file's
+/// path relative to `folder`, or `None`. Skips folders that cannot be read.
 pub fn find_source(folder: &Path) -> Option<PathBuf> {
     let mut folders = vec![PathBuf::from("pages")];
     while let Some(inner) = folders.pop() {
@@ -96,8 +97,8 @@ const MIN_SHELL_LETTERS: usize = 30;
 #[derive(Debug, Default)]
 pub(super) struct BuildCache {
     files: FileCache,
-    /// The conversion of each page on its own, including the blocks that other pages share. With the panic of
-    /// the conversion, the result is [`unconverted`].
+    /// The conversion of each page on its own, including the blocks that other pages share. If the conversion
+    /// panicked: the result of [`unconverted`], and the panic.
     alone: MemoMap<ConversionInputs, (Arc<Converted>, Option<Panic>)>,
     /// The conversion of each page without the parts that it shares with others.
     without_shared: MemoMap<(ConversionInputs, Shared), Arc<Converted>>,
@@ -125,7 +126,9 @@ pub(super) struct Prebuilt {
     /// The 404 pages, by the decoded paths of their folders without a trailing slash. The folder of the
     /// build's own one is empty: it applies to the whole site.
     not_found: Vec<(String, Page)>,
+    /// The rules of `_redirects`.
     pub redirects: Vec<RedirectRule>,
+    /// The path under which the build is served, with a slash at both ends.
     mount: String,
 }
 
@@ -145,8 +148,9 @@ struct PrebuiltPage {
 }
 
 impl BuildCache {
-    /// Reads the published files of the build and converts its pages. Reuses the results of the last load for
-    /// unchanged pages.
+    /// Reads the published files of the build and its rules, and converts its pages. Reuses the results of
+    /// the last load for unchanged pages. Fails if a file changes in the meantime; all other problems are
+    /// faults.
     pub fn load(
         &mut self,
         build: &BuildOptions,
@@ -158,13 +162,13 @@ impl BuildCache {
         let files = read_build(&build.folder, &served_path, publication, &mut self.files, faults)?;
         if !files.iter().any(|file| file.name == "index.html") {
             let fault = Fault::error("index.html", None, "the build has no home page");
-            let generator = || format!("does the generator write to {}?", build.folder.display());
-            faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(generator)));
+            let missing = || format!("let the generator write an index.html to {}", build.folder.display());
+            faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
         let (redirects, headers) = read_rules(&build.folder, build.rules, faults);
         let (html, others): (Vec<BuildFile>, _) =
             files.into_iter().partition(|file| urls::is_html(&file.name));
-        let (pages, fragments) = sort_html(&html, build, options);
+        let (pages, fragments) = separate_fragments(&html, build, options);
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
@@ -203,6 +207,8 @@ impl BuildCache {
     }
 
     /// Converts the pages in parallel: first each on its own, then again without what many pages share.
+    /// Reports incomplete conversions and panics. A page whose conversion panics gets the result of
+    /// [`unconverted`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -263,7 +269,9 @@ impl BuildCache {
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         if !build.main.is_empty() && !results.iter().any(|page| page.is_selected) {
-            let fault = Fault::warning("frontdesk.toml", None, "`convert.main` matches nothing on any page");
+            let message =
+                format!("`convert.main`: the selector `{}` matches nothing on any page", build.main);
+            let fault = Fault::warning("frontdesk.toml", None, message);
             faults.push(fault.hint("try a selector with `frontdesk convert FILE --selector …`"));
         }
         results
@@ -306,7 +314,8 @@ fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u
     repeated.map(|(hash, _)| hash).collect()
 }
 
-/// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any.
+/// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any
+/// text. At most one, the first that applies. Pages that forbid indexing are only checked for missing text.
 fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault> {
     let fault = |message: String| Fault::warning(&page.file.name, None, message);
     if converted.is_truncated {
@@ -338,7 +347,7 @@ fn conversion_fault(page: &HtmlPage<'_>, converted: &Converted) -> Option<Fault>
         .then(|| fault("no main content was found".to_owned()).hint(hint))
 }
 
-/// The 404 page for a build that has none.
+/// The 404 page, in English, for a build that has none.
 pub(super) fn plain_not_found_page() -> Page {
     let text = "There is nothing at this address.";
     let html = format!(
@@ -364,7 +373,8 @@ struct ComposeContext<'a> {
     site_name: Option<&'a str>,
 }
 
-/// The name of the site: what most titles begin with, end with or consist of, such as `Python documentation`.
+/// The name of the site, such as `Python documentation`: what the titles of more than half of the pages, and
+/// of at least [`MIN_TITLES`], begin with, end with or consist of.
 fn common_site_name<'a>(titles: impl ExactSizeIterator<Item = Option<&'a str>>) -> Option<String> {
     let needed = (titles.len() / 2 + 1).max(MIN_TITLES);
     let mut counts: HashMap<&str, usize> = HashMap::new();
@@ -418,12 +428,12 @@ fn compose_page(
     }
     let headers = std::mem::take(&mut html.headers);
     let mut html = with_headers(html, headers, rules, &source.path);
-    keep_media_type(&mut html, &["text/html", "application/xhtml+xml"]);
+    restrict_content_type(&mut html, &["text/html", "application/xhtml+xml"]);
     let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
-        keep_media_type(&mut markdown, &["text/markdown"]);
+        restrict_content_type(&mut markdown, &["text/markdown"]);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
     });
     let markdown = written.unwrap_or_else(|| {
@@ -436,7 +446,7 @@ fn compose_page(
             file = file.with_link(canonical);
         }
         let mut file = with_headers(file, Vec::new(), rules, &source.path);
-        keep_media_type(&mut file, &["text/markdown"]);
+        restrict_content_type(&mut file, &["text/markdown"]);
         Arc::new(file)
     });
     let title = metadata.title.clone().unwrap_or_else(|| source.path.clone());
@@ -455,7 +465,8 @@ fn compose_page(
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
 }
 
-/// The HTML of a page with a link to its Markdown, and the headers that pages of builds have.
+/// The HTML file of a page, with its `Link` and the other headers that pages of builds have. Adds the link
+/// element and the reload script to the HTML if the options ask for them.
 fn html_file(
     source: &HtmlPage<'_>,
     converted: &Converted,
@@ -486,7 +497,8 @@ fn html_file(
     html
 }
 
-/// Adds to a file the given `headers` and those of the rules that match `path`. The rules take precedence.
+/// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
+/// precedence, but their `Link` is appended to that of the file.
 fn with_headers(
     mut file: File,
     mut headers: Vec<(HeaderName, HeaderValue)>,
@@ -509,9 +521,9 @@ fn with_headers(
 
 const X_ROBOTS_TAG: &str = "x-robots-tag";
 
-/// Removes a `Content-Type` that is not one of a page's representation: rules for the HTML also apply to the
-/// Markdown at the same URL.
-fn keep_media_type(file: &mut File, permitted: &[&str]) {
+/// Removes a `Content-Type` that is not among `permitted`: rules for the HTML also apply to the Markdown at
+/// the same URL.
+fn restrict_content_type(file: &mut File, permitted: &[&str]) {
     file.headers.retain(|(name, value)| {
         let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
         name != http::header::CONTENT_TYPE
@@ -527,7 +539,7 @@ fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
-/// The page's HTML with a link to its Markdown at the end of the head.
+/// The page's HTML with a link to its Markdown at the end of the head. Unchanged if the head has no end tag.
 fn add_link_element(source: &HtmlPage<'_>, twin: &str) -> Blob {
     let html = &source.file.blob.bytes;
     let Some(at) = end_of_head(html) else { return source.file.blob.clone() };
@@ -571,7 +583,7 @@ impl Prebuilt {
     }
 
     /// Removes Markdown files that would be the Markdown of a page, but are copies of its source with
-    /// template syntax.
+    /// template syntax. Reports the first one, with the number of others.
     fn remove_sources(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -595,8 +607,8 @@ impl Prebuilt {
         let (place, kind) = (name.strip_prefix(&*self.mount).unwrap_or(name), syntax.kind.trim());
         let others = match sources.len() - 1 {
             0 => String::new(),
-            1 => ", and one other file does".to_owned(),
-            count => format!(", and {count} other files do"),
+            1 => ", as does one other file".to_owned(),
+            count => format!(", as do {count} other files"),
         };
         let message =
             format!("has template syntax (`{kind}`){others}; the Markdown of the page is made from its HTML");
@@ -609,7 +621,8 @@ impl Prebuilt {
         self.not_found.retain(|(known, _)| known != folder);
     }
 
-    /// Claims the paths of all files and pages in `names`, and reports conflicts.
+    /// Claims the paths of all files and pages in `names`, and reports conflicts. The other paths of pages
+    /// become secondary ones, which cannot conflict.
     pub fn register(&self, names: &mut PathRegistry, faults: &mut Vec<Fault>) {
         let files = self.files.keys().map(|path| (path.as_str(), path.trim_start_matches('/')));
         let pages = self.pages.iter().map(|page| (page.path.as_str(), page.name.as_str()));
@@ -635,8 +648,9 @@ impl Prebuilt {
         options
     }
 
-    /// Inserts the pages, files and redirects into a site. Pages, 404 pages and files replace those that the
-    /// site already has, but redirects do not.
+    /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
+    /// that the site already has, but redirects do not. The rules take precedence over those of the site. If
+    /// the site has no home page, `/` redirects to the build.
     pub fn insert_into(self, site: &mut Site) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);

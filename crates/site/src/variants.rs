@@ -14,7 +14,7 @@ use blake3::Hash;
 use bytes::Bytes;
 use frontdesk_media::scale_down;
 
-use super::encodings::{Encodings, seal, unseal};
+use super::encodings::{Encodings, build_cache_file, parse_cache_file};
 use super::file::{Cache, File};
 use super::images::{LargeImage, Variant, WIDTHS};
 use super::media_type::media_type;
@@ -180,12 +180,12 @@ fn read_variant(cache: &Encodings, original: Hash, width: u32) -> Option<Bytes> 
 }
 
 fn serialize(original: Hash, width: u32, variant: &[u8]) -> Vec<u8> {
-    seal(&[MAGIC, original.as_bytes(), &width.to_le_bytes()], variant)
+    build_cache_file(&[MAGIC, original.as_bytes(), &width.to_le_bytes()], variant)
 }
 
 /// Parses the output of [`serialize`]. `None` if the file is damaged or belongs to another image.
 fn parse(file: &Bytes, original: Hash, width: u32) -> Option<Bytes> {
-    unseal(file, &[MAGIC, original.as_bytes(), &width.to_le_bytes()])
+    parse_cache_file(file, &[MAGIC, original.as_bytes(), &width.to_le_bytes()])
 }
 
 #[cfg(test)]

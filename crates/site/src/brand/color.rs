@@ -13,7 +13,8 @@ const BLACK: Color = Color([0; 3]);
 const STEPS: u16 = 400;
 
 impl Color {
-    /// Parses `#rrggbb`, or `#rgb`, which repeats each digit (`#abc` is `#aabbcc`).
+    /// Parses `#rrggbb`, or `#rgb`, which repeats each digit (`#abc` is `#aabbcc`). `None` for other
+    /// notations.
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Option<Vec<u8>> =
             text.strip_prefix('#')?.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
@@ -73,7 +74,7 @@ impl Color {
             .unwrap_or(extreme)
     }
 
-    /// Lightness from 0 to 1, and the two axes of hue and chroma.
+    /// The coordinates in OKLab: lightness from 0 to 1, and the axes a (green to red) and b (blue to yellow).
     fn to_oklab(self) -> [f64; 3] {
         let cones = product(&TO_CONES, self.linear()).map(f64::cbrt);
         product(&CONES_TO_LAB, cones)

@@ -15,8 +15,10 @@ const MAX_HASHES: usize = 96;
 const BASE: &str = "default-src 'self' https: data: blob:; connect-src 'self' https: wss:; object-src 'none'; \
                     base-uri 'self'; frame-ancestors 'self'";
 
-/// Builds a policy that permits the page's own inline code by hash, and no other inline code. If the page
-/// declares its own policy, returns only the directive that `<meta>` cannot contain.
+/// Builds a policy that permits the page's own inline code by hash. If there are more than [`MAX_HASHES`]
+/// scripts, event handlers or style elements, permits all inline code of that kind; if there are style
+/// attributes, permits all of these. If the page declares its own policy, returns only the directive that
+/// `<meta>` cannot contain.
 pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
     if code.has_policy {
         return HeaderValue::from_static("frame-ancestors 'self'");
@@ -36,6 +38,7 @@ pub(super) fn content_security_policy(code: &Embedded) -> HeaderValue {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(BASE))
 }
 
+/// Appends the hashes of the code, or `'unsafe-inline'` if there are more than [`MAX_HASHES`].
 fn add_hashes<'a>(policy: &mut String, code: impl ExactSizeIterator<Item = &'a String>) {
     if code.len() > MAX_HASHES {
         policy.push_str(" 'unsafe-inline'");

@@ -27,9 +27,10 @@ impl HtmlPage<'_> {
     }
 }
 
-/// Separates HTML files into pages and fragments. A file without a title is a fragment, such as a part of a
-/// page, or a file that proves ownership of the site to another service.
-pub(super) fn sort_html<'a>(
+/// Separates HTML files into pages, which are decoded and get their paths, and fragments. A file without a
+/// title is a fragment, such as a part of a page, or a file that proves ownership of the site to another
+/// service. Pages keep the extension `.html` in their paths if any link on a page leads to such a file.
+pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
@@ -67,8 +68,9 @@ fn is_page(html: &str) -> bool {
     !text.trim().is_empty() || find(["<h1", "<H1"]).is_some()
 }
 
-/// The text of an HTML file, and its media type. The media type has a `charset` only if the file is UTF-8.
-/// Otherwise, browsers use the encoding that the page declares.
+/// The text of an HTML file, and its media type. A file that is not UTF-8, or declares ISO-2022-JP, has the
+/// encoding that it declares, or else Windows-1252. Its media type has no `charset`, so that browsers choose
+/// the same encoding. Invalid bytes become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     let start = &bytes[..bytes.len().min(1024)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Reads the files with the rules of a build.
+//! Reads the files that contain a build's rules: `_redirects` and `_headers`.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,8 +8,9 @@ use crate::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_heade
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::MAX_FILE_BYTES;
 
-/// Reads the rules in `_redirects` and `_headers`, which the build's files do not include. They apply under
-/// any mode, because they may protect pages.
+/// Reads the rules in `_redirects` and `_headers`, which are not published as files. Unlike for published
+/// files, the permission bits do not matter, because rules may protect pages. A file that cannot be read is
+/// an error.
 pub(super) fn read_rules(
     folder: &Path,
     dialect: RulesDialect,
@@ -24,16 +25,19 @@ pub(super) fn read_rules(
     };
     let [redirects, headers] = ["_redirects", "_headers"].map(|name| (name, read(name)));
     let (name, text) = redirects;
-    let redirects = contain(name, faults, |faults| parse_redirects(&text, dialect, name, faults));
+    let redirects = parse_or_report(name, faults, |faults| parse_redirects(&text, dialect, name, faults));
     let (name, text) = headers;
-    let headers = contain(name, faults, |faults| parse_headers(&text, dialect, name, faults));
+    let headers = parse_or_report(name, faults, |faults| parse_headers(&text, dialect, name, faults));
     (redirects, RuleList::new(headers))
 }
 
-/// The text of a file with rules, or an empty text if there is none. A folder with this name has pages.
+/// The text of a file with rules. Empty if there is no such file, or if it is a folder, which contains pages.
+/// Invalid UTF-8 is replaced. Fails for a file outside the build, and for one that is too large or cannot be
+/// read.
 fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
     let error = |message: &str| {
-        let hint = "the rules may protect pages, so the build is not served without them";
+        let hint = "repair, replace or remove the file: its rules may protect pages, so the build is not served \
+                    without them";
         Fault::error(name, None, message).hint(hint)
     };
     let at = folder.join(name);
@@ -42,7 +46,10 @@ fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
         Err(why) => return Err(error(&why.to_string())),
         Ok(_) => {}
     }
-    let real = at.canonicalize().map_err(|_| error("the symbolic link is broken"))?;
+    let real = at.canonicalize().map_err(|why| match why.kind() {
+        ErrorKind::NotFound => error("the symbolic link is broken"),
+        _ => error(&why.to_string()),
+    })?;
     if !folder.canonicalize().is_ok_and(|folder| real.starts_with(folder)) {
         return Err(error("the symbolic link points outside the build"));
     }
@@ -50,18 +57,25 @@ fn read_rules_file(folder: &Path, name: &str) -> Result<String, Fault> {
     if metadata.is_dir() {
         return Ok(String::new());
     }
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(error("is not a regular file, or is too large"));
+    if !metadata.is_file() {
+        return Err(error("is not a regular file"));
+    }
+    if metadata.len() > MAX_FILE_BYTES {
+        return Err(error(&format!("is larger than {} MiB", MAX_FILE_BYTES >> 20)));
     }
     let bytes = std::fs::read(real).map_err(|why| error(&why.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads the rules in `file`. A panic costs the rules of this file.
-fn contain<T>(file: &str, faults: &mut Vec<Fault>, read: impl FnOnce(&mut Vec<Fault>) -> Vec<T>) -> Vec<T> {
+/// Parses the rules in `file` by calling `parse`. If that panics, reports the defect and returns no rules.
+fn parse_or_report<T>(
+    file: &str,
+    faults: &mut Vec<Fault>,
+    parse: impl FnOnce(&mut Vec<Fault>) -> Vec<T>,
+) -> Vec<T> {
     let rules = panics::catch(Part::Content, || {
         panics::inject("rules", file);
-        read(faults)
+        parse(faults)
     });
     rules.unwrap_or_else(|panic| {
         faults.push(Fault::defect(file, &panic, "its rules are ignored"));

@@ -1,10 +1,12 @@
 //! Tells the Markdown that a generator wrote for readers from a copy of its source, which still has template
 //! syntax.
 
-/// Syntax that a generator replaces, outside of code: its kind, which is how it begins, and its line, from 1.
+/// Syntax that a generator replaces, outside of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TemplateSyntax {
+    /// The characters with which the syntax begins, such as `{{`.
     pub kind: String,
+    /// The line, counted from 1.
     pub line: usize,
 }
 
@@ -18,20 +20,21 @@ const DELIMITERS: [(&str, &str); 4] = [("{{", "}}"), ("{%", "%}"), ("<%", "%>"),
 const DIRECTIVES: [&str; 9] =
     ["--8<--", "!!! ", "??? ", "???+ ", "=== \"", "{: ", "{:.", "<!--@include:", "<!-- @include:"];
 
-/// The first template syntax in `written` of a kind that `shown`, the Markdown of the page as readers see it,
-/// does not have: a page about templates may show some. `None` if `written` is for readers.
+/// The first template syntax in `written` whose kind is not in `shown`, the Markdown made from the page's
+/// HTML: a page about templates may show some. `None` if there is none, so that `written` is for readers.
 pub(super) fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax> {
     let found = template_syntax(written);
     let shown = if found.is_empty() { Vec::new() } else { template_syntax(shown) };
     found.into_iter().find(|syntax| !shown.iter().any(|shown| shown.kind == syntax.kind))
 }
 
-/// The template syntax in a Markdown text.
+/// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. Includes
+/// code blocks that are directives.
 fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();
     match lines.peek() {
-        // TOML is Hugo's and Zola's.
+        // Only sources of Hugo and Zola have front matter in TOML.
         Some(("+++", line)) => found.push(TemplateSyntax { kind: "+++".to_owned(), line: *line }),
         Some(("---", _)) => {
             lines.next();
@@ -88,12 +91,13 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
 fn fence_marks(line: &str) -> &str {
     let marks = |mark: char| &line[..line.len() - line.trim_start_matches(mark).len()];
     let longest = if line.starts_with('`') { marks('`') } else { marks('~') };
-    // The information of a block fenced with backticks has none.
+    // The info string of a block that is fenced with backticks has no backtick (CommonMark).
     let is_code_span = longest.starts_with('`') && line[longest.len()..].contains('`');
     if longest.len() < 3 || is_code_span { "" } else { longest }
 }
 
-/// How a line begins that is a directive, an import of a script module, or a component of Vue or React.
+/// The beginning of a line that is a directive, an import or export of a script module, or a tag of a Vue or
+/// React component. `None` for other lines.
 fn directive(line: &str) -> Option<String> {
     if let Some(known) = DIRECTIVES.iter().find(|directive| line.starts_with(**directive)) {
         return Some((*known).to_owned());

@@ -293,7 +293,10 @@ fn doubtful_pages_and_missing_home_pages_are_faults() {
 
     let mut bench = Bench::new(&[("index.html", &page("Home", "<p>Text</p>"))]);
     bench.build().main = ".none".into();
-    assert_eq!(bench.load().faults[0].message, "`convert.main` matches nothing on any page");
+    assert_eq!(
+        bench.load().faults[0].message,
+        "`convert.main`: the selector `.none` matches nothing on any page"
+    );
     bench.build().main = "footer".into();
     assert!(markdown(&bench.site(), "/").ends_with("# Home\n\nAll rights reserved\n"));
 }
@@ -481,7 +484,7 @@ fn copies_of_sources_do_not_replace_the_markdown_of_a_page() {
     ]);
     let loaded = bench.load();
     let said: Vec<String> = loaded.faults.iter().map(ToString::to_string).collect();
-    let expected = "other.md:1: has template syntax (`{%`), and one other file does; the Markdown of the page is made from \
+    let expected = "other.md:1: has template syntax (`{%`), as does one other file; the Markdown of the page is made from \
                     its HTML";
     assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     let site = loaded.site.expect("a site");

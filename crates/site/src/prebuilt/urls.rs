@@ -29,7 +29,7 @@ pub(super) fn twin_names(page: &str) -> Vec<String> {
     vec![format!("{stem}.md"), format!("{stem}.html.md")]
 }
 
-/// Other paths at which visitors may expect a page.
+/// Other paths at which visitors may expect a page, which redirect to it.
 pub(super) fn redirect_names(page: &str) -> Vec<String> {
     if page.ends_with('/') {
         return path::redirect_paths(page);
