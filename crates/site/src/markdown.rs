@@ -122,8 +122,8 @@ pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
-/// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML is
-/// kept, because the author is the operator. Code blocks in `earlier` are not highlighted again.
+/// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
+/// is kept, because the author is the operator. Code blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -304,7 +304,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Renders an image with its size, so that the text below does not move when the image loads. The first
-    /// image of a page loads immediately, because it is often visible without scrolling; the others are lazy.
+    /// image of a page loads immediately, because it is often visible without scrolling; others are lazy.
     /// Records the target, and warns about blocked hosts, missing alternative texts and unreadable sizes.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
@@ -384,9 +384,9 @@ impl<'a> BodyRenderer<'a, '_> {
         })
     }
 
-    /// Renders a code block, or takes its HTML from an earlier rendering; a `math` block becomes a formula. Warns
-    /// about a missing end, invalid attributes, diagrams and unknown languages. If highlighting panics, shows
-    /// the code without colors. In Markdown, the block keeps only its language and title.
+    /// Renders a code block, or takes its HTML from an earlier rendering; a `math` block becomes a formula.
+    /// Warns about a missing end, invalid attributes, diagrams and unknown languages. If highlighting panics,
+    /// shows the code without colors. In Markdown, the block keeps only its language and title.
     fn render_code(&mut self, block: &NodeCodeBlock, position: Sourcepos) -> String {
         if block.fenced && !block.closed {
             let hint = "end the block with a line like its first one, but without the language";
@@ -460,8 +460,9 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is removed
-    /// from the title, or one derived from the title. Warns about first-level headings and repeated anchors.
+    /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is
+    /// removed from the title, or one derived from the title. Warns about first-level headings and repeated
+    /// anchors.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
@@ -561,7 +562,8 @@ impl<'a> BodyRenderer<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// Resolves a link, and records its target if it is on this site. Returns the links for HTML and Markdown.
+    /// Resolves a link, and records its target if it is on this site. Returns the links for HTML and
+    /// Markdown.
     fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
         let resolved = self.lookups.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
@@ -590,8 +592,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes the destinations of link reference definitions absolute in the Markdown representation. The parser
-    /// does not keep their positions, so this function searches the source for them.
+    /// Makes the destinations of link reference definitions absolute in the Markdown representation. The
+    /// parser does not keep their positions, so this function searches the source for them.
     fn resolve_reference_definitions(&mut self) {
         let is_verbatim = |number: usize| {
             let before = self.verbatim.partition_point(|lines| *lines.start() <= number);
@@ -633,8 +635,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Resolves the links in raw HTML for both representations, and returns the HTML. Warns about blocked content
-    /// and images without `alt`.
+    /// Resolves the links in raw HTML for both representations, and returns the HTML. Warns about blocked
+    /// content and images without `alt`.
     fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
         if has_image_without_alternative(literal) {
@@ -669,7 +671,8 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 }
 
-/// The `sizes` of images: the theme shows them as wide as the text column, or as the window if it is narrower.
+/// The `sizes` of images: the theme shows them as wide as the text column, or as the window if it is
+/// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \

@@ -73,8 +73,8 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         outputs
     }
 
-    /// Forgets the results for all other keys, unless there are at most as many results as keys: then a few stale
-    /// results may stay.
+    /// Forgets the results for all other keys, unless there are at most as many results as keys: then a few
+    /// stale results may stay.
     pub fn keep_only<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
         let keys: HashSet<&str> = keys.collect();
         if self.0.len() > keys.len() {

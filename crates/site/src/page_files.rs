@@ -1,5 +1,5 @@
-//! Lays out all pages of a site: creates their HTML and Markdown files. A reload reuses the files of a page if
-//! its inputs are equal.
+//! Lays out all pages of a site: creates their HTML and Markdown files. A reload reuses the files of a page
+//! if its inputs are equal.
 
 use std::sync::Arc;
 

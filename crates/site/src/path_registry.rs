@@ -26,8 +26,8 @@ impl PathRegistry {
         self.owners.insert(path.to_owned(), None);
     }
 
-    /// Registers the path of a file from `static/`, or of a file or page of a build. Unlike [`Self::claim`], it
-    /// may replace a generated resource.
+    /// Registers the path of a file from `static/`, or of a file or page of a build. Unlike [`Self::claim`],
+    /// it may replace a generated resource.
     pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
         if self.owners.get(path) == Some(&None) {
             self.owners.remove(path);
@@ -40,7 +40,9 @@ impl PathRegistry {
         if let Some(owner) = self.owners.get(path) {
             let owner = owner.as_deref().unwrap_or("a built-in resource");
             let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
-            faults.push(fault.hint("give one of them another path: rename its file, or set `slug` in the page"));
+            faults.push(
+                fault.hint("give one of them another path: rename its file, or set `slug` in the page"),
+            );
             return false;
         }
         self.owners.insert(path.to_owned(), Some(place.to_owned()));
@@ -61,8 +63,8 @@ impl PathRegistry {
         self.owners.get(path)?.as_deref()
     }
 
-    /// The exclusion of the file to which a link leads: found by the path, or, if the link is relative, by the
-    /// file's position relative to the source file `place`, which contains the link.
+    /// The exclusion of the file to which a link leads: found by the path, or, if the link is relative, by
+    /// the file's position relative to the source file `place`, which contains the link.
     pub fn find_exclusion(&self, place: &str, target: &LinkTarget) -> Option<&Exclusion> {
         let written = target.written.as_deref().filter(|written| !written.starts_with(['/', '@']));
         let beside = written.map(|written| {

@@ -32,8 +32,8 @@ pub(super) struct CompiledRedirects {
     pub targets: Vec<(LinkTarget, Option<usize>)>,
 }
 
-/// Compiles redirects, the most specific ones first. Claims the paths of those without placeholders. Reports and
-/// leaves out redirects that are invalid or circular, or whose path is in use.
+/// Compiles redirects, the most specific ones first. Claims the paths of those without placeholders. Reports
+/// and leaves out redirects that are invalid or circular, or whose path is in use.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,
@@ -64,8 +64,9 @@ pub(super) fn compile(
     for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
         let RedirectOption { from, to, place, line, .. } = redirect;
         if is_circular {
-            let message =
-                format!("the redirect from `{from}` leads back to itself, or through more than {MAX_HOPS} redirects");
+            let message = format!(
+                "the redirect from `{from}` leads back to itself, or through more than {MAX_HOPS} redirects"
+            );
             let fault = Fault::error(&**place, *line, message);
             faults.push(fault.hint("redirect directly to a page or to another site"));
             continue;
@@ -116,8 +117,8 @@ fn local_target(to: &str) -> Option<LinkTarget> {
 /// Maximum length of a path to follow. Longer paths do not fit into a request's header.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
-/// Whether a redirect, applied to an example path, leads through more than [`MAX_HOPS`] redirects, or to a path
-/// that is too long for a request.
+/// Whether a redirect, applied to an example path, leads through more than [`MAX_HOPS`] redirects, or to a
+/// path that is too long for a request.
 fn is_circular(rule: &RedirectRule, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
     let mut path = rule.example();
     for _ in 0..MAX_HOPS {

@@ -151,8 +151,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
-    /// The pages above a document, beginning with the home page of its language, and the document itself. Empty
-    /// for the home page and for pages without a URL.
+    /// The pages above a document, beginning with the home page of its language, and the document itself.
+    /// Empty for the home page and for pages without a URL.
     fn breadcrumbs(&self, document: &Document) -> Vec<NavLink> {
         if matches!(document.kind, PageKind::Home | PageKind::NotFound) {
             return Vec::new();

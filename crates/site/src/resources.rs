@@ -111,8 +111,8 @@ struct Inputs {
 }
 
 impl ResourceCache {
-    /// Inserts every resource that the operator has not replaced, and the reload script if the options have it.
-    /// Reuses those of the last load, and its summaries of pages, if their inputs are the same.
+    /// Inserts every resource that the operator has not replaced, and the reload script if the options have
+    /// it. Reuses those of the last load, and its summaries of pages, if their inputs are the same.
     pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
         let inputs = Inputs {
             pages: site.pages.clone(),

@@ -1,7 +1,7 @@
 //! A trie of path patterns: finds the patterns that may match a path, without trying all of them.
 //!
-//! Each edge is a segment, and patterns with the same first segments share nodes. A lookup visits only the nodes
-//! whose segments match those of the path, so its work does not grow with the number of other patterns.
+//! Each edge is a segment, and patterns with the same first segments share nodes. A lookup visits only the
+//! nodes whose segments match those of the path, so its work does not grow with the number of other patterns.
 
 use super::maps::HashMap;
 

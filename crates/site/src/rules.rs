@@ -2,7 +2,8 @@
 //!
 //! The dialects of Netlify and Cloudflare Pages have the same syntax, but differ in meaning. Netlify's
 //! redirects default to 301, and files take precedence over them unless the status ends with `!`.
-//! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do not.
+//! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do
+//! not.
 
 mod pattern;
 
@@ -98,7 +99,8 @@ struct QueryParameter {
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may have placeholders, and end with `*`. The error is the rest of a sentence that begins with the rule.
+    /// may have placeholders, and end with `*`. The error is the rest of a sentence that begins with the
+    /// rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
         let status = status.ok_or("has an invalid status: expected 301, 302, 303, 307 or 308")?;
@@ -214,7 +216,8 @@ fn encode_spaced(words: &str) -> String {
     words.split(' ').map(encode_url).collect::<Vec<_>>().join(" ")
 }
 
-/// The names of the placeholders in a target: those that follow one of the characters `/`, `=`, `-`, `_` and `.`.
+/// The names of the placeholders in a target: those that follow one of the characters `/`, `=`, `-`, `_` and
+/// `.`.
 fn placeholders(to: &str) -> impl Iterator<Item = &str> {
     let at_colon = to.match_indices(':').filter(|(at, _)| to[..*at].ends_with(['/', '=', '-', '_', '.']));
     let names = at_colon.map(|(at, _)| &to[at + 1..][..name_length(&to[at + 1..])]);
@@ -267,8 +270,8 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
     lines
 }
 
-/// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule that
-/// restricts access is an error.
+/// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule
+/// that restricts access is an error.
 pub(super) fn parse_redirects(
     text: &str,
     dialect: RulesDialect,
@@ -316,11 +319,12 @@ enum RuleProblem {
 /// The error about a rule that restricts access with `what`.
 fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
     let message = format!("`{what}` restricts access to the page, which this server cannot enforce");
-    Fault::error(file, Some(line), message).hint("remove the page from the build, or this rule if the page may be public")
+    Fault::error(file, Some(line), message)
+        .hint("remove the page from the build, or this rule if the page may be public")
 }
 
-/// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores the words
-/// from one that begins with `#`.
+/// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores the
+/// words from one that begins with `#`.
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;
@@ -396,8 +400,8 @@ const COMPUTED: [&str; 14] = [
     "transfer-encoding", "vary",
 ];
 
-/// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it. Reports
-/// and skips what is not supported, and rules after [`MAX_RULES`]. `Basic-Auth` is an error.
+/// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it.
+/// Reports and skips what is not supported, and rules after [`MAX_RULES`]. `Basic-Auth` is an error.
 pub(super) fn parse_headers(
     text: &str,
     dialect: RulesDialect,

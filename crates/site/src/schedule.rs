@@ -41,7 +41,8 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
 }
 
-/// The time at which a page with only a date is published: midnight in UTC. `None` if it cannot be represented.
+/// The time at which a page with only a date is published: midnight in UTC. `None` if it cannot be
+/// represented.
 pub fn start_of_day(date: Date) -> Option<Timestamp> {
     date.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
 }

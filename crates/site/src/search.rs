@@ -101,7 +101,8 @@ impl SearchCache {
         self.build_within(documents, max_bytes(documents.len()))
     }
 
-    /// Like [`Self::build`], with a maximum size after compression. Keeps the last [`Blob`] if its text is the same.
+    /// Like [`Self::build`], with a maximum size after compression. Keeps the last [`Blob`] if its text is
+    /// the same.
     fn build_within(&mut self, documents: &[SearchDocument<'_>], limit: usize) -> Blob {
         let is_same = |(page, document): (&IndexedPage, _)| page.has_inputs_of(document);
         let are_same = self.pages.len() == documents.len() && self.pages.iter().zip(documents).all(is_same);
@@ -161,8 +162,8 @@ impl SearchCache {
         texts
     }
 
-    /// Writes the index as JSON, with the most detail whose compressed size is within the limit. If titles alone
-    /// exceed the limit, leaves out the last pages.
+    /// Writes the index as JSON, with the most detail whose compressed size is within the limit. If titles
+    /// alone exceed the limit, leaves out the last pages.
     fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)
@@ -316,8 +317,8 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
     cut_texts.chain(short)
 }
 
-/// An index of titles alone, for a site whose titles together exceed the limit: halves the number of pages, at
-/// least once, until the index is small enough.
+/// An index of titles alone, for a site whose titles together exceed the limit: halves the number of pages,
+/// at least once, until the index is small enough.
 fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     let mut titles: Vec<String> = documents.iter().map(write_title).collect();
     loop {

@@ -90,8 +90,8 @@ impl NavSection {
         path.starts_with(&self.root.path)
     }
 
-    /// The length of the path of the page that opens the section, in bytes. Of two sections that contain a page,
-    /// the inner one is deeper.
+    /// The length of the path of the page that opens the section, in bytes. Of two sections that contain a
+    /// page, the inner one is deeper.
     pub fn depth(&self) -> usize {
         self.root.path.len()
     }
@@ -106,8 +106,8 @@ impl NavSection {
         entries
     }
 
-    /// The decoded paths and the titles of the previous and the next page in reading order; `None` at the ends, and
-    /// for a page that is not in the section.
+    /// The decoded paths and the titles of the previous and the next page in reading order; `None` at the
+    /// ends, and for a page that is not in the section.
     pub fn neighbors(&self, current: &str) -> [Option<(&str, &str)>; 2] {
         let at = self.order.iter().position(|(path, _)| path == current);
         let page = |at: Option<usize>| self.order.get(at?).map(|(path, title)| (&**path, &**title));
@@ -150,8 +150,8 @@ impl Node {
         self.children.iter().for_each(|child| child.collect(order));
     }
 
-    /// The node's entry. It has children if the section is shown as a whole, or if the node contains the current
-    /// page.
+    /// The node's entry. It has children if the section is shown as a whole, or if the node contains the
+    /// current page.
     fn entry(&self, current: &str, is_whole: bool) -> SectionEntry {
         let is_open = current.starts_with(&self.path);
         SectionEntry {
@@ -169,7 +169,8 @@ impl Node {
 }
 
 /// The entries of the pages in a folder. In a large section, only those near the current page, or the first
-/// ones if the folder does not contain the current page. A closed folder without a page links to its first page.
+/// ones if the folder does not contain the current page. A closed folder without a page links to its first
+/// page.
 fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEntry> {
     let at = nodes.iter().position(|node| current.starts_with(&node.path)).unwrap_or_default();
     let shown = if is_whole {

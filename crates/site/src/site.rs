@@ -195,24 +195,25 @@ impl Site {
         translated.map_or(0, |index| index + 1)
     }
 
-    /// The page that answers the form named `form` without JavaScript, in the language of the page at a decoded
-    /// path. `None` if there is no such form, or if the site does not accept forms without JavaScript.
+    /// The page that answers the form named `form` without JavaScript, in the language of the page at a
+    /// decoded path. `None` if there is no such form, or if the site does not accept forms without
+    /// JavaScript.
     pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
         self.form_pages.find(form, self.language_at(path))
     }
 
-    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path, or in the
-    /// default language if there is no translation.
+    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path, or in
+    /// the default language if there is no translation.
     pub fn thanks_path(&self, path: &str) -> String {
         let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
         let translated = format!("{prefix}{THANKS}");
         if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
     }
 
-    /// Adds rules. Those without placeholders become entries, at paths without an entry unless they are forced.
-    /// Those with placeholders apply to paths without an entry, and forced ones also replace the entries that
-    /// they match now. Those with query parameters precede all others. Among rules with placeholders, and among
-    /// rules with query parameters, the new ones precede those of earlier calls.
+    /// Adds rules. Those without placeholders become entries, at paths without an entry unless they are
+    /// forced. Those with placeholders apply to paths without an entry, and forced ones also replace the
+    /// entries that they match now. Those with query parameters precede all others. Among rules with
+    /// placeholders, and among rules with query parameters, the new ones precede those of earlier calls.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
@@ -261,8 +262,8 @@ impl Site {
         Self { rules: RuleList::default(), query_rules: RuleList::default(), ..self.clone() }
     }
 
-    /// The rules with placeholders or query parameters as lines of `_redirects`. Leaves out those with the status
-    /// 410, which such a file cannot express.
+    /// The rules with placeholders or query parameters as lines of `_redirects`. Leaves out those with the
+    /// status 410, which such a file cannot express.
     pub fn rule_lines(&self) -> Vec<String> {
         let rules = self.query_rules.all().iter().chain(self.rules.all());
         rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
@@ -309,8 +310,8 @@ impl Site {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has two
-    /// names.
+    /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has
+    /// two names.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
@@ -326,9 +327,9 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin, which replace entries at their paths, and, at paths that are not in use, further
-    /// entries for its Markdown and redirects to the page. Counts the page. With a summary, the page is listed in
-    /// guides, sitemaps and the feed.
+    /// Inserts a page and its twin, which replace entries at their paths, and, at paths that are not in use,
+    /// further entries for its Markdown and redirects to the page. Counts the page. With a summary, the page
+    /// is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.list_page(summary);
@@ -384,8 +385,8 @@ impl Site {
         }
     }
 
-    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same entries, rules and 404 pages.
-    /// Ignores the variants of images and the pages that answer forms.
+    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same entries, rules and 404
+    /// pages. Ignores the variants of images and the pages that answer forms.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
@@ -413,8 +414,8 @@ impl Site {
         })
     }
 
-    /// Compresses files on all cores, smallest first, until their unencoded bodies add up to `budget` bytes. Uses
-    /// cached encodings where available.
+    /// Compresses files on all cores, smallest first, until their unencoded bodies add up to `budget` bytes.
+    /// Uses cached encodings where available.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
@@ -460,8 +461,8 @@ impl Site {
         site
     }
 
-    /// A copy of the site with the strong encodings that `encoded` returns. A file for which it returns `None`
-    /// keeps its encodings.
+    /// A copy of the site with the strong encodings that `encoded` returns. A file for which it returns
+    /// `None` keeps its encodings.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();

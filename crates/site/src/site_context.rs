@@ -38,8 +38,8 @@ impl NavLink {
 /// The inputs of [`SiteContext`], except the templates.
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
-    /// Without the footer and the words, which [`LanguageData`] contains, and without redirects. `today` is the
-    /// first day of the year.
+    /// Without the footer and the words, which [`LanguageData`] contains, and without redirects. `today` is
+    /// the first day of the year.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
     /// In the order of the site's languages.
@@ -164,8 +164,8 @@ impl LanguageValues {
     }
 }
 
-/// The forms by name, in the language of `words`, or with their built-in texts where `words` has none. `is_answer`
-/// adds the markers for a page that answers a form without JavaScript.
+/// The forms by name, in the language of `words`, or with their built-in texts where `words` has none.
+/// `is_answer` adds the markers for a page that answers a form without JavaScript.
 pub(super) fn form_values(
     forms: &[PageForm],
     words: &WordList,

@@ -38,8 +38,8 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be read or
-    /// has changed since the load listed it.
+    /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be
+    /// read or has changed since the load listed it.
     pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {
         match &*self.text.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(text) => Ok(read(text)),
@@ -70,8 +70,8 @@ fn normalize_line_ends(text: String) -> String {
 
 type FileSignature = ([u64; 3], [i64; 4]);
 
-/// The metadata that changes with a file's content, if the file is settled; see [`is_settled`]. Includes the inode
-/// change time, which programs cannot set, unlike the modification time.
+/// The metadata that changes with a file's content, if the file is settled; see [`is_settled`]. Includes the
+/// inode change time, which programs cannot set, unlike the modification time.
 fn signature(file: &Metadata) -> FileSignature {
     let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
     ([file.dev(), file.ino(), file.size()], times)
@@ -81,8 +81,8 @@ fn signature(file: &Metadata) -> FileSignature {
 /// may change again without getting a new timestamp, so every load reads such a file again.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
-/// Whether every change to the file after `now` will also change its timestamps: its inode change time is older
-/// than [`COARSEST_STAMP`].
+/// Whether every change to the file after `now` will also change its timestamps: its inode change time is
+/// older than [`COARSEST_STAMP`].
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
@@ -140,7 +140,7 @@ impl FileContent {
     }
 }
 
-/// What a file in the site's folder is for.
+/// The purpose of a file in the site's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Source,
@@ -181,9 +181,9 @@ pub(super) struct SiteFiles {
 }
 
 impl SiteFiles {
-    /// Reads the changed files that are published, and the templates. Updates the cache, and reports unreadable
-    /// files and a missing folder `pages`. Fails if a file changes meanwhile. `served_path` returns the path at
-    /// which a file is served, by its name.
+    /// Reads the changed files that are published, and the templates. Updates the cache, and reports
+    /// unreadable files and a missing folder `pages`. Fails if a file changes meanwhile. `served_path`
+    /// returns the path at which a file is served, by its name.
     pub fn read(
         folder: &Path,
         served_path: &dyn Fn(&str) -> String,
@@ -194,7 +194,10 @@ impl SiteFiles {
         let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
         if !tree.has_pages_folder {
             let fault = Fault::error("pages/", None, "the site's folder has no `pages` folder");
-            faults.push(fault.hint("create `pages/index.md`, or name the folder that contains `pages` in the command"));
+            faults
+                .push(fault.hint(
+                    "create `pages/index.md`, or name the folder that contains `pages` in the command",
+                ));
         }
         let mut reader = FileReader::new(known);
         let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
@@ -266,8 +269,9 @@ impl<'a> FileReader<'a> {
         Self { now: SystemTime::now(), before, known, shared: HashMap::default() }
     }
 
-    /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and leaves
-    /// out those whose content excludes them and copies of the operator's private files. Updates the cache.
+    /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
+    /// leaves out those whose content excludes them and copies of the operator's private files. Updates the
+    /// cache.
     fn read(
         &mut self,
         found: Vec<FoundFile>,
@@ -309,8 +313,8 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Reads the changed files in a build that are published, updates the cache, and reports unreadable files. Fails
-/// if a file changes meanwhile. `served_path` returns the path at which a file is served, by its name.
+/// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
+/// Fails if a file changes meanwhile. `served_path` returns the path at which a file is served, by its name.
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -346,8 +350,8 @@ pub(super) fn read_build(
 /// A file's content, and the text if the file is a source and has changed.
 type ReadContent = (FileContent, Option<String>);
 
-/// Reads a file, unless `before` is its current content. The inner error is the fault of a file that cannot be
-/// published; the outer one means that the file changed while it was read.
+/// Reads a file, or takes its content from `before` if the file is unchanged. The inner error is the fault of
+/// a file that cannot be read or published; the outer one means that the file changed while it was read.
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,

@@ -1,9 +1,9 @@
 //! The structure of a site: its documents in reading order, the owners of all paths, and the targets that
 //! links may name.
 //!
-//! The structure depends on the configuration, the theme, a build, the names of files, the contents of assets and of
-//! `static/`, and front matter with the dates of changes, but not on the bodies of pages. Most edits change
-//! only a body, so a reload usually reuses the structure of the last load.
+//! The structure depends on the configuration, the theme, a build, the names of files, the contents of assets
+//! and of `static/`, and front matter with the dates of changes, but not on the bodies of pages. Most edits
+//! change only a body, so a reload usually reuses the structure of the last load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_publish::Exclusion;
 
-/// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load with a
-/// build computes a new structure.
+/// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load
+/// with a build computes a new structure.
 #[derive(Debug)]
 struct AnyBuild;
 
@@ -106,8 +106,8 @@ pub(super) struct Structure {
 }
 
 impl Structure {
-    /// Adds generated pages to the sources, registers all paths, compiles the redirects, and resolves the links
-    /// outside of bodies. The faults are in the result.
+    /// Adds generated pages to the sources, registers all paths, compiles the redirects, and resolves the
+    /// links outside of bodies. The faults are in the result.
     pub fn new(
         inputs: Arc<StructureInputs>,
         files: &SiteFiles,
@@ -194,7 +194,7 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// The targets that links may name. Reports images whose size cannot be read.
+/// The targets that links may name. Reports a panic while the size of an image is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -278,7 +278,10 @@ fn check_documents(
             let message =
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
             let fault = document.warning_at_key("template", message);
-            faults.push(fault.hint(format!("create theme/{template}.html in the site's folder, or remove `template`")));
+            faults
+                .push(fault.hint(format!(
+                    "create theme/{template}.html in the site's folder, or remove `template`"
+                )));
             Arc::make_mut(&mut document.front_matter).template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
@@ -289,14 +292,14 @@ fn check_documents(
             faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
-            let hint =
-                "set it: the page shows this address if the form cannot be sent, without JavaScript or after an error";
+            let hint = "set it: the page shows this address if the form cannot be sent, without JavaScript or after an error";
             faults.push(fault.hint(hint));
         }
     }
 }
 
-/// Registers the owners of all paths, and reserves those of generated resources. Reports paths with two owners.
+/// Registers the owners of all paths, and reserves those of generated resources. Reports paths with two
+/// owners.
 fn claim_paths(
     build: Option<&Prebuilt>,
     options: &PagesOptions,
@@ -415,8 +418,8 @@ fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -
 /// The resources that each language has in its own folder.
 const TRANSLATED_RESOURCES: [&str; 3] = ["/llms.txt", "/llms-full.txt", "/blog/rss.xml"];
 
-/// Resolves the links in a document's front matter, and sets its image and the image's size. Returns the targets on
-/// this site with line numbers.
+/// Resolves the links in a document's front matter, and sets its image and the image's size. Returns the
+/// targets on this site with line numbers.
 fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(LinkTarget, Option<usize>)> {
     let mut links = Vec::new();
     let (cta, highlights, image) =

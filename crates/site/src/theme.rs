@@ -83,8 +83,9 @@ impl Theme {
         self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect()
     }
 
-    /// Compiles the templates, with the function `asset` and the filters for words. Reports and leaves out templates
-    /// that are invalid or too large. `urls` has the URLs of assets by the names that templates use.
+    /// Compiles the templates, with the function `asset` and the filters for words. Reports and leaves out
+    /// templates that are invalid or too large. `urls` has the URLs of assets by the names that templates
+    /// use.
     pub fn compile(&self, urls: BTreeMap<String, String>) -> CompiledTheme {
         let mut faults = Vec::new();
         let mut environment = Environment::new();

@@ -38,8 +38,8 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     format!("---\n{}---\n\n{body}", lines.collect::<String>())
 }
 
-/// The Markdown below the front matter: the parts of the page in the order of the templates, and a link to the
-/// sitemap.
+/// The Markdown below the front matter: the parts of the page in the order of the templates, and a link to
+/// the sitemap.
 fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
     let TemplateContext { shared, document, content, view } = *page;
     let options = &shared.data.options;
@@ -101,7 +101,8 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     text
 }
 
-/// A line of a list: the title as a link, the date, the author and the tags in parentheses, and the description.
+/// A line of a list: the title as a link, the date, the author and the tags in parentheses, and the
+/// description.
 fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
     let tags = (!item.tags.is_empty()).then(|| {
         let names = join(&item.tags, |tag| tag.name.clone());

@@ -115,8 +115,8 @@ impl WordList {
 }
 
 /// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
-/// relative to `theme/`) and the configuration. Reports invalid files and words, overrides without effect, and
-/// languages without words.
+/// relative to `theme/`) and the configuration. Reports invalid files and words, overrides without effect,
+/// and languages without words.
 pub(super) fn load(
     languages: &[&str],
     own_files: &[(String, Blob)],
@@ -195,8 +195,8 @@ struct WordLine {
     line: usize,
 }
 
-/// Reads one of the site's own files. Reports and leaves out invalid words. If there is no built-in file for its
-/// language, also reports the words that it lacks.
+/// Reads one of the site's own files. Reports and leaves out invalid words. If there is no built-in file for
+/// its language, also reports the words that it lacks.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
@@ -245,12 +245,13 @@ fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     (entries, faults)
 }
 
-/// The fault of a word: an unknown name, a text that is too long, a wrong number of months, or a placeholder that
-/// the English word does not have. `place` is the word's file and line.
+/// The fault of a word: an unknown name, a text that is too long, a wrong number of months, or a placeholder
+/// that the English word does not have. `place` is the word's file and line.
 fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>)) -> Option<Fault> {
     let fault = |message: String| Fault::error(place.0, place.1, message);
     let Some(original) = english.texts.get(name) else {
-        let copy = || "`frontdesk theme DIR words/en.toml` writes all words to theme/words/en.toml".to_owned();
+        let copy =
+            || "`frontdesk theme DIR words/en.toml` writes all words to theme/words/en.toml".to_owned();
         let hint = did_you_mean(name, english.texts.keys().map(String::as_str), copy);
         return Some(fault(format!("unknown word `{name}`")).hint(hint));
     };

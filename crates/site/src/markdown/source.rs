@@ -40,8 +40,8 @@ impl<'a> SourceText<'a> {
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
-    /// Applies `edits` in the order of their positions, except those that overlap one before. Of edits with the
-    /// same start, the longest one is applied.
+    /// Applies `edits` in the order of their positions, except those that overlap one before. Of edits with
+    /// the same start, the longest one is applied.
     pub fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);

@@ -18,7 +18,8 @@ struct Components {
     headers: Map<String, Value>,
 }
 
-/// Builds the description. The headers of rate limits, and links to pages of the site, appear only if they exist.
+/// Builds the description. The headers of rate limits, and links to pages of the site, appear only if they
+/// exist.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();

@@ -17,8 +17,8 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
 const MAX_URLS: usize = 50_000;
 
-/// Divides the pages into sitemaps of at most [`MAX_URLS`] pages. Returns each sitemap's path and pages. There is
-/// always at least one sitemap.
+/// Divides the pages into sitemaps of at most [`MAX_URLS`] pages. Returns each sitemap's path and pages.
+/// There is always at least one sitemap.
 pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
@@ -31,8 +31,8 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The sitemap index. Each sitemap has the date of its most recently updated page, or the date of the load if it
-/// is empty.
+/// The sitemap index. Each sitemap has the date of its most recently updated page, or the date of the load if
+/// it is empty.
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()
@@ -78,8 +78,8 @@ fn list_as_xml(
     text + &format!("</{}>\n", root.split(' ').next().unwrap_or(root))
 }
 
-/// The sitemap in Markdown, which links to the Markdown of each page. Divides pages, posts and generated lists
-/// into sections.
+/// The sitemap in Markdown, which links to the Markdown of each page. Divides pages, posts and generated
+/// lists into sections.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
     let words = &language.words;
     let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.title)]));

@@ -24,8 +24,8 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Escapes both, because
-/// they are text, not Markdown.
+/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Escapes both,
+/// because they are text, not Markdown.
 pub(super) fn heading(title: &str, summary: &str) -> String {
     let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));
     if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
@@ -59,8 +59,8 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Escapes text for XML 1.0. Drops U+FFFE, U+FFFF, and all control characters except tabs and line ends; XML 1.0
-/// forbids most of them (§2.2).
+/// Escapes text for XML 1.0. Drops U+FFFE, U+FFFF, and all control characters except tabs and line ends; XML
+/// 1.0 forbids most of them (§2.2).
 pub(super) fn escape_xml(text: &str) -> String {
     let is_allowed = |c: &char| {
         matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))

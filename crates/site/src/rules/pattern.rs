@@ -86,8 +86,8 @@ impl Pattern {
         self.start.iter().chain(self.end.iter().flatten())
     }
 
-    /// The segments before the one with the `*`, or all of them, without empty ones at the end. A segment with
-    /// placeholders is `None`. Also returns whether the pattern has a `*`.
+    /// The segments before the one with the `*`, or all of them, without empty ones at the end. A segment
+    /// with placeholders is `None`. Also returns whether the pattern has a `*`.
     pub(super) fn whole_segments(&self) -> (Vec<Option<&str>>, bool) {
         let has_wildcard = self.end.is_some();
         let whole = self.start.len() - usize::from(has_wildcard);
@@ -113,8 +113,8 @@ impl Pattern {
         })
     }
 
-    /// The decoded paths that a pattern without placeholders and `*` matches: two if the pattern ignores a final
-    /// slash. Empty for other patterns.
+    /// The decoded paths that a pattern without placeholders and `*` matches: two if the pattern ignores a
+    /// final slash. Empty for other patterns.
     pub(super) fn literal_paths(&self) -> Vec<String> {
         if self.names().next().is_some() {
             return Vec::new();
@@ -173,8 +173,8 @@ impl Pattern {
         rest.is_empty().then_some(captures)
     }
 
-    /// Whether the pattern matches the path, including its final slash. Adds the values of the placeholders, also
-    /// of some if it does not match.
+    /// Whether the pattern matches the path, including its final slash. Adds the values of the placeholders,
+    /// also of some if it does not match.
     fn matches<'a>(&'a self, path: &'a str, captures: &mut Captures<'a>) -> bool {
         let Some(end) = &self.end else { return match_segments(&self.start, path, captures) == Some("") };
         let Some((first, whole)) = self.start.split_last() else { return false };
@@ -194,8 +194,8 @@ impl Pattern {
     }
 }
 
-/// Matches the first segments of a path, each with the slash before it. Returns the rest of the path; `None` if a
-/// segment does not match.
+/// Matches the first segments of a path, each with the slash before it. Returns the rest of the path; `None`
+/// if a segment does not match.
 fn match_segments<'a>(
     segments: &'a [Segment],
     path: &'a str,
@@ -220,8 +220,7 @@ impl Segment {
     /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one
     /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`.
     fn parse(segment: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
-        let decode =
-            |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| INVALID_PATH);
+        let decode = |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| INVALID_PATH);
         let mut pieces = vec![("", String::new())];
         let mut rest = segment;
         let mut searched = 0;
@@ -303,8 +302,8 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// The ASCII characters to encode in the value of a query parameter: those that a path forbids, and those that
-/// have a meaning of their own in a query.
+/// The ASCII characters to encode in the value of a query parameter: those that a path forbids, and those
+/// that have a meaning of their own in a query.
 const NOT_IN_QUERY_VALUE: &AsciiSet = &NOT_IN_PATH.add(b'&').add(b'=').add(b'+').add(b';');
 
 /// The ASCII characters that RFC 3986 §2 does not permit in a URI.

@@ -76,8 +76,8 @@ fn to_json(entry: &impl serde::Serialize) -> String {
     serde_json::to_string(entry).unwrap_or_default()
 }
 
-/// The beginning of `text` with at most `length` bytes. Ends after a word, or after a character if there is no
-/// space in its second half.
+/// The beginning of `text` with at most `length` bytes. Ends after a word, or after a character if there is
+/// no space in its second half.
 fn cut(text: &str, length: usize) -> &str {
     let part = &text[..text.floor_char_boundary(length)];
     if part.len() == text.len() {

@@ -100,8 +100,8 @@ impl TextReader {
         self.finish_text();
     }
 
-    /// Appends text to the current heading or text, with one space in place of each run of whitespace, and none at
-    /// the beginning.
+    /// Appends text to the current heading or text, with one space in place of each run of whitespace, and
+    /// none at the beginning.
     fn push(&mut self, text: &str) {
         for (number, word) in text.split(char::is_whitespace).enumerate() {
             let page = &mut self.page.text;
@@ -125,8 +125,8 @@ impl TextReader {
         }
     }
 
-    /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. A heading with an
-    /// anchor begins a new part. Returns the rest.
+    /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. A heading
+    /// with an anchor begins a new part. Returns the rest.
     fn read_markup<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.split_once("-->").map_or("", |(_, after)| after);
