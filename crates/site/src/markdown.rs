@@ -75,6 +75,7 @@ impl LinkLookups {
     }
 }
 
+/// Collects the [`LinkLookups`] of a rendering.
 #[derive(Default)]
 struct LookupRecorder {
     links: Vec<Box<str>>,

@@ -69,6 +69,8 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     }
 }
 
+/// Renders the template of plain pages. `page` has the values of one page; `forms` are the forms that it
+/// shows.
 fn render(
     page: minijinja::Value,
     language: &Language,
