@@ -116,6 +116,7 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
     })
 }
 
+/// Screens an entry that is not held.
 fn screening(form: &'static Form, body: &'static str) -> Run {
     let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("a valid body");
     let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
@@ -152,6 +153,7 @@ struct Exchange {
     _kept: (TempDir, Sender<ShutdownPhase>, AppState),
 }
 
+/// Starts a server with an empty inbox on the current thread, and connects to it in memory.
 fn connect(fast_path: bool) -> Exchange {
     let folder = tempfile::tempdir().expect("a folder");
     let site = generated_site(10);
@@ -289,6 +291,7 @@ pub fn generated_site(pages: usize) -> Site {
     load(folder.path(), &options)
 }
 
+/// Loads a site. Panics with its faults if it is invalid.
 pub fn load(folder: &Path, options: &pages::PagesOptions) -> Site {
     let loaded = pages::load(folder, options, &[]);
     loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults))

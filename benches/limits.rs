@@ -89,6 +89,7 @@ fn heavy(keys: u32) -> u32 {
     (keys / 10_000).max(1)
 }
 
+/// The number of requests: about one for each source, and one in eleven from the few that exceed their quota.
 fn requests(keys: u32) -> u32 {
     keys / 10 * 11
 }
@@ -118,6 +119,7 @@ fn scattered(n: u32) -> Source {
     Source::V4(n.wrapping_mul(0x9e37_79b1).to_be_bytes())
 }
 
+/// The number of the source: the inverse of [`scattered`].
 fn unscattered(source: Source) -> u32 {
     let Source::V4(octets) = source else { unreachable!("all sources are IPv4") };
     // The inverse of the factor in `scattered`, modulo 2^32.

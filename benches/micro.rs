@@ -1,6 +1,5 @@
 //! Measures the steps of serving a request and of loading a site: `cargo bench -p frontdesk-benches --bench
-//! micro`, or `-- NAME`
-//! to run only some of the benchmarks.
+//! micro`, or `-- NAME` to run only some of the benchmarks.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benchmarks read clocks and wait")]
 

@@ -118,6 +118,8 @@ fn pgbench(url: &str, script: &std::path::Path) -> f64 {
     figure.unwrap_or_else(|| panic!("{output:?}"))
 }
 
+/// Submits messages from `senders` concurrent tasks for [`SECONDS`]. Returns how many were stored. Increments
+/// `number`, so that each run sends other messages.
 async fn run(intake: &Intake, senders: u64, number: &mut u64) -> u64 {
     let deadline = Instant::now() + Duration::from_secs(SECONDS);
     let local = tokio::task::LocalSet::new();

@@ -31,6 +31,7 @@ fn main() {
     }
 }
 
+/// Submits waitlist requests from `senders` concurrent tasks for [`SECONDS`]. Returns how many were stored.
 async fn run(intake: &Intake, senders: u64) -> u64 {
     let deadline = Instant::now() + Duration::from_secs(SECONDS);
     let local = tokio::task::LocalSet::new();

@@ -26,7 +26,7 @@ const WORDS: [&str; 12] = [
     "of", "the",
 ];
 
-/// A page, and its addresses on frontdesk and on file servers.
+/// A page to measure. Its address depends on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub label: &'static str,
@@ -154,7 +154,9 @@ impl Content {
         FileServer { root: self.root.path(), cores: Cores::Servers, headers: &self.headers, tls }
     }
 
-    /// Fetches the pages in each encoding from frontdesk at `address`, and writes them to files.
+    /// Fetches the pages in each encoding from frontdesk at `address`, and writes them to files. Sets the
+    /// headers that the other servers add. Fails if frontdesk sends another encoding, or a page of an
+    /// unexpected length.
     fn write_files(&mut self, address: SocketAddr) -> Result<()> {
         for page in [SMALL, LARGE, ARTICLE] {
             for (path, file) in [(page.twin(), page.twin()), (page.path(), page.file())] {
@@ -192,7 +194,9 @@ impl Content {
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Sends a request to `peer`, and compares the response with the files.
+    /// Sends a request to `peer`, and fails unless the response equals the files. If the client has the page,
+    /// then also sends the conditional request, and fails unless the response is a 304. Returns the bytes of
+    /// the last request and its response.
     pub fn exchange(&self, peer: &Peer, request: PageRequest) -> Result<(Vec<u8>, Response)> {
         self.exchange_over(peer, request, |bytes| send(peer.address, bytes))
     }

@@ -183,6 +183,7 @@ impl Unit {
         }
     }
 
+    /// Formats the median, with the range in parentheses unless its ends look the same.
     pub fn format_spread(self, spread: &Spread) -> String {
         let [median, least, most] =
             [spread.median, spread.least, spread.most].map(|value| self.format(value));
@@ -268,7 +269,7 @@ pub fn read(path: &Path) -> Result<Figures> {
     serde_json::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// Writes figures to a JSON file, with one line for each row of a table.
+/// Writes figures to a JSON file, with one line for each row of a table. Creates the file's folder.
 pub fn write(path: &Path, figures: &Figures) -> Result<()> {
     std::fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
     Ok(std::fs::write(path, serde_json::to_string(figures)?.replace("},{", "},\n{") + "\n")?)

@@ -85,6 +85,7 @@ pub fn send(address: SocketAddr, request: &[u8]) -> Result<Response> {
     read_response(&mut stream).with_context(|| format!("request to {address}"))
 }
 
+/// Reads one response. Fails if it is invalid, or if the connection is closed before its end.
 pub fn read_response(stream: &mut impl Read) -> Result<Response> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];

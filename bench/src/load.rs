@@ -129,8 +129,9 @@ pub fn run<'a>(load: &Load, server: &Peer, script: impl Fn(usize) -> Script<'a> 
     measure(load, server, threads, connect, Worker::run_closed_loop)
 }
 
-/// Each thread calls `prepare` with its number and, once all are ready, `generate`, which returns after the
-/// measurement.
+/// Measures `server` while threads generate load: each calls `prepare` with its number and, once all are
+/// ready, `generate`, which returns after the measurement. Fails if a thread does, or if there were no
+/// responses.
 pub fn measure<W>(
     load: &Load,
     server: &Peer,
@@ -193,7 +194,7 @@ impl Recorder {
         Self { start, end: start + load.length, latencies: Vec::new(), warm_up: 0 }
     }
 
-    /// Records a response that arrived at `now`.
+    /// Records the response time of a response that arrived at `now`. During the warm-up, only counts it.
     pub fn record(&mut self, sent: Instant, now: Instant) {
         if now < self.start {
             self.warm_up += 1;
@@ -203,6 +204,7 @@ impl Recorder {
     }
 }
 
+/// A thread of the load generator with its connections.
 struct Worker<'a> {
     script: Script<'a>,
     epoll: rustix::fd::OwnedFd,
@@ -220,6 +222,7 @@ struct Connection<'a> {
 }
 
 impl<'a> Worker<'a> {
+    /// Opens `count` non-blocking connections from all source addresses in turn.
     fn connect(address: SocketAddr, count: usize, script: Script<'a>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
@@ -239,7 +242,8 @@ impl<'a> Worker<'a> {
         Ok(Self { script, epoll, connections, buffer: vec![0; BUFFER] })
     }
 
-    /// Keeps each connection busy until the measurement ends.
+    /// Keeps each connection busy until the measurement ends. Fails if a response is incorrect, or if none
+    /// arrives for [`RESPONSE_TIMEOUT`].
     fn run_closed_loop(mut self, mut recorder: Recorder) -> Result<Recorder> {
         for number in 0..self.connections.len() {
             self.send(number, Instant::now())?;

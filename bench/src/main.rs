@@ -75,6 +75,8 @@ fn main() -> Result<()> {
     }
 }
 
+/// Runs the named suites in the order of the report, prints their tables, and stores their figures in the
+/// output folder.
 fn measure_suites(bench: &Bench, names: &[String]) -> Result<()> {
     std::fs::create_dir_all(&bench.out)?;
     for (name, run) in suites::ALL.iter().filter(|(name, _)| names.iter().any(|wanted| wanted == name)) {

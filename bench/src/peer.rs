@@ -48,6 +48,7 @@ impl Reserved {
     }
 }
 
+/// A server that runs in a process group of its own, which ends with this value.
 #[derive(Debug)]
 pub struct Peer {
     pub name: String,
@@ -77,7 +78,7 @@ impl Peer {
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
             let ended = peer.child.try_wait()?.is_some() || began.elapsed() > START_TIMEOUT;
-            ensure!(!ended, "{name} does not accept connections at {address}: {}", peer.stderr());
+            ensure!(!ended, "{name} does not accept connections at {address}: {}", peer.last_output());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(peer)
@@ -96,7 +97,8 @@ impl Peer {
         process::memory_usage(self.child.id())
     }
 
-    pub fn stderr(&self) -> String {
+    /// The last 2,000 bytes that the server has printed to its standard output and standard error.
+    pub fn last_output(&self) -> String {
         let text = std::fs::read(self.folder.path().join("output.log")).unwrap_or_default();
         let end = &text[text.len().saturating_sub(2000)..];
         String::from_utf8_lossy(end).trim().to_owned()
@@ -117,8 +119,8 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Reserves a free loopback port until the benchmark ends: only programs that set `SO_REUSEADDR` can listen
-/// on it.
+/// Reserves a free loopback port until the benchmark ends, by a socket that is never closed: only programs
+/// that set `SO_REUSEADDR` can listen on the port.
 fn free_address() -> Result<SocketAddr> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_reuseaddr(&socket, true)?;
@@ -144,6 +146,8 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Creates a key on P-256, and a certificate for `www.example.com` that is valid for 30 days, with
+    /// openssl.
     pub fn create(folder: &Path) -> Result<Self> {
         let made = Self { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
         let mut openssl = Command::new("openssl");

@@ -12,7 +12,8 @@ const TICK: u64 = 10_000_000;
 /// User and system CPU time of each thread by its id, in nanoseconds.
 pub type Usage = BTreeMap<u32, u64>;
 
-/// CPU time of each thread between two readings, in nanoseconds and in descending order.
+/// CPU time of each thread between two readings, in nanoseconds and in descending order. Leaves out threads
+/// that used none, and those that ended before the second reading.
 pub fn usage_between(before: &Usage, after: &Usage) -> Vec<u64> {
     let earlier = |thread| before.get(thread).copied().unwrap_or(0);
     let spent = after.iter().map(|(thread, spent)| spent.saturating_sub(earlier(thread)));
@@ -60,7 +61,7 @@ pub fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// Memory of a process and its descendants, in bytes:
+/// Memory of a process and its descendants, in bytes. Fails if one of them ends meanwhile.
 ///
 /// - resident memory, in which shared memory is counted once for each process;
 /// - the proportional set size, in which shared memory is divided among processes;

@@ -37,7 +37,8 @@ const FIGURES: &str = "docs/assets/performance/figures.json";
 /// Columns that are stored, but omitted from the document.
 const HIDDEN_COLUMNS: [&str; 4] = ["p99.9", "server CPU", "generator CPU", "requests per CPU time"];
 
-/// Merges the figures in the output folder into the stored ones, and writes the document.
+/// Merges the figures in the output folder into the stored ones, and writes both documents and the plots,
+/// which replace all earlier plots.
 pub fn write(bench: &Bench) -> Result<()> {
     let mut figures = figures::read(Path::new(FIGURES))?;
     let order = suites::ALL.map(|(name, _)| name);
@@ -58,7 +59,7 @@ pub fn write(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the document or a plot differs from the stored figures.
+/// Fails if a document or a plot does not match the stored figures.
 pub fn check() -> Result<()> {
     let figures = figures::read(Path::new(FIGURES))?;
     for (name, text) in compose_documents(&figures)? {
@@ -96,6 +97,7 @@ fn replace_tables(document: &str, figures: &Figures) -> Result<String> {
     Ok(text + rest)
 }
 
+/// Composes `docs/pages/performance.md` and its plots.
 fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
     let is_shown = |section: &&Section| CHAPTERS.iter().any(|(suite, ..)| *suite == section.suite);
     let figures = &Figures { sections: figures.sections.iter().filter(is_shown).cloned().collect() };
@@ -114,6 +116,7 @@ fn compose_report(figures: &Figures) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
+/// Writes the table of the most important figures, except those that were not measured.
 fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n| | frontdesk |\n| --- | ---: |\n");
     for (name, table, row, column, unit) in [
@@ -133,6 +136,7 @@ fn write_highlights(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
+/// Writes the machines and versions. If suites were measured on different ones, names the suites of each.
 fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     text.push_str("\n## Machine and versions\n");
     let mut machines: Vec<&[(String, String)]> = Vec::new();
@@ -155,6 +159,7 @@ fn write_machines(text: &mut String, figures: &Figures) -> Result<()> {
     Ok(())
 }
 
+/// Writes the table of all targets, and whether they are met.
 fn write_targets(text: &mut String, sections: &[Section]) -> Result<()> {
     text.push_str("\n## Targets\n\n| | target | measured | met |\n| --- | ---: | ---: | --- |\n");
     for target in sections.iter().flat_map(|section| &section.targets) {
@@ -167,6 +172,7 @@ fn write_targets(text: &mut String, sections: &[Section]) -> Result<()> {
     Ok(())
 }
 
+/// Writes the conditions, plots and tables of a suite. Adds the plots to `files`.
 fn write_section(text: &mut String, section: &Section, files: &mut BTreeMap<String, String>) -> Result<()> {
     let (_, title, about) = CHAPTERS
         .iter()

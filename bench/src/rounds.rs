@@ -59,7 +59,8 @@ impl Rounds {
         Spread::of(self.samples.iter().map(figure))
     }
 
-    /// Whether neither the server nor the load generator was busy, although requests were waiting.
+    /// Whether neither the server nor the load generator was busy in at least half of the rounds, although
+    /// requests were waiting.
     fn were_disturbed(&self) -> bool {
         self.spread(|sample| sample.busy().max(sample.generator)).median < UNDISTURBED
     }

@@ -41,7 +41,7 @@ pub struct Bench {
 
 fn parse_seconds(text: &str) -> Result<Duration> {
     let length = Duration::try_from_secs_f64(text.parse()?)?;
-    ensure!(!length.is_zero(), "a round cannot be empty");
+    ensure!(!length.is_zero(), "the length of a round must be more than 0 seconds, not {text}");
     Ok(length)
 }
 
@@ -78,7 +78,7 @@ impl Bench {
     pub fn tool(&self, path: &str) -> Result<PathBuf> {
         let path = self.tools.join(path);
         std::fs::canonicalize(&path)
-            .with_context(|| format!("{} is missing: scripts/bench installs it", path.display()))
+            .with_context(|| format!("{} is missing: run scripts/bench, which installs it", path.display()))
     }
 }
 

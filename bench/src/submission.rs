@@ -46,6 +46,7 @@ pub fn fixed_request(form: Form) -> Vec<u8> {
     compose_request(form, 0, &mut fastrand::Rng::with_seed(0))
 }
 
+/// Composes the request of visitor `number`, with a random message and source address.
 fn compose_request(form: Form, number: u64, random: &mut fastrand::Rng) -> Vec<u8> {
     let email = format!("ada.{number:x}@example.com");
     let body = if form.has_message {

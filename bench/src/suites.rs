@@ -14,6 +14,7 @@ pub mod smoke;
 pub mod submissions;
 pub mod tls;
 
+/// Measures a suite. `measure_suite` adds its name, date and machine.
 pub type Run = fn(&Bench) -> Result<Section>;
 
 /// All suites by name, in the order of the report.

@@ -9,8 +9,8 @@ const WIDTH: f64 = 760.0;
 const LETTER_WIDTH: f64 = 7.1;
 const STYLE: &str = include_str!("svg.css");
 
-/// Draws a bar for each median in the first column, with a line from minimum to maximum. `None` if there is
-/// nothing to draw.
+/// Draws a bar for each median in the first column, with a line from minimum to maximum. `None` if the table
+/// is not plotted, or has no value above zero.
 pub fn draw_bars(table: &Table) -> Option<String> {
     let of = table.columns.first().filter(|_| table.is_plotted)?;
     let rows = table.rows.iter().filter_map(|row| Some((row.label.as_str(), *row.cells.first()?)));
@@ -50,7 +50,7 @@ pub fn draw_bars(table: &Table) -> Option<String> {
     Some(svg)
 }
 
-/// Draws a line plot with the spread of each point. `None` if there is nothing to draw.
+/// Draws a line plot with the spread of each point. `None` if there is no value above zero.
 pub fn draw_lines(curve: &Curve) -> Option<String> {
     let points = || curve.lines.iter().flat_map(|line| &line.points);
     let mut xs: Vec<f64> = points().map(|(x, _)| *x).collect();
@@ -119,6 +119,7 @@ fn color_class(label: &str, place: usize) -> &'static str {
     }
 }
 
+/// The powers of ten around a range: at least two.
 fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
     let (from, to) = (least.log10().floor() as i32, most.log10().ceil() as i32);
     (from..=to.max(from + 1)).map(|power| 10_f64.powi(power)).collect()
@@ -132,6 +133,7 @@ fn round_steps(most: f64) -> Vec<f64> {
     (0..=5).map(|step| f64::from(step) * factor * power).collect()
 }
 
+/// Begins an SVG with its style, background, title and subtitle.
 fn begin_svg(title: &str, height: f64, subtitle: &str) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \

@@ -37,13 +37,15 @@ pub fn describe(bench: &Bench) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "not found".to_owned()))).into()
 }
 
+/// Reads the rest of the first line in `file` that begins with `name`, without the punctuation around it.
 fn read_field(file: impl AsRef<Path>, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim_matches(['\t', ' ', ':', '"', ',']).to_owned())
 }
 
-/// Reads a program's version: the word at index `word` in the first line of its output.
+/// Reads a program's version: the word at index `word` in the first line that the program prints when it is
+/// started with the argument `question`.
 fn read_version(program: impl AsRef<OsStr>, question: &str, word: usize) -> Option<String> {
     let output = Command::new(program).arg(question).output().ok()?;
     let text = [output.stdout, output.stderr].concat();

@@ -433,7 +433,7 @@ fn stray_files_are_not_published() {
     let output = crate::support::frontdesk().arg("check").arg(&site).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("pages/notes.txt: is not published")
+        said.contains("pages/notes.txt: the file is not published")
             && said.contains("pages/contact.md.bak is not published")
             && said.ends_with("1 warning\n"),
         "{said}"

@@ -67,11 +67,13 @@ impl ServerCertVerifier for PinnedCertificate {
     }
 }
 
+/// The client's configuration: one cipher suite, one key exchange group, and the certificate that it expects.
 pub fn client_config(identity: &Identity) -> Result<Arc<ClientConfig>> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256];
     provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
-    let certificate = CertificateDer::from_pem_file(&identity.certificate).context("no certificate")?;
+    let certificate = CertificateDer::from_pem_file(&identity.certificate)
+        .with_context(|| format!("cannot read {}", identity.certificate.display()))?;
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()

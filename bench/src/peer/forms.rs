@@ -16,10 +16,12 @@ const DIRECTUS: &str = "directus/node_modules/directus/cli.js";
 /// The file in which all of them store submissions.
 pub const DATABASE: &str = "forms.sqlite";
 
+/// Runs SQL statements on a database, and returns their output.
 pub fn sqlite(database: &Path, statements: &str) -> Result<String> {
     process::output(Command::new("sqlite3").args(["-cmd", ".timeout 10000"]).arg(database).arg(statements))
 }
 
+/// Starts a handler on Node's own HTTP server and SQLite module. It creates its table.
 pub fn start_node(bench: &Bench, own: TempDir) -> Result<Peer> {
     let reserved = Reserved::with_folder(own)?;
     let folder = reserved.folder.path();

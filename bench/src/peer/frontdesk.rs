@@ -43,7 +43,8 @@ pub fn start(bench: &Bench, options: Options<'_>) -> Result<Peer> {
     start_in(bench, options, create_folder()?)
 }
 
-/// Starts frontdesk, which stores its data in `folder`, unless the options name another one.
+/// Starts frontdesk, which stores its data in `folder`, unless the options name another one. Waits for the
+/// first response and until the server is idle.
 pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Result<Peer> {
     let reserved = Reserved::with_folder(folder)?;
     if let Some(identity) = options.tls {
@@ -67,8 +68,8 @@ pub fn start_in(bench: &Bench, mut options: Options<'_>, folder: TempDir) -> Res
     Ok(peer)
 }
 
-/// Waits until the server uses less than 6 ms of CPU time in 300 ms. In the background, frontdesk replaces
-/// quick encodings with stronger ones, which changes compressed bodies.
+/// Waits until the server uses less than 6 ms of CPU time in 300 ms, but at most 30 s. In the background,
+/// frontdesk replaces quick encodings with stronger ones, which changes compressed bodies.
 fn wait_until_idle(peer: &Peer) {
     let total = || peer.usage().values().sum::<u64>();
     let mut before = total();

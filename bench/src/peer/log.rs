@@ -117,6 +117,8 @@ struct LogConnection {
 }
 
 impl LogConnection {
+    /// Reads the available bytes, and sends the body to the writer once it is complete. Returns whether the
+    /// connection stays open.
     fn handle(&mut self, buffer: &mut [u8], queue: &mpsc::Sender<Submission>) -> bool {
         let count = match (&*self.stream).read(buffer) {
             Ok(0) => return false,
@@ -133,6 +135,7 @@ impl LogConnection {
     }
 }
 
+/// The body of the request in `bytes`; `None` while it is incomplete.
 fn complete_body(bytes: &[u8]) -> Option<&[u8]> {
     const LENGTH: &[u8] = b"\r\nContent-Length: ";
     let end = memmem::find(bytes, b"\r\n\r\n")?;

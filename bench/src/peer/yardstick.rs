@@ -49,7 +49,8 @@ pub fn serve(address: &str, file: &Path) -> Result<()> {
     serve_connections(address, epoll::EventFlags::ET, |stream| stream, handle)
 }
 
-/// Accepts connections, and calls `handle` whenever one is readable. Closes it if `handle` returns false.
+/// Accepts connections, and calls `handle` whenever one is readable. Closes a connection if `handle` returns
+/// false. Returns only if accepting or waiting fails.
 pub fn serve_connections<C>(
     address: &str,
     flags: epoll::EventFlags,

@@ -16,6 +16,8 @@ const COUNTS: [usize; 6] = [1, 8, 64, 256, 1_000, 10_000];
 const BUSY: usize = 64;
 const REQUEST: PageRequest = PageRequest::html(SMALL);
 
+/// Measures frontdesk, nginx and the yardstick with each number of connections. From [`BUSY`] connections on,
+/// the p99 has a target.
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let (_, response) = content.exchange(&ours, REQUEST)?;

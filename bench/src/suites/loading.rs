@@ -47,6 +47,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     bench.run_on(Cores::Both, || measure(bench))?
 }
 
+/// Measures each number of pages in a process of its own, and then the generators.
 fn measure(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition(
@@ -87,7 +88,7 @@ fn measure(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Adds the table and the targets of the comparison.
+/// Compares the first load with the builds of Zola and Hugo. Adds a table and targets.
 fn compare_generators(bench: &Bench, section: &mut Section) -> Result<()> {
     let mut rows = Vec::new();
     for (pages, rounds) in COMPARED {

@@ -24,6 +24,7 @@ const FILE: &str = "/home.html";
 const SERVERS: [&str; 2] = [FRONTDESK, "nginx"];
 const COLUMNS: [&str; 5] = ["resident", "proportional", "anonymous", "file-backed", "per connection"];
 
+/// Starts both servers three times, and measures each after the start and with idle connections.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     section.add_condition("site", "the example site of the repository (`site/`)");
@@ -84,7 +85,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Waits until resident memory has changed by at most 256 KiB for [`STABLE`]. Returns the memory usage.
+/// Waits until resident memory has changed by at most 256 KiB for [`STABLE`]. Returns the memory usage. Fails
+/// after a minute.
 fn stable_memory(peer: &Peer) -> Result<[u64; 4]> {
     let began = Instant::now();
     let (mut memory, mut since) = (peer.memory()?, Instant::now());
@@ -100,6 +102,7 @@ fn stable_memory(peer: &Peer) -> Result<[u64; 4]> {
     peer.memory()
 }
 
+/// Opens idle connections: each has received one response, whose body must be `body`.
 fn open_connections(peer: &Peer, path: &str, body: &[u8]) -> Result<Vec<TcpStream>> {
     let request = get(BROWSER, path, IDENTITY, None);
     let mut open = Vec::with_capacity(CONNECTIONS);

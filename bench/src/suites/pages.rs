@@ -51,6 +51,7 @@ const CASES: [Case; 9] = [
     case("markdown-12k", "Markdown by content negotiation, 12 KB", markdown(LARGE, NegotiatedMarkdown), None),
 ];
 
+/// Measures all cases on one core, and then the small page on one core and on both.
 pub fn run(bench: &Bench) -> Result<Section> {
     let (content, ours) = Content::start(bench, None)?;
     let files = content.file_server(None);

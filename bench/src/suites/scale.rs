@@ -24,6 +24,8 @@ const LARGE_INBOX: f64 = 1e6;
 /// Applies changes of PostgreSQL's settings.
 const RELOAD: &str = "SELECT pg_reload_conf()";
 
+/// Measures batches of one submission and large batches, whose difference gives the cost of a batch; then a
+/// large inbox; and then deliveries, with an empty database.
 pub fn run(bench: &Bench) -> Result<Section> {
     let mut section = Section::default();
     let mut stack = Stack::start(bench, Channel::Dead)?;
@@ -125,6 +127,7 @@ fn measure_large_inbox(bench: &Bench, stack: &mut Stack) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// A replica of frontdesk with its PostgreSQL and Redis.
 struct Stack {
     // Fields are dropped in this order: the replica must end first.
     replica: Peer,
@@ -135,13 +138,14 @@ struct Stack {
     _site: TempDir,
 }
 
+/// A PostgreSQL server that `scripts/bench` has started, with the id of its first process.
 struct Postgres {
     url: String,
     process: u32,
 }
 
 impl Postgres {
-    /// Empties the database, and moves the server to the core of the load generator.
+    /// Empties the database, changes settings of the server, and moves it to the core of the load generator.
     fn prepare(bench: &Bench) -> Result<Self> {
         let url = std::env::var("FRONTDESK_TEST_POSTGRES_TLS").context("no PostgreSQL: run scripts/bench")?;
         let mut postgres = Self { url, process: 0 };
@@ -192,7 +196,7 @@ fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> Spread {
 }
 
 impl Stack {
-    /// Starts Redis without persistence, and a replica with this channel.
+    /// Empties the database, and starts Redis without persistence and a replica with this channel.
     fn start(bench: &Bench, channel: Channel) -> Result<Self> {
         let postgres = Postgres::prepare(bench)?;
         let reserved = Reserved::new()?;
@@ -257,13 +261,18 @@ impl Stack {
         })
     }
 
+    /// Waits until no submission is in the intake and no delivery is due. Fails after three minutes.
     fn wait_for_deliveries(&self) -> Result<()> {
         let began = Instant::now();
         let pending =
             "SELECT (SELECT count(*) FROM intake) + count(*) FROM delivery WHERE due_at IS NOT NULL";
         while self.postgres.query_number(pending)? > 0.0 {
             let is_late = began.elapsed() > Duration::from_mins(3);
-            ensure!(!is_late, "deliveries did not finish within three minutes: {}", self.replica.stderr());
+            ensure!(
+                !is_late,
+                "deliveries did not finish within three minutes: {}",
+                self.replica.last_output()
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
         Ok(())

@@ -102,6 +102,8 @@ pub fn run(bench: &Bench) -> Result<Section> {
 }
 
 impl Setup<'_> {
+    /// Measures all servers. Adds a table, and targets for the rate and for the p99, which is compared with
+    /// the duration of a sync.
     fn measure_contact_form(&self, connections: usize, target: f64, section: &mut Section) -> Result<()> {
         // Directus needs half a minute to start, so it keeps running during all rounds.
         let directus = self.start(DIRECTUS, None)?;
@@ -146,6 +148,8 @@ impl Setup<'_> {
         section.add_table(&format!("submissions-{connections}"), &title, "", &servers, YARDSTICK.0)
     }
 
+    /// Measures both forms of frontdesk on one connection. The target of the median response time depends on
+    /// the duration of a sync.
     fn measure_single_visitor(&self, section: &mut Section) -> Result<()> {
         let mut all = Vec::new();
         for form in [CONTACT, WAITLIST] {
@@ -181,6 +185,8 @@ impl Setup<'_> {
         Ok((Rounds { label, samples }, Spread::of(syncs).median))
     }
 
+    /// Measures frontdesk with larger and larger inboxes, beside the yardstick. The target limits how much
+    /// the CPU time of a submission may grow.
     fn measure_inbox_growth(&self, section: &mut Section) -> Result<()> {
         let folder = tempfile::tempdir_in(&self.bench.out)?;
         let (mut rows, mut costs) = (Vec::new(), Vec::new());
@@ -282,7 +288,9 @@ impl Running {
     }
 }
 
-/// Sends submissions as fast as the server responds.
+/// Sends one submission, whose response is the expected one for all others, and then submissions from
+/// `load`'s connections as fast as the server responds. `number` must differ from that of earlier rounds with
+/// the same inbox.
 pub fn send(load: &Load, peer: &Peer, form: Form, number: u64) -> Result<Sample> {
     let response = http::send(peer.address, &fixed_request(form))?;
     ensure!(is_accepted(&response), "a submission returned status {} from {}", response.status, peer.name);

@@ -23,6 +23,7 @@ const H2LOAD_TIMEOUT: &str = "120";
 /// Number of concurrent clients that open new connections.
 const CLIENTS: usize = 16;
 
+/// Measures HTTP/2 with both pages, and then handshakes. All have targets relative to nginx.
 pub fn run(bench: &Bench) -> Result<Section> {
     let keys = create_folder()?;
     let identity = Identity::create(keys.path())?;
@@ -112,7 +113,7 @@ fn load_with_h2load(
     let is_correct = responses == requests && bytes == responses * length;
     ensure!(
         is_correct,
-        "{responses} of {requests} responses were correct, with {bytes} bytes of {length} each"
+        "h2load received {responses} correct responses to {requests} requests, and {bytes} bytes instead of {length} each"
     );
     Ok((seconds, busy.min(1.0)))
 }

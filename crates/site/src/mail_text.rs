@@ -1,7 +1,8 @@
 //! Reads the text of a mail to visitors: a Markdown file with a subject in its front matter. The result has a
 //! plain-text and an HTML version.
 //!
-//! Its placeholders, such as `{site}`, stand only for values that the operator wrote.
+//! Its placeholders, such as `{site}`, stand for the operator's values, the date and the confirmation link,
+//! but never for a visitor's input.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,9 +18,10 @@ use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, visible};
 
-/// Maximum length of the text in bytes. Mail programs cut longer messages off.
+/// Maximum length of the Markdown in bytes. Some mail programs clip messages that are longer than 100 KB.
 const MAX_TEXT: usize = 50_000;
-/// Maximum length of the subject in characters. Mail programs cut longer subjects off.
+/// Maximum length of the subject in characters, before its placeholders are filled. Mail programs truncate
+/// longer subjects.
 const MAX_SUBJECT: usize = 100;
 
 /// A mail to visitors. Placeholders without a value at load time are still in the text.
@@ -28,18 +30,20 @@ pub struct ParsedMail {
     pub subject: String,
     /// Empty if the file does not set it.
     pub from_name: String,
-    /// A Mailbox; empty if the file does not set it.
+    /// An e-mail address; empty if the file does not set it.
     pub reply_to: String,
     pub text: String,
     pub html: String,
 }
 
-/// A placeholder, and its value; `None` if the value is known only when the mail is sent.
+/// The name of a placeholder, and its value; `None` if the value is known only when the mail is sent.
 pub type Placeholder<'a> = (&'a str, Option<&'a str>);
 
 const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 
-/// Parses a file. `place` is the file's name in faults, and `language` the language of its text.
+/// Parses a file, and fills the placeholders that have a value in `known`. Returns all faults, also for
+/// placeholders that are not in `known`. `place` is the file's name in faults, and `language` the language of
+/// its text.
 pub fn parse_mail(
     place: &str,
     text: &str,
@@ -47,7 +51,7 @@ pub fn parse_mail(
     known: &[Placeholder<'_>],
 ) -> Result<ParsedMail, Vec<Fault>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (source, body, table) = split(place, text).map_err(|fault| vec![without_pages_hint(fault)])?;
+    let (source, body, table) = split(place, text).map_err(|fault| vec![with_mail_hint(fault)])?;
     let mut faults = Vec::new();
     let line_of = |key: &str| {
         let is_it = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
@@ -74,7 +78,7 @@ pub fn parse_mail(
         refuse(line_of("subject"), format!("`subject` must have at most {MAX_SUBJECT} characters"));
     }
     if !reply_to.is_empty() && Mailbox::parse(&reply_to).is_none() {
-        refuse(line_of("reply_to"), "`reply_to` must be an e-mail address".to_owned());
+        refuse(line_of("reply_to"), format!("`reply_to` must be an e-mail address, not `{reply_to}`"));
     }
     let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
     if body.trim().is_empty() {
@@ -86,7 +90,7 @@ pub fn parse_mail(
     for (name, line) in unknown_placeholders(&subject, body, known, line_of("subject"), body_line) {
         let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
         let fault = Fault::error(place, line, format!("unknown placeholder {{{name}}}"));
-        faults.push(fault.hint(format!("known ones are {}", names.join(", "))));
+        faults.push(fault.hint(format!("use one of {}", names.join(", "))));
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -105,8 +109,8 @@ pub fn parse_mail(
     Ok(ParsedMail { subject, from_name, reply_to, text, html })
 }
 
-/// The hint for missing front matter names the keys of pages.
-fn without_pages_hint(fault: Fault) -> Fault {
+/// Replaces the hint about missing front matter, which names the keys of pages, with one for mails.
+fn with_mail_hint(fault: Fault) -> Fault {
     match fault.hint {
         Some(_) if fault.message == "no front matter" => {
             fault.hint("begin the file with a line `---`, `subject: …`, and a line `---`")
@@ -115,7 +119,8 @@ fn without_pages_hint(fault: Fault) -> Fault {
     }
 }
 
-/// The value of a key as one line of text; empty if it is not set.
+/// The trimmed value of a key; empty if it is not set. Fails unless it is one line of text. The error is the
+/// rest of a sentence that begins with the key.
 fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static str> {
     match table.get(key) {
         None => Ok(String::new()),
@@ -142,6 +147,7 @@ fn unknown_placeholders<'a>(
     named.filter(|(name, _)| !known.iter().any(|(other, _)| other == name)).collect()
 }
 
+/// Keeps raw HTML, because the author is the operator.
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.autolink = true;
@@ -150,7 +156,8 @@ fn parser_options() -> Options<'static> {
     options
 }
 
-/// The HTML version. A placeholder may be the target of a link, where the renderer has escaped its braces.
+/// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
+/// Makes a link of each placeholder `{…_link}` that is not a link's target.
 fn html_document(
     root: Node<'_>,
     options: &Options<'_>,
@@ -163,7 +170,6 @@ fn html_document(
     let _ = comrak::format_html(root, options, &mut body);
     for (name, _) in known {
         body = body.replace(&format!("%7B{name}%7D"), &format!("{{{name}}}"));
-        // A link in the text, which is not the target of a link yet.
         if name.ends_with("_link") {
             let link = format!("{{{name}}}");
             let parts: Vec<&str> = body.split(&link).collect();
@@ -187,7 +193,8 @@ fn html_document(
     )
 }
 
-/// Writes the text of a node without Markdown's syntax. Links are followed by their targets.
+/// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
+/// indentation of code blocks. A link's target follows its text, unless both are the same. Omits raw HTML.
 fn write_plain_text(node: Node<'_>, text: &mut String) {
     let value = node.data().value.clone();
     let all = |text: &mut String| node.children().for_each(|child| write_plain_text(child, text));
@@ -290,7 +297,7 @@ mod tests {
         check(
             "---\nsubject: a\nreply_to: nowhere\n---\nThanks.",
             Some(3),
-            "`reply_to` must be an e-mail address",
+            "`reply_to` must be an e-mail address, not `nowhere`",
         );
         check("---\nsubject: a\nreplyto: a@b.example\n---\nThanks.", Some(3), "unknown key `replyto`");
         check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");

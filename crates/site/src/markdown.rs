@@ -1,15 +1,13 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod headings;
 mod raw_html;
 mod source;
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::{Range, RangeInclusive};
-use std::sync::Mutex;
 
 use blake3::Hash;
-use comrak::adapters::{HeadingAdapter, HeadingMeta};
 use comrak::nodes::{
     ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos, TableAlignment,
 };
@@ -17,6 +15,7 @@ use comrak::options::{Options, Plugins};
 use comrak::{Anchorizer, Arena};
 use frontdesk_media::ImageSize;
 
+use self::headings::AnchoredHeadings;
 use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
 };
@@ -33,15 +32,15 @@ use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::panics::{self, Panic, Part};
 
-/// A body in both representations. Both lack the title, which the page shows.
+/// A body in both representations, without the page's title, which the layout adds.
 #[derive(Debug, Default)]
 pub struct RenderedBody {
-    /// HTML without the title.
     pub html: String,
     /// Markdown with absolute links.
     pub markdown: String,
     pub facts: BodyFacts,
-    /// The code blocks in document order, each as a hash of its info string and source, and its HTML.
+    /// The code blocks in document order, each as a hash of its info string and source, and its HTML. Without
+    /// formulas, and without blocks whose highlighting panicked.
     pub blocks: Vec<(Hash, String)>,
 }
 
@@ -49,16 +48,16 @@ pub struct RenderedBody {
 #[derive(Debug, Default)]
 pub struct BodyFacts {
     pub headings: Vec<Heading>,
-    /// The links to pages of this site, with their line numbers.
+    /// The links and images that lead to this site, with their line numbers.
     pub links: Vec<(LinkTarget, usize)>,
     pub warnings: Vec<BodyWarning>,
-    /// The number of words, not counting code.
+    /// The number of words, without code, formulas and alternative texts of images.
     pub words: usize,
     pub lookups: LinkLookups,
 }
 
-/// The links that a rendering has resolved, and a hash of the results. As long as the results are the same,
-/// rendering the same source gives the same body.
+/// The links to this site that a rendering has resolved, and a hash of the results. While the results and the
+/// site's options stay the same, rendering the same source gives the same body.
 #[derive(Debug, Default)]
 pub struct LinkLookups {
     links: Box<[Box<str>]>,
@@ -76,6 +75,7 @@ impl LinkLookups {
     }
 }
 
+/// Collects the [`LinkLookups`] of a rendering.
 #[derive(Default)]
 struct LookupRecorder {
     links: Vec<Box<str>>,
@@ -83,7 +83,7 @@ struct LookupRecorder {
 }
 
 impl LookupRecorder {
-    /// Resolves a link, and records the result if it depends on the catalog.
+    /// Resolves a link, and records the result if the link leads to this site.
     fn look_up(&mut self, catalog: &LinkCatalog, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         let resolved = catalog.resolve(place, link);
         if let Some(target) = &resolved.target {
@@ -107,7 +107,7 @@ pub struct BodyWarning {
     pub hint: &'static str,
 }
 
-/// A heading of a body. Several may have the same id if the author has chosen it, which is a warning.
+/// A heading of a body. An id that the author has chosen may repeat another one, about which rendering warns.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Heading {
     /// 1 to 6.
@@ -123,8 +123,8 @@ pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file.
 ///
-/// The syntax is GitHub Flavored Markdown with footnotes and alerts. Raw HTML is kept, because the author is
-/// the operator. Code blocks in `earlier` are not highlighted again.
+/// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
+/// is kept, because the author is the operator. Code blocks in `earlier` are not highlighted again.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -150,7 +150,7 @@ pub fn render(
         has_aligned_cells: false,
         images: 0,
         anchorizer: Anchorizer::new(),
-        consultation: LookupRecorder::default(),
+        lookups: LookupRecorder::default(),
         rendered: RenderedBody::default(),
     };
     let mut nodes = root.descendants().collect::<Vec<Node<'_>>>().into_iter();
@@ -168,9 +168,9 @@ pub fn render(
     // Facts stay in memory as long as the page.
     rendered.facts.links.shrink_to_fit();
     rendered.facts.headings.shrink_to_fit();
-    rendered.facts.lookups = std::mem::take(&mut work.consultation).finish();
+    rendered.facts.lookups = std::mem::take(&mut work.lookups).finish();
     rendered.markdown = work.source.apply_edits(std::mem::take(&mut work.edits));
-    let headings = AnchoredHeadings(Mutex::new(rendered.facts.headings.clone().into_iter()));
+    let headings = AnchoredHeadings::new(rendered.facts.headings.iter().map(|heading| heading.id.clone()));
     let mut plugins = Plugins::default();
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
@@ -216,6 +216,7 @@ fn parser_options() -> Options<'static> {
     options
 }
 
+/// Rewrites the nodes of a body for HTML. Collects facts, warnings, and the edits for Markdown.
 struct BodyRenderer<'a, 'b> {
     arena: &'a Arena<'a>,
     source: SourceText<'b>,
@@ -228,17 +229,18 @@ struct BodyRenderer<'a, 'b> {
     edits: Vec<(Range<usize>, String)>,
     /// The line ranges of code blocks and HTML blocks, in ascending order. They contain no link definitions.
     verbatim: Vec<RangeInclusive<usize>>,
-    /// The number of tables so far. Each table's region gets its number as a unique name.
+    /// The number of tables so far. The accessible name of a table is its number.
     tables: usize,
     has_aligned_cells: bool,
     /// The number of images so far.
     images: usize,
     anchorizer: Anchorizer,
-    consultation: LookupRecorder,
+    lookups: LookupRecorder,
     rendered: RenderedBody,
 }
 
 impl<'a> BodyRenderer<'a, '_> {
+    /// Rewrites a node with the function for its kind, if there is one.
     fn process_node(&mut self, node: Node<'a>) {
         let position = node.data().sourcepos;
         // Text is handled without a copy, because most nodes are text.
@@ -293,6 +295,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
+    /// Counts words, and warns about shortcodes of site generators (`{{ … }}`, `{% … %}`).
     fn process_text(&mut self, text: &str, position: Sourcepos) {
         self.rendered.facts.words += text.split_whitespace().count();
         if text.contains('{') && (text.contains("{{") || text.contains("{%")) {
@@ -302,8 +305,8 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Renders an image with its size, so that the text below does not move when the image loads. The first
-    /// image of a page loads immediately, because it is often visible without scrolling; the others load when
-    /// they come close to the viewport.
+    /// image of a page loads immediately, because it is often visible without scrolling; others are lazy.
+    /// Records the target, and warns about blocked hosts, missing alternative texts and unreadable sizes.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
         self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
@@ -313,7 +316,7 @@ impl<'a> BodyRenderer<'a, '_> {
             self.warn(position, message, NO_ALTERNATIVE);
         }
         let ResolvedLink { href, absolute, target } =
-            self.consultation.look_up(self.catalog, self.place, &image.url);
+            self.lookups.look_up(self.catalog, self.place, &image.url);
         let known = target.as_ref().and_then(|target| self.catalog.images.get(&*target.path));
         let is_damaged = target.as_ref().is_some_and(|target| {
             known.is_none()
@@ -350,8 +353,8 @@ impl<'a> BodyRenderer<'a, '_> {
         html
     }
 
-    /// Renders `$…$` and `$$…$$` as a formula, unless the dollar signs are those of prices or of names such
-    /// as `$HOME/$USER`.
+    /// Renders `$…$` and `$$…$$` as a formula. Keeps `$…$` as text if the dollar signs are probably those of
+    /// prices or of names such as `$HOME/$USER`.
     fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
         let is_glued = self.source.byte_range(position).is_some_and(|range| {
             let text = self.source.text;
@@ -367,7 +370,7 @@ impl<'a> BodyRenderer<'a, '_> {
         node.data_mut().value = value;
     }
 
-    /// A formula as MathML, or its source if the formula is faulty.
+    /// A formula as MathML. If the formula is invalid, warns and returns its source as code.
     fn formula_html(&mut self, formula: &str, is_block: bool, position: Sourcepos) -> String {
         math::render(formula, is_block).unwrap_or_else(|MathError { message, line }| {
             let mut at = position;
@@ -376,20 +379,21 @@ impl<'a> BodyRenderer<'a, '_> {
             self.warn(
                 at,
                 message,
-                "formulas are in TeX notation, as in `$\\sqrt{2}$`; `\\$` is a dollar sign",
+                "write formulas in TeX notation, as in `$\\sqrt{2}$`, and a dollar sign as `\\$`",
             );
             format!("<code>{}</code>", escape_html(formula.trim()))
         })
     }
 
-    /// Renders a code block, or takes its HTML from an earlier rendering. The Markdown representation keeps
-    /// the language and the title.
+    /// Renders a code block, or takes its HTML from an earlier rendering; a `math` block becomes a formula.
+    /// Warns about a missing end, invalid attributes, diagrams and unknown languages. If highlighting panics,
+    /// shows the code without colors. In Markdown, the block keeps only its language and title.
     fn render_code(&mut self, block: &NodeCodeBlock, position: Sourcepos) -> String {
         if block.fenced && !block.closed {
-            let hint = "end the block with a line of as many backticks as it begins with";
+            let hint = "end the block with a line like its first one, but without the language";
             self.warn(
                 position,
-                "the code block has no end, so the rest of the page is shown as code".to_owned(),
+                "the code block has no end, so the text below it is shown as code".to_owned(),
                 hint,
             );
         }
@@ -406,7 +410,7 @@ impl<'a> BodyRenderer<'a, '_> {
             self.warn(
                 position,
                 warning,
-                "a block may begin, for example, ```rust title=\"main.rs\" {1,3-5} showLineNumbers",
+                "begin the block, for example, with ```rust title=\"main.rs\" {1,3-5} showLineNumbers",
             );
         }
         if is_diagram(&parsed.language) {
@@ -419,7 +423,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
         let grammar = parsed.grammar();
         if !is_diagram(&parsed.language) && !self.highlighter.knows(grammar) {
-            let hint = "code in the language `text` is not highlighted";
+            let hint = "use the language `text` for code without highlighting";
             self.warn(position, code_block::describe_unknown_language(grammar), hint);
         }
         if parsed.has_attributes() {
@@ -447,7 +451,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Replaces the info string of a fenced code block in the Markdown representation.
+    /// Replaces the info string of a fenced code block in the Markdown representation. Skips indented blocks.
     fn replace_info(&mut self, block: &NodeCodeBlock, position: Sourcepos, info: &str) {
         let Some((start, line)) = self.source.line_at(position.start.line) else { return };
         let from = position.start.column.saturating_sub(1);
@@ -457,7 +461,9 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Gives a heading its anchor: the author's anchor (`## Title {#anchor}`), or one derived from the text.
+    /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is
+    /// removed from the title, or one derived from the title. Warns about first-level headings and repeated
+    /// anchors.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
         if let Some(last) = node.last_child()
@@ -491,6 +497,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.headings.push(Heading { level, id, title });
     }
 
+    /// Warns about content in raw HTML that the content security policy blocks.
     fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
         let lower = literal.to_ascii_lowercase();
         let catalog = self.catalog;
@@ -518,7 +525,7 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Warns about content from another site if the policy does not permit its host.
+    /// Warns about content from another site if the content security policy does not permit its host.
     fn warn_about_blocked_host(
         &mut self,
         url: &str,
@@ -539,7 +546,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// Replaces a task's checkbox with one that has a label for screen readers.
+    /// Makes a list item with a checkbox that has a label for screen readers.
     fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("Done", " checked") } else { ("Open", "") };
         let html = format!("<input type=\"checkbox\" disabled{checked} aria-label=\"{state}\"> ");
@@ -556,9 +563,10 @@ impl<'a> BodyRenderer<'a, '_> {
         self.arena.alloc(comrak::nodes::Ast::new(NodeValue::Raw(html), position.start).into())
     }
 
-    /// Resolves a link and records its target. Returns the link for HTML and the link for Markdown.
+    /// Resolves a link, and records its target if it is on this site. Returns the links for HTML and
+    /// Markdown.
     fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
-        let resolved = self.consultation.look_up(self.catalog, self.place, url);
+        let resolved = self.lookups.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
             self.rendered.facts.links.push((target, self.first_line + line - 1));
         }
@@ -585,8 +593,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Makes link reference definitions absolute. The parser does not keep their positions, so this function
-    /// searches the source for them.
+    /// Makes the destinations of link reference definitions absolute in the Markdown representation. The
+    /// parser does not keep their positions, so this function searches the source for them.
     fn resolve_reference_definitions(&mut self) {
         let is_verbatim = |number: usize| {
             let before = self.verbatim.partition_point(|lines| *lines.start() <= number);
@@ -617,7 +625,7 @@ impl<'a> BodyRenderer<'a, '_> {
             };
             if let Some(found) = find_destination(&line[after..]) {
                 let raw = line[after + found.start..after + found.end].trim_matches(['<', '>']).to_owned();
-                let absolute = self.consultation.look_up(self.catalog, self.place, &raw).absolute;
+                let absolute = self.lookups.look_up(self.catalog, self.place, &raw).absolute;
                 if absolute != raw {
                     self.edits.push((
                         start + after + found.start..start + after + found.end,
@@ -628,7 +636,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Resolves the links in raw HTML for both representations, and returns the HTML.
+    /// Resolves the links in raw HTML for both representations, and returns the HTML. Warns about blocked
+    /// content and images without `alt`.
     fn resolve_html(&mut self, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
         if has_image_without_alternative(literal) {
@@ -663,7 +672,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 }
 
-/// The width at which the theme shows an image: the width of the text column, or of the window if it is
+/// The `sizes` of images: the theme shows them as wide as the text column, or as the window if it is
 /// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 
@@ -673,25 +682,6 @@ const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![
 /// Whether code in the language draws a diagram, which needs a script in the browser.
 fn is_diagram(language: &str) -> bool {
     ["mermaid", "plantuml", "puml", "graphviz", "dot", "d2"].contains(&language)
-}
-
-/// Writes headings with the anchors that [`BodyRenderer::set_anchor`] has assigned.
-struct AnchoredHeadings(Mutex<std::vec::IntoIter<Heading>>);
-
-impl HeadingAdapter for AnchoredHeadings {
-    fn enter(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta, _: Option<Sourcepos>) -> fmt::Result {
-        let next = self.0.lock().ok().and_then(|mut headings| headings.next());
-        let id = escape_html(&next.map(|heading| heading.id).unwrap_or_default());
-        let level = heading.level;
-        write!(
-            output,
-            "<h{level} id=\"{id}\"><a class=\"anchor\" href=\"#{id}\" aria-hidden=\"true\" tabindex=\"-1\"></a>"
-        )
-    }
-
-    fn exit(&self, output: &mut dyn fmt::Write, heading: &HeadingMeta) -> fmt::Result {
-        writeln!(output, "</h{}>", heading.level)
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Converts formulas in TeX notation to MathML, which browsers show without scripts and fonts.
+//! Converts formulas in TeX notation to MathML, which browsers show without a script or a web font.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const MAX_FORMULA_BYTES: usize = 4_000;
 /// deeper formulas might exhaust its stack.
 const MAX_DEPTH: usize = 60;
 
-/// A fault in a formula.
+/// The reason a formula cannot be converted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MathError {
     pub message: String,
@@ -22,14 +22,15 @@ pub struct MathError {
 }
 
 /// Converts a formula to a `math` element without inline styles. `is_block` selects the larger style for
-/// formulas that stand alone.
+/// formulas that stand alone. Fails if the formula is too long, too deep or invalid, or if the converter
+/// panics.
 pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
     let fail = |message: &str, at: usize| {
         let line = formula.get(..at).unwrap_or_default().matches('\n').count();
         Err(MathError { message: message.to_owned(), line })
     };
     if formula.len() > MAX_FORMULA_BYTES {
-        return fail(&format!("it is longer than {MAX_FORMULA_BYTES} bytes"), 0);
+        return fail(&format!("it is longer than {MAX_FORMULA_BYTES} bytes; divide it"), 0);
     }
     if let Some(at) = find_excess_depth(formula) {
         return fail(&format!("more than {MAX_DEPTH} groups or commands enclose each other"), at);
@@ -49,8 +50,9 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
     }
 }
 
-/// The position at which the formula's depth exceeds [`MAX_DEPTH`]. Counts opening braces and environments,
-/// and each command that directly follows another one, as in `\sqrt\sqrt x`.
+/// The position at which the formula's depth exceeds [`MAX_DEPTH`]; `None` if it does not. Counts the braces,
+/// brackets, environments and `\left` that are open, and the commands and scripts that directly follow each
+/// other, as in `\sqrt\sqrt x`.
 fn find_excess_depth(formula: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chain = 0_usize;
@@ -105,7 +107,8 @@ fn without_styles(mathml: &str) -> String {
     html + rest
 }
 
-/// Whether text between two dollar signs is an amount of money and the text after it: `$5 and 10$`.
+/// Whether text between two dollar signs is probably an amount of money and the text after it, as in
+/// `$5 and 10$`: it begins with a digit, and has a word and none of the characters typical of formulas.
 pub fn is_price(text: &str) -> bool {
     let is_formula = text.contains(['\\', '^', '_', '=', '{', '+', '<', '>']);
     let mut words = text.split(|c: char| !c.is_alphabetic());

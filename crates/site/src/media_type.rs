@@ -1,4 +1,4 @@
-//! The media types of files, by their names.
+//! Chooses the media types of files by their extensions.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -10,8 +10,8 @@ const UNKNOWN: &str = "application/octet-stream";
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// The extensions for which the table of `mime_guess` has no type, or an outdated one, and the reasons for
-/// these.
+/// The extensions for which the table of `mime_guess` has no type, or an outdated one. The reason is above
+/// each group.
 const OVERRIDES: [(&str, &str); 24] = [
     // RFC 9239.
     ("mjs", "text/javascript"),
@@ -27,13 +27,13 @@ const OVERRIDES: [(&str, &str); 24] = [
     ("m4v", "video/mp4"),
     // ECMA-426: source maps are JSON.
     ("map", "application/json"),
-    // As `text/xml`, it would get a `charset`, which precedes the encoding that the document declares (RFC
-    // 7303 §3).
+    // As `text/xml`, it would get a `charset`, which overrides the encoding that the document declares
+    // (RFC 7303 §3).
     ("xml", "application/xml"),
     ("xsl", "application/xml"),
     // Sites publish keys under this name rather than signatures; browsers show neither.
     ("asc", "application/pgp-keys"),
-    // Not a plug-in of RealAudio.
+    // The table has the type of RealAudio's plug-ins, but these files are packages.
     ("rpm", "application/x-rpm"),
     // RFC 1952: the same as `.tar.gz`.
     ("tgz", "application/gzip"),
@@ -54,7 +54,7 @@ const OVERRIDES: [(&str, &str); 24] = [
 ];
 
 /// The media type for a file name's extension, or `application/octet-stream` if the extension is unknown.
-/// Texts have the charset UTF-8.
+/// Types `text/*` have the parameter `charset=utf-8`.
 pub fn media_type(name: &str) -> &'static str {
     let Some((_, extension)) = name.rsplit_once('.') else { return UNKNOWN };
     let own = OVERRIDES.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
@@ -63,8 +63,9 @@ pub fn media_type(name: &str) -> &'static str {
     if found.starts_with("text/") { with_charset(found) } else { found }
 }
 
-/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/` from its
-/// content, because standards choose such names for JSON and for text. `name` is relative to the site's root.
+/// Like [`media_type()`], but determines the type of a file without an extension in `.well-known/`, and of
+/// `apple-app-site-association`, from its content, because standards choose such names for JSON and for text.
+/// `name` is relative to the site's root.
 pub(super) fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     let file = name.rsplit('/').next().unwrap_or(name);
     // Apple also reads this file at the root.

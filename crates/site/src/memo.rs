@@ -1,11 +1,11 @@
-//! The results of a load with their inputs. The next load reuses a result whose inputs are equal.
+//! Caches of a load's results with their inputs. The next load reuses a result if its inputs are equal.
 
 use std::sync::Arc;
 
 use super::maps::{HashMap, HashSet};
 use super::parallel::in_parallel;
 
-/// One result.
+/// The last result of a computation.
 #[derive(Debug)]
 pub(crate) struct Memo<I, O>(Option<(I, O)>);
 
@@ -29,7 +29,7 @@ impl<I: PartialEq, O: Clone> Memo<I, O> {
     }
 }
 
-/// A result for each key.
+/// The last result of a computation for each key.
 #[derive(Debug)]
 pub(crate) struct MemoMap<I, O>(HashMap<String, (I, O)>);
 
@@ -73,7 +73,8 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         outputs
     }
 
-    /// Forgets the results for all other keys.
+    /// Forgets the results for all other keys, unless there are at most as many results as keys: then a few
+    /// stale results may stay.
     pub fn keep_only<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
         let keys: HashSet<&str> = keys.collect();
         if self.0.len() > keys.len() {

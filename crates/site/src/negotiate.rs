@@ -162,7 +162,8 @@ impl Codings {
         (b"zstd", Encoding::Zstd),
     ];
 
-    /// Reads the lines of `Accept-Encoding`. Skips malformed members and unknown codings.
+    /// Reads the lines of `Accept-Encoding`. Skips malformed members and unknown codings. If a coding
+    /// repeats, its highest quality counts.
     pub fn parse<'a>(accept_encoding: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut codings = Self::default();
         for line in accept_encoding {

@@ -25,7 +25,7 @@ pub struct PagesOptions {
     pub tagline: String,
     /// One or two sentences about the site, for guides and feeds.
     pub description: String,
-    /// A language tag (BCP 47), `en` by default.
+    /// A language tag (BCP 47).
     pub language: String,
     /// The tags of all languages, beginning with `language`. Empty if `language` is the only one.
     pub languages: Vec<String>,
@@ -40,8 +40,8 @@ pub struct PagesOptions {
     pub home_links: Vec<String>,
     /// The date on which the site was loaded, in UTC.
     pub today: Date,
-    /// The time at which the site was loaded. Pages with a later date are not published yet. If it is `None`,
-    /// all dates are in the past.
+    /// The time at which the site was loaded. Pages with a later date are not published yet. `None` publishes
+    /// all pages except drafts.
     pub now: Option<Timestamp>,
     /// Whether drafts and pages with a future date are shown, for a preview.
     pub shows_unpublished: bool,

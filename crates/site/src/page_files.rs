@@ -1,5 +1,5 @@
-//! Lays out all pages of a site: makes their HTML and Markdown files. A reload reuses the files of a page
-//! whose inputs are equal.
+//! Lays out all pages of a site: creates their HTML and Markdown files. A reload reuses the files of a page
+//! if its inputs are equal.
 
 use std::sync::Arc;
 
@@ -85,7 +85,8 @@ impl PageFiles {
         self.0.is_empty() && structure.all().len() >= LARGE_SITE
     }
 
-    /// Lays out all pages, in the order of the structure. `None` if any of them fails.
+    /// Lays out all pages, in the order of the structure, and adds their faults to `faults`. `None` if any
+    /// template fails. Replaces each text in `bodies` with a slice of the page's files, which saves the copy.
     pub fn update(
         &mut self,
         structure: &Arc<Structure>,
@@ -145,7 +146,7 @@ impl PageFiles {
 }
 
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
-/// template does.
+/// template does. If the template panics, the page is rendered without the theme and has a defect.
 fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutPage>, Fault> {
     let PageInputs { shared: ByPointer(shared), content, view, .. } = inputs;
     let template = TemplateContext { shared, document, content, view };
@@ -182,7 +183,7 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
     html.shrink_to_fit();
     let mut html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
     let mut markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
-    // The 404 page has no URL.
+    // The 404 pages and those that confirm addresses have no URL.
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));

@@ -57,7 +57,8 @@ pub(super) fn post_range(number: usize, per_page: usize, posts: usize) -> std::o
 }
 
 impl ListPage {
-    /// `None` if the list has a single page.
+    /// Links to the first, the last and the nearest pages, and to the previous and the next one. `None` if
+    /// the list has a single page.
     pub fn links(&self) -> Option<Pagination> {
         let Self { base, number, count } = self;
         let (number, count) = (*number, *count);

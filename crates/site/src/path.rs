@@ -43,8 +43,9 @@ pub fn decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     Ok(decoded)
 }
 
-/// Whether a path needs no decoding and has no empty segment and no segment that begins with a dot. True for
-/// most paths.
+/// A quick check that is true for most valid paths: whether a path consists of visible ASCII characters
+/// without `%` and `\`, and has no empty segment and none that begins with a dot. Such a path needs no
+/// decoding.
 fn is_plain(path: &[u8]) -> bool {
     let mut rest = path;
     while let [byte, tail @ ..] = rest {
@@ -61,8 +62,8 @@ fn is_plain(path: &[u8]) -> bool {
     true
 }
 
-/// Percent-decodes once. Rejects percent signs without two digits, and encoded slashes, because decoding
-/// would turn them into separators.
+/// Percent-decodes once. Rejects percent signs without two digits, text that is not UTF-8, and encoded
+/// slashes, because decoding would turn them into separators.
 pub(super) fn percent_decode(path: &str) -> Result<Cow<'_, str>, PathError> {
     for (at, _) in path.match_indices('%') {
         match path.as_bytes().get(at + 1..at + 3) {
@@ -101,7 +102,8 @@ pub fn encode(path: &str) -> Cow<'_, str> {
     utf8_percent_encode(path, NOT_IN_PATH).into()
 }
 
-/// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the site's folder.
+/// The public path (`/blog/a/x.png`) of a file or folder (`posts/a/x.png`) in the folders `pages`, `posts`
+/// and `assets` of a site. The files in `static/` are at the root instead.
 pub fn public_path(file: &str) -> String {
     match file.split_once('/') {
         Some(("pages", rest)) => format!("/{rest}"),
@@ -131,14 +133,15 @@ pub fn is_in_folder(path: &str, folder: &str) -> bool {
 }
 
 /// The paths that redirect to a page: the path without the trailing slash, and the path with `index.html`.
+/// Only the latter for the home page.
 pub fn redirect_paths(page: &str) -> Vec<String> {
     let stem = page.trim_end_matches('/');
     let file = [stem, "/index.html"].concat();
     if stem.is_empty() { vec![file] } else { vec![stem.to_owned(), file] }
 }
 
-/// Converts words to one path segment: lower-case letters and digits of any script, with hyphens in place of
-/// everything else.
+/// Converts words to one path segment: lower-case letters and digits of any script, with one hyphen in place
+/// of the characters between them. Empty if there are no letters or digits.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
     for c in words.chars().flat_map(char::to_lowercase) {
@@ -153,6 +156,7 @@ pub fn slug(words: &str) -> String {
 }
 
 /// Resolves `relative` against the page or file at `base` (RFC 3986 §5.2.3). Both are decoded paths.
+/// Drops empty segments, and `..` segments that would lead above the root.
 pub fn resolve_relative(base: &str, relative: &str) -> String {
     // Most absolute links are already resolved.
     if relative.starts_with('/') && is_plain(relative.as_bytes()) {

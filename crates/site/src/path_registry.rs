@@ -6,6 +6,7 @@ use super::path;
 use crate::fault::Fault;
 use frontdesk_publish::Exclusion;
 
+/// The owners of paths, and the other paths to which links may lead.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {
     /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a
@@ -25,7 +26,8 @@ impl PathRegistry {
         self.owners.insert(path.to_owned(), None);
     }
 
-    /// Registers a file from `static/`, or a file or page of a build. It may replace a generated resource.
+    /// Registers the path of a file from `static/`, or of a file or page of a build. Unlike [`Self::claim`],
+    /// it may replace a generated resource.
     pub fn claim_static(&mut self, path: &str, place: &str, faults: &mut Vec<Fault>) {
         if self.owners.get(path) == Some(&None) {
             self.owners.remove(path);
@@ -38,13 +40,16 @@ impl PathRegistry {
         if let Some(owner) = self.owners.get(path) {
             let owner = owner.as_deref().unwrap_or("a built-in resource");
             let fault = Fault::error(place, line, format!("the path `{path}` is taken by {owner}"));
-            faults.push(fault.hint("give one of them another name; for a page, set `slug`"));
+            faults.push(
+                fault.hint("give one of them another path: rename its file, or set `slug` in the page"),
+            );
             return false;
         }
         self.owners.insert(path.to_owned(), Some(place.to_owned()));
         true
     }
 
+    /// Accepts links to a path, without an owner.
     pub fn add_secondary(&mut self, path: String) {
         self.secondary.insert(path);
     }
@@ -58,7 +63,8 @@ impl PathRegistry {
         self.owners.get(path)?.as_deref()
     }
 
-    /// The exclusion of the file to which a link on the page `place` leads.
+    /// The exclusion of the file to which a link leads: found by the path, or, if the link is relative, by
+    /// the file's position relative to the source file `place`, which contains the link.
     pub fn find_exclusion(&self, place: &str, target: &LinkTarget) -> Option<&Exclusion> {
         let written = target.written.as_deref().filter(|written| !written.starts_with(['/', '@']));
         let beside = written.map(|written| {

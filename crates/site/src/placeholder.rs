@@ -8,7 +8,8 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use frontdesk_forms::text::escape_html;
 
-/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`.
+/// Adds the filters for words: `words.or_write|fill(mail=…)` and `words|plural("posts", n)`. `fill` escapes
+/// the word and its values, except values that are HTML already. `plural` fails if the word does not exist.
 pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter("fill", |text: String, values: Kwargs| -> Result<Value, Error> {
         let mut given = BTreeMap::new();
@@ -25,14 +26,17 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
         let number = n.to_string();
         let name = plural_name(&name, &text("singular")?, &number);
         if words.get_attr(&name)?.is_undefined() {
-            return Err(Error::new(ErrorKind::InvalidOperation, format!("there is no word `{name}`")));
+            return Err(Error::new(
+                ErrorKind::InvalidOperation,
+                format!("`plural` needs the word `{name}`, which does not exist"),
+            ));
         }
         Ok(Value::from(fill(&text(&name)?, |name| (name == "n").then(|| number.as_str().into()))))
     });
 }
 
 /// The name of the word to use with `number`: `name` with `_one` or `_other` appended. `singular` lists the
-/// numbers that take the singular.
+/// numbers that take the singular, separated by commas.
 pub(super) fn plural_name(name: &str, singular: &str, number: &str) -> String {
     let is_singular = singular.split(',').any(|one| one.trim() == number);
     format!("{name}_{}", if is_singular { "one" } else { "other" })
@@ -57,7 +61,8 @@ pub(super) fn fill<'a>(text: &str, value: impl Fn(&str) -> Option<Cow<'a, str>>)
     filled + rest
 }
 
-/// The name of the placeholder at the beginning of `text`; `None` if there is none.
+/// The name of the placeholder at the beginning of `text`: lower-case letters and `_` in braces. `None` if
+/// there is none.
 fn placeholder(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

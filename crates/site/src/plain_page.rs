@@ -22,7 +22,8 @@ const STYLE: &str = "/_frontdesk/style.css";
 
 const TEMPLATE: &str = include_str!("plain_page.html");
 
-/// The page of a form that no page of the site has.
+/// The page that answers a form without JavaScript if no page of the site contains the form. `None` if the
+/// template does not show all of the form's fields.
 pub(super) fn plain_form_page(
     form: &PageForm,
     language: &Language,
@@ -39,7 +40,7 @@ pub(super) fn plain_form_page(
 }
 
 /// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without
-/// JavaScript. `None` means the language of the site.
+/// JavaScript. The page is in the site's default language if `language` is `None`.
 pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, options: &PagesOptions) {
     if !options.html_posts {
         return;
@@ -67,6 +68,8 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     }
 }
 
+/// Renders the template of plain pages. `page` has the values of one page; `forms` are the forms that it
+/// shows.
 fn render(
     page: minijinja::Value,
     language: &Language,

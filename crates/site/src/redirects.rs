@@ -9,10 +9,10 @@ use crate::fault::Fault;
 /// A redirect from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectOption {
-    /// A path. It may end with `*`, and `:name` stands for one segment.
+    /// A path. It may end with `*`, and `:name` stands for a segment or a part of one.
     pub from: String,
-    /// A path on this site or a URL, in which `:splat` stands for the text that `*` matched. Empty for
-    /// the status 410.
+    /// A path on this site or a URL, in which `:name` and `:splat` stand for the texts that `:name` and `*`
+    /// matched. Empty for the status 410.
     pub to: String,
     /// One of the statuses 301, 302, 303, 307 and 308, or 410 for pages that were removed for good.
     pub status: u16,
@@ -21,19 +21,19 @@ pub struct RedirectOption {
     pub line: Option<usize>,
 }
 
-/// Maximum number of consecutive redirects that a client has to follow.
+/// Maximum number of consecutive redirects. A longer chain counts as circular.
 const MAX_HOPS: usize = 10;
 
-/// The rules for redirects, and the targets on this site, with their lines in the configuration, whose
-/// existence must be checked.
+/// The rules for redirects, and the targets whose existence the caller must check, with their lines in the
+/// configuration.
 #[derive(Debug, Default)]
 pub(super) struct CompiledRedirects {
     pub rules: Vec<RedirectRule>,
     pub targets: Vec<(LinkTarget, Option<usize>)>,
 }
 
-/// Compiles redirects. Claims the paths of those without placeholders, and reports paths that are in use and
-/// redirects that lead back to themselves.
+/// Compiles redirects, the most specific ones first. Claims the paths of those without placeholders. Reports
+/// and leaves out redirects that are invalid or circular, or whose path is in use.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,
@@ -49,7 +49,7 @@ pub(super) fn compile(
             Ok(rule) => parsed.push((redirect, rule)),
             Err(why) => {
                 let message = format!("the redirect from `{}` {why}", redirect.from);
-                let hint = "an example is \"/old/\" = \"/new/\", or \"/old/*\" = \"/new/:splat\" for all pages below /old/";
+                let hint = "write, for example, \"/old/\" = \"/new/\", or \"/old/*\" = \"/new/:splat\" for all pages below /old/";
                 faults.push(Fault::error(&*redirect.place, redirect.line, message).hint(hint));
             }
         }
@@ -64,18 +64,24 @@ pub(super) fn compile(
     for ((redirect, rule), is_circular) in parsed.into_iter().zip(circular) {
         let RedirectOption { from, to, place, line, .. } = redirect;
         if is_circular {
-            let message = format!("the redirect from `{from}` leads back to itself");
-            faults.push(Fault::error(&**place, *line, message).hint("redirect to a page"));
+            let message = format!(
+                "the redirect from `{from}` leads back to itself, or through more than {MAX_HOPS} redirects"
+            );
+            let fault = Fault::error(&**place, *line, message);
+            faults.push(fault.hint("redirect directly to a page or to another site"));
             continue;
         }
         let literal = rule.literal_paths();
         if let Some(used) = literal.iter().find(|path| names.has_path(path)) {
             let message = match names.owner(used) {
                 Some(owner) => format!("the path `{used}` is taken by {owner}"),
+                None if names.owners.contains_key(used) => {
+                    format!("the path `{used}` is taken by a built-in resource")
+                }
                 None => format!("the path `{used}` already leads to a page"),
             };
             let fault = Fault::error(&**place, *line, message);
-            faults.push(fault.hint("a redirect needs a path of its own; remove it, or rename the page"));
+            faults.push(fault.hint("redirect from a path that is not in use, or remove the redirect"));
             continue;
         }
         for path in &literal {
@@ -97,7 +103,7 @@ pub(super) fn compile(
     compiled
 }
 
-/// The path and fragment of a target on this site; `None` for a URL.
+/// The path and fragment of a target on this site; `None` for a URL and for an invalid path.
 fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;
@@ -108,10 +114,11 @@ fn local_target(to: &str) -> Option<LinkTarget> {
     })
 }
 
-/// Longer paths do not fit into a request's header.
+/// Maximum length of a path to follow. Longer paths do not fit into a request's header.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
-/// Whether a client that follows the redirect never arrives at a page or another site.
+/// Whether a redirect, applied to an example path, leads through more than [`MAX_HOPS`] redirects, or to a
+/// path that is too long for a request.
 fn is_circular(rule: &RedirectRule, rules: &RuleList<RedirectRule>, names: &PathRegistry) -> bool {
     let mut path = rule.example();
     for _ in 0..MAX_HOPS {

@@ -27,6 +27,7 @@ pub(super) struct ListItem {
     pub draft: bool,
 }
 
+/// The links and lists of other pages that a page's template may show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RelatedPages {
     /// The path from the home page to this page. The last entry is this page.
@@ -47,6 +48,7 @@ pub(super) struct RelatedPages {
     pub switcher: Vec<LanguageLink>,
 }
 
+/// Finds the related pages of each document.
 pub(super) struct PageIndex<'a> {
     documents: &'a [Document],
     shared: &'a SiteContext,
@@ -63,6 +65,7 @@ pub(super) struct PageIndex<'a> {
 }
 
 impl<'a> PageIndex<'a> {
+    /// Indexes the documents with a URL, and computes the reading times of posts from their bodies.
     pub fn new(structure: &'a Structure, shared: &'a SiteContext, bodies: &Bodies) -> Self {
         let (documents, languages) = (structure.documents(), &structure.inputs.languages);
         let posts = (0..languages.len()).map(|index| listed_posts_newest_first(documents, index));
@@ -111,6 +114,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
+    /// The posts that a page lists, in its language: a page of all posts or of those with a tag, or the three
+    /// newest on the home page. Empty for other pages.
     fn listed_posts(&self, document: &Document) -> Vec<ListItem> {
         let all = &self.posts[document.language];
         let posts: &[&Document] = match &document.kind {
@@ -128,6 +133,7 @@ impl<'a> PageIndex<'a> {
         posts[shown].iter().map(|post| self.list_item(post)).collect()
     }
 
+    /// The entry of a post in a list, with its date in the words of its language.
     fn list_item(&self, document: &Document) -> ListItem {
         let matter = &document.front_matter;
         let tags = matter.tags.iter().filter_map(|name| self.shared.find_tag(name, document.language));
@@ -145,6 +151,8 @@ impl<'a> PageIndex<'a> {
         }
     }
 
+    /// The pages above a document, beginning with the home page of its language, and the document itself.
+    /// Empty for the home page and for pages without a URL.
     fn breadcrumbs(&self, document: &Document) -> Vec<NavLink> {
         if matches!(document.kind, PageKind::Home | PageKind::NotFound) {
             return Vec::new();

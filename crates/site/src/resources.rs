@@ -44,9 +44,10 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const RSS: &str = "application/rss+xml";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
-/// Builds a resource's text. `None` if a required option is missing.
+/// Builds a resource's text. `None` if a required option is missing, or if the resource is built elsewhere.
 type Build = fn(&Site, &PagesOptions, &ResourceOptions) -> Option<String>;
 
+/// The path, the media type and the builder of each resource.
 const RESOURCES: [(&str, &str, Build); 14] = [
     ("/_frontdesk/forms.js", JAVASCRIPT, |_, _, _| Some(FORMS_SCRIPT.to_owned())),
     // Built for each language, together with the guides to folders.
@@ -110,7 +111,8 @@ struct Inputs {
 }
 
 impl ResourceCache {
-    /// Inserts every resource that the operator has not replaced.
+    /// Inserts every resource that the operator has not replaced, and the reload script if the options have
+    /// it. Reuses those of the last load, and its summaries of pages, if their inputs are the same.
     pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
         let inputs = Inputs {
             pages: site.pages.clone(),
@@ -152,7 +154,7 @@ fn written_skill(site: &Site) -> Option<&File> {
 /// Builds files with their paths.
 type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
-/// Builds all files that depend only on the summaries of pages, in parallel.
+/// Builds all resources except `llms-full.txt`, in parallel.
 fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, Arc<File>)> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for (index, language) in site.languages.iter().enumerate() {

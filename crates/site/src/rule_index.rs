@@ -1,14 +1,14 @@
-//! Finds the path patterns that may match a path, without trying all of them.
+//! A trie of path patterns: finds the patterns that may match a path, without trying all of them.
 //!
-//! A tree of path segments. A request for a missing path visits the branches that agree with its segments, so
-//! the work does not depend on the number of patterns.
+//! Each edge is a segment, and patterns with the same first segments share nodes. A lookup visits only the
+//! nodes whose segments match those of the path, so its work does not grow with the number of other patterns.
 
 use super::maps::HashMap;
 
-/// Patterns by their segments. Each pattern is known by its position in a list.
+/// The trie. A pattern is identified by its position in the list from which the trie was built.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RuleIndex {
-    /// The root comes first, if there are patterns.
+    /// The root comes first. Empty by default.
     nodes: Vec<PatternNode>,
 }
 

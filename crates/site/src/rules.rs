@@ -2,7 +2,8 @@
 //!
 //! The dialects of Netlify and Cloudflare Pages have the same syntax, but differ in meaning. Netlify's
 //! redirects default to 301, and files take precedence over them unless the status ends with `!`.
-//! Cloudflare's redirects default to 302 and take precedence over files.
+//! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do
+//! not.
 
 mod pattern;
 
@@ -72,7 +73,7 @@ impl PathRule for HeaderRule {
     }
 }
 
-/// A line of `_redirects`.
+/// A redirect, a rewrite (status 200) or a removed page (status 410), from `_redirects` or the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectRule {
     pattern: Pattern,
@@ -80,7 +81,7 @@ pub struct RedirectRule {
     parameters: Vec<QueryParameter>,
     /// The pattern and the query parameters as they were written.
     from: String,
-    /// A URL with placeholders, in ASCII.
+    /// A path or a URL, percent-encoded, with placeholders.
     to: String,
     /// With 200, the response is the page or file at the target. With 410, there is no target.
     pub status: StatusCode,
@@ -92,16 +93,17 @@ pub struct RedirectRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct QueryParameter {
     name: String,
-    /// The name of the placeholder for its value, or the value that it must have.
+    /// `Ok` with the name of the placeholder for the value, or `Err` with the value that is required.
     value: Result<String, String>,
 }
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may end with `*`. The error says what is wrong with the rule.
+    /// may have placeholders, and end with `*`. The error is the rest of a sentence that begins with the
+    /// rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let status = StatusCode::from_u16(status).ok().filter(StatusCode::is_redirection);
-        let status = status.ok_or("has an invalid status")?;
+        let status = status.ok_or("has an invalid status: expected 301, 302, 303, 307 or 308")?;
         let pattern = Pattern::parse_prefix(from)?;
         let is_path = to.starts_with('/') && !to.starts_with("//");
         let is_url =
@@ -147,7 +149,7 @@ impl RedirectRule {
         placeholders(&self.to).filter(|name| !is_known(name)).collect()
     }
 
-    /// The rule as a line of `_redirects`.
+    /// The rule as a line of `_redirects`, without the `!` of a forced rule.
     pub fn to_line(&self) -> String {
         format!("{} {} {}", encode_spaced(&self.from), self.to, self.status.as_u16())
     }
@@ -164,7 +166,7 @@ impl RedirectRule {
     }
 
     /// The target for a request with a decoded path and an encoded query; empty for the status 410. `None` if
-    /// the rule does not apply.
+    /// the rule does not apply. A target on this site begins with exactly one slash.
     ///
     /// The target of a rule with query parameters has the other parameters of the request, unless it has a
     /// query of its own.
@@ -214,7 +216,8 @@ fn encode_spaced(words: &str) -> String {
     words.split(' ').map(encode_url).collect::<Vec<_>>().join(" ")
 }
 
-/// The names of the placeholders in a target: those at the beginning of a segment or of a value.
+/// The names of the placeholders in a target: those that follow one of the characters `/`, `=`, `-`, `_` and
+/// `.`.
 fn placeholders(to: &str) -> impl Iterator<Item = &str> {
     let at_colon = to.match_indices(':').filter(|(at, _)| to[..*at].ends_with(['/', '=', '-', '_', '.']));
     let names = at_colon.map(|(at, _)| &to[at + 1..][..name_length(&to[at + 1..])]);
@@ -230,7 +233,8 @@ pub(super) struct HeaderRule {
     dialect: RulesDialect,
 }
 
-/// The headers that the rules set for a decoded path, each name once.
+/// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
+/// Leaves out values that are invalid once their placeholders are filled in.
 pub(super) fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules.candidates(path) {
@@ -266,6 +270,8 @@ fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<
     lines
 }
 
+/// Reads `_redirects`. Reports and skips rules that are not supported, and those after [`MAX_RULES`]. A rule
+/// that restricts access is an error.
 pub(super) fn parse_redirects(
     text: &str,
     dialect: RulesDialect,
@@ -301,19 +307,24 @@ pub(super) fn parse_redirects(
     rules
 }
 
-/// The reason a rule cannot be followed.
+/// The reason a rule cannot be applied.
 #[derive(Debug)]
 enum RuleProblem {
+    /// The rest of a sentence that begins with the rule.
     Unsupported(&'static str),
     /// The rule restricts access, so it must not be ignored.
     Protects,
 }
 
+/// The error about a rule that restricts access with `what`.
 fn protection_fault(file: &str, line: usize, what: &str) -> Fault {
     let message = format!("`{what}` restricts access to the page, which this server cannot enforce");
-    Fault::error(file, Some(line), message).hint("remove the page or the rule")
+    Fault::error(file, Some(line), message)
+        .hint("remove the page from the build, or this rule if the page may be public")
 }
 
+/// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores the
+/// words from one that begins with `#`.
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;
@@ -390,6 +401,7 @@ const COMPUTED: [&str; 14] = [
 ];
 
 /// Reads `_headers`: a path at the beginning of a line, and its headers on the indented lines below it.
+/// Reports and skips what is not supported, and rules after [`MAX_RULES`]. `Basic-Auth` is an error.
 pub(super) fn parse_headers(
     text: &str,
     dialect: RulesDialect,
@@ -421,7 +433,7 @@ pub(super) fn parse_headers(
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
-                warn("is not a header: expected `Name: value`".to_owned());
+                warn("the line is ignored: it is not a header such as `Name: value`".to_owned());
                 continue;
             }
         };
@@ -439,7 +451,7 @@ pub(super) fn parse_headers(
                 Some(rule) => rule.headers.push((name, value)),
                 None => warn(format!("`{name}` is ignored: no path precedes it")),
             },
-            _ => warn("is not a valid header".to_owned()),
+            _ => warn(format!("the header `{name}` is ignored: its name or its value is invalid")),
         }
     }
     rules
@@ -624,7 +636,7 @@ mod tests {
     fn headers_need_a_path() {
         for (text, expected) in [
             ("  X-A: 1\n/a\n  X-B: 1\n", &["_headers:1: `x-a` is ignored: no path precedes it"][..]),
-            // One fault is enough.
+            // The headers of a rule that is ignored get no warning of their own.
             ("a\n  X-A: 1\n", &["_headers:1: the rule is ignored: it applies to another host"]),
         ] {
             let mut faults = Vec::new();
@@ -641,8 +653,8 @@ mod tests {
         for (line, expected) in [
             ("  Content-Length: 1", "_headers:2: `content-length` is ignored"),
             ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts access to the page"),
-            ("  No colon", "_headers:2: is not a header"),
-            ("  Bad name: x", "_headers:2: is not a valid header"),
+            ("  No colon", "_headers:2: the line is ignored: it is not a header"),
+            ("  Bad name: x", "_headers:2: the header `Bad name` is ignored"),
             ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),
         ] {
             let mut faults = Vec::new();

@@ -1,4 +1,4 @@
-//! Decides which pages are published: drafts, and pages with a date in the future, appear only in a preview.
+//! Decides which pages are published: drafts and pages with a date in the future appear only in a preview.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
@@ -35,18 +35,19 @@ pub(super) fn unpublished(
 }
 
 /// Parses the time at which a page is published: a date, or a date with a time. The time zone is UTC unless
-/// the text has an offset.
+/// the text has an offset. `None` if the text is neither.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let without_zone = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
 }
 
-/// The time at which a page with only a date is published.
+/// The time at which a page with only a date is published: midnight in UTC. `None` if it cannot be
+/// represented.
 pub fn start_of_day(date: Date) -> Option<Timestamp> {
     date.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 
-/// Formats a time for readers: `1 December 2026, 09:00 UTC`.
+/// Formats a time in English for readers: `1 December 2026, 09:00 UTC`.
 pub fn format_time(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%-d %B %Y, %H:%M UTC").to_string()
 }

@@ -57,7 +57,7 @@ struct IndexedPage {
     path: String,
     title: String,
     description: String,
-    /// Identifies the rendered body; see [`Content`].
+    /// Identifies the rendered body: a body that is rendered again has new facts.
     facts: Arc<BodyFacts>,
     /// The length of the text in bytes.
     length: usize,
@@ -96,11 +96,13 @@ impl IndexedPage {
 type ReadTexts = Vec<Option<PageText>>;
 
 impl SearchCache {
-    /// The index of these documents, in their order.
+    /// Builds the index of these documents, in their order, or returns the last one if nothing has changed.
     pub fn build(&mut self, documents: &[SearchDocument<'_>]) -> Blob {
         self.build_within(documents, max_bytes(documents.len()))
     }
 
+    /// Like [`Self::build`], with a maximum size after compression. Keeps the last [`Blob`] if its text is
+    /// the same.
     fn build_within(&mut self, documents: &[SearchDocument<'_>], limit: usize) -> Blob {
         let is_same = |(page, document): (&IndexedPage, _)| page.has_inputs_of(document);
         let are_same = self.pages.len() == documents.len() && self.pages.iter().zip(documents).all(is_same);
@@ -160,7 +162,8 @@ impl SearchCache {
         texts
     }
 
-    /// Writes the index as JSON. If titles alone exceed the limit, leaves out the last pages.
+    /// Writes the index as JSON, with the most detail whose compressed size is within the limit. If titles
+    /// alone exceed the limit, leaves out the last pages.
     fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)
@@ -291,7 +294,7 @@ fn is_common(frequency: u32, pages: usize) -> bool {
 }
 
 /// The compressed size of an index is the sum of the sizes of chunks of this many pages, so that a reload
-/// compresses only the chunks with changed pages. Large chunks, because each is compressed alone.
+/// compresses only the chunks with changed pages. Smaller chunks would compress less well.
 const CHUNK_PAGES: usize = 128;
 
 /// Estimates the compressed size of a large index first from every fourth chunk, which takes 6 % off the
@@ -314,7 +317,8 @@ fn levels_of_detail() -> impl Iterator<Item = Detail> {
     cut_texts.chain(short)
 }
 
-/// An index of titles alone, without the last pages if it would exceed the limit.
+/// An index of titles alone, for a site whose titles together exceed the limit: halves the number of pages,
+/// at least once, until the index is small enough.
 fn write_titles(documents: &[SearchDocument<'_>], limit: usize) -> String {
     let mut titles: Vec<String> = documents.iter().map(write_title).collect();
     loop {
@@ -340,7 +344,7 @@ fn join_entries<'a>(entries: impl Iterator<Item = &'a str> + Clone) -> String {
     index
 }
 
-/// The size after compression with gzip.
+/// The size in bytes after compression with gzip.
 fn compressed_size(text: &str) -> usize {
     encode(Encoding::Gzip, text.as_bytes(), Effort::Quick).map_or(text.len(), |bytes| bytes.len())
 }

@@ -90,7 +90,8 @@ impl NavSection {
         path.starts_with(&self.root.path)
     }
 
-    /// The length of the path of the page that opens the section.
+    /// The length of the path of the page that opens the section, in bytes. Of two sections that contain a
+    /// page, the inner one is deeper.
     pub fn depth(&self) -> usize {
         self.root.path.len()
     }
@@ -105,7 +106,8 @@ impl NavSection {
         entries
     }
 
-    /// The decoded paths and the titles of the previous and the next page in reading order.
+    /// The decoded paths and the titles of the previous and the next page in reading order; `None` at the
+    /// ends, and for a page that is not in the section.
     pub fn neighbors(&self, current: &str) -> [Option<(&str, &str)>; 2] {
         let at = self.order.iter().position(|(path, _)| path == current);
         let page = |at: Option<usize>| self.order.get(at?).map(|(path, title)| (&**path, &**title));
@@ -114,7 +116,7 @@ impl NavSection {
 }
 
 impl Node {
-    /// Adds a page below this node, and nodes for the folders between them.
+    /// Adds a page at or below this node's path, and nodes for the folders between them.
     fn insert(&mut self, page: &SectionPage) {
         let below = page.path[self.path.len()..].trim_end_matches('/');
         if below.is_empty() {
@@ -132,6 +134,7 @@ impl Node {
         self.children[at].insert(page);
     }
 
+    /// Sorts the descendants: by weight, then by title.
     fn sort(&mut self) {
         self.children.sort_by_cached_key(|child| {
             (child.weight.unwrap_or(i64::MAX), child.title.to_lowercase(), child.path.clone())
@@ -139,6 +142,7 @@ impl Node {
         self.children.iter_mut().for_each(Self::sort);
     }
 
+    /// Appends the paths and titles of this page and those below it, in reading order.
     fn collect(&self, order: &mut Vec<(String, String)>) {
         if self.is_page {
             order.push((self.path.clone(), self.title.clone()));
@@ -146,6 +150,8 @@ impl Node {
         self.children.iter().for_each(|child| child.collect(order));
     }
 
+    /// The node's entry. It has children if the section is shown as a whole, or if the node contains the
+    /// current page.
     fn entry(&self, current: &str, is_whole: bool) -> SectionEntry {
         let is_open = current.starts_with(&self.path);
         SectionEntry {
@@ -163,7 +169,8 @@ impl Node {
 }
 
 /// The entries of the pages in a folder. In a large section, only those near the current page, or the first
-/// ones if the folder does not contain the current page.
+/// ones if the folder does not contain the current page. A closed folder without a page links to its first
+/// page.
 fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEntry> {
     let at = nodes.iter().position(|node| current.starts_with(&node.path)).unwrap_or_default();
     let shown = if is_whole {

@@ -101,7 +101,7 @@ pub struct PageSummary {
     pub feed_html: String,
 }
 
-/// Everything that the server sends in response to GET and HEAD requests.
+/// The pages, files, redirects and rules of a site, ready to answer GET and HEAD requests.
 #[derive(Debug, Clone)]
 pub struct Site {
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
@@ -131,7 +131,7 @@ pub struct Site {
     pub(super) form_pages: FormPages,
     /// The rules for paths without an entry, in order.
     rules: RuleList<RedirectRule>,
-    /// The rules for requests with certain query parameters, in order. They come before all others.
+    /// The rules for requests with certain query parameters, in order. They take precedence over all others.
     query_rules: RuleList<RedirectRule>,
     /// The images with variants for smaller screens.
     pub(super) large_images: Vec<LargeImage>,
@@ -139,6 +139,7 @@ pub struct Site {
 }
 
 impl Site {
+    /// A site with a 404 page and no entries.
     pub fn new(options: &PagesOptions, not_found: Page) -> Self {
         Self {
             entries: HashMap::default(),
@@ -187,29 +188,32 @@ impl Site {
         self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
     }
 
-    /// The index of the language in whose folder a decoded path is.
+    /// The index of the language in whose folder a decoded path is; 0 if it is in none.
     fn language_at(&self, path: &str) -> usize {
         let mut translated = self.languages.iter().skip(1);
         let translated = translated.position(|language| path::is_in_folder(path, &language.prefix));
         translated.map_or(0, |index| index + 1)
     }
 
-    /// The page with a form that answers without JavaScript, in the language of the page at a decoded path.
-    /// `None` if the site does not accept such forms.
+    /// The page that answers the form named `form` without JavaScript, in the language of the page at a
+    /// decoded path. `None` if there is no such form, or if the site does not accept forms without
+    /// JavaScript.
     pub fn form_page(&self, form: &str, path: &str) -> Option<&FormPage> {
         self.form_pages.find(form, self.language_at(path))
     }
 
-    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path.
+    /// The percent-encoded path of the thank-you page in the language of the page at a decoded path, or in
+    /// the default language if there is no translation.
     pub fn thanks_path(&self, path: &str) -> String {
         let prefix = self.languages.get(self.language_at(path)).map_or("", |language| &language.prefix);
         let translated = format!("{prefix}{THANKS}");
         if self.get(&translated).is_some() { translated } else { THANKS.to_owned() }
     }
 
-    /// Adds rules, which take precedence over earlier ones. Rules without placeholders become entries. Rules
-    /// with placeholders apply to paths without an entry, and forced ones also replace matching entries.
-    /// Rules with query parameters precede all others.
+    /// Adds rules. Those without placeholders become entries, at paths without an entry unless they are
+    /// forced. Those with placeholders apply to paths without an entry, and forced ones also replace the
+    /// entries that they match now. Those with query parameters precede all others. Among rules with
+    /// placeholders, and among rules with query parameters, the new ones precede those of earlier calls.
     pub(super) fn add_rules(&mut self, rules: Vec<RedirectRule>) {
         let (with_query, rules): (Vec<_>, Vec<_>) = rules.into_iter().partition(RedirectRule::has_parameters);
         let earlier = std::mem::take(&mut self.query_rules).into_vec();
@@ -242,7 +246,7 @@ impl Site {
         self.rules = RuleList::new(forced.into_vec().into_iter().chain(others).chain(earlier).collect());
     }
 
-    /// Whether the site has rules with placeholders, which apply to paths without an entry.
+    /// Whether the site has rules with placeholders or query parameters, which are not entries.
     pub fn has_rules(&self) -> bool {
         !self.rules.all().is_empty() || self.has_query_rules()
     }
@@ -252,13 +256,14 @@ impl Site {
         !self.query_rules.all().is_empty()
     }
 
-    /// A copy without the rules that apply to paths without an entry.
+    /// A copy without the rules with placeholders or query parameters.
     #[must_use]
     pub fn without_rules(&self) -> Self {
         Self { rules: RuleList::default(), query_rules: RuleList::default(), ..self.clone() }
     }
 
-    /// The rules with placeholders as lines of `_redirects`, which cannot express the status 410.
+    /// The rules with placeholders or query parameters as lines of `_redirects`. Leaves out those with the
+    /// status 410, which such a file cannot express.
     pub fn rule_lines(&self) -> Vec<String> {
         let rules = self.query_rules.all().iter().chain(self.rules.all());
         rules.filter(|rule| !rule.is_gone()).map(RedirectRule::to_line).collect()
@@ -305,7 +310,8 @@ impl Site {
         self.entries.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    /// Total size in bytes of all unencoded bodies. Counts an asset once, although it has two names.
+    /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has
+    /// two names.
     pub fn size(&self) -> usize {
         let mut bodies: Vec<_> = self.files().iter().map(|file| &file.unencoded().bytes).collect();
         bodies.sort_unstable_by_key(|bytes| bytes.as_ptr());
@@ -321,8 +327,9 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin, and, at paths that are not in use, further entries for its Markdown and
-    /// redirects to the page. A page with a summary is listed in guides, sitemaps and the feed.
+    /// Inserts a page and its twin, which replace entries at their paths, and, at paths that are not in use,
+    /// further entries for its Markdown and redirects to the page. Counts the page. With a summary, the page
+    /// is listed in guides, sitemaps and the feed.
     pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
         self.page_count += 1;
         self.list_page(summary);
@@ -340,12 +347,12 @@ impl Site {
         self.entries.insert(decoded.into(), SiteEntry::Page(page));
     }
 
-    /// Lists a page in guides, sitemaps and the feed, unless it has no summary.
+    /// Lists a page in guides, sitemaps and the feed. Does nothing without a summary.
     pub(super) fn list_page(&mut self, summary: Option<PageSummary>) {
         Arc::make_mut(&mut self.pages).extend(summary);
     }
 
-    /// Inserts a resource, unless the operator has a file at the same path.
+    /// Inserts a resource, unless there is an entry at the path, such as a file of the operator.
     pub fn insert_resource(&mut self, path: &str, file: impl Into<Arc<File>>) {
         self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file.into(), Role::Resource));
     }
@@ -378,7 +385,8 @@ impl Site {
         }
     }
 
-    /// A fingerprint of 16 hexadecimal digits. Servers with the same fingerprint send the same responses.
+    /// A fingerprint of 16 hexadecimal digits: servers with the same one have the same entries, rules and 404
+    /// pages. Ignores the variants of images and the pages that answer forms.
     pub fn hash(&self) -> &str {
         self.hash.get_or_init(|| {
             let page =
@@ -406,8 +414,8 @@ impl Site {
         })
     }
 
-    /// Compresses files on all cores, smallest first, until their bodies add up to `budget` bytes. Uses
-    /// cached encodings where available.
+    /// Compresses files on all cores, smallest first, until their unencoded bodies add up to `budget` bytes.
+    /// Uses cached encodings where available.
     pub fn compress(&self, budget: usize, cache: Option<&Encodings>) {
         let mut files = self.files();
         files.retain(|file| file.awaits_compression());
@@ -444,7 +452,7 @@ impl Site {
     }
 
     /// A copy of the site with strong encodings of every file and all image variants. Creates those that are
-    /// missing from the cache, using all cores, which takes minutes for a large site.
+    /// missing from the cache, without storing them. Uses all cores, and takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
         let strong = |file: &File| cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file));
@@ -453,7 +461,8 @@ impl Site {
         site
     }
 
-    /// A copy of the site with the strong encodings that `encoded` returns.
+    /// A copy of the site with the strong encodings that `encoded` returns. A file for which it returns
+    /// `None` keeps its encodings.
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
@@ -487,7 +496,7 @@ impl Site {
         site
     }
 
-    /// All files of the site. A file with several paths is returned once.
+    /// The files of all entries and 404 pages. A file with several paths is returned once.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let missing =
             std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page));

@@ -38,7 +38,8 @@ impl NavLink {
 /// The inputs of [`SiteContext`], except the templates.
 #[derive(Debug, PartialEq)]
 pub(super) struct SiteData {
-    /// Without footer, words and languages, which [`LanguageData`] contains.
+    /// Without the footer and the words, which [`LanguageData`] contains, and without redirects. `today` is
+    /// the first day of the year.
     pub options: PagesOptions,
     pub forms: Vec<PageForm>,
     /// In the order of the site's languages.
@@ -87,6 +88,7 @@ pub(super) struct SiteContext {
 }
 
 impl SiteData {
+    /// Collects the data that pages share from the documents and options of a structure.
     pub fn new(structure: &Structure, has_search: bool) -> Self {
         let StructureInputs { options, languages, forms, .. } = &*structure.inputs;
         let documents = structure.documents();
@@ -162,8 +164,8 @@ impl LanguageValues {
     }
 }
 
-/// The forms by name, in the language of `words`. `is_answer` adds the markers for a page that answers a form
-/// without JavaScript.
+/// The forms by name, in the language of `words`, or with their built-in texts where `words` has none.
+/// `is_answer` adds the markers for a page that answers a form without JavaScript.
 pub(super) fn form_values(
     forms: &[PageForm],
     words: &WordList,
@@ -199,7 +201,8 @@ pub(super) fn form_values(
     Value::from(forms)
 }
 
-/// The pages in one language that may be in a section: listed pages that are not posts or lists.
+/// The pages in one language that may be in a section: those that open one, and listed pages except the home
+/// page, posts and generated lists.
 fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
     let listed = documents.iter().filter(|document| {
         let matter = &document.front_matter;
@@ -215,6 +218,7 @@ fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
     listed.map(page).collect()
 }
 
+/// The pages in one language with `nav` in their front matter, lowest number first.
 pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&Document> {
     let is_in_navigation =
         |document: &&Document| document.language == language && document.front_matter.nav.is_some();

@@ -38,7 +38,8 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Calls `read` with the text.
+    /// Calls `read` with the text. Reads the file if the text is not in memory; fails if the file cannot be
+    /// read or has changed since the load listed it.
     pub fn with_text<T>(&self, read: impl FnOnce(&str) -> T) -> Result<T, FileChanged> {
         match &*self.text.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(text) => Ok(read(text)),
@@ -46,12 +47,13 @@ impl SourceFile {
         }
     }
 
-    /// The text, which is not kept.
+    /// Takes the text out of memory. Like [`Self::with_text`] if it is not there.
     pub fn take_text(&self) -> Result<String, FileChanged> {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner).take();
         text.map_or_else(|| self.read_again(), Ok)
     }
 
+    /// Reads the file. Fails if that is not possible, or if its hash differs.
     fn read_again(&self) -> Result<String, FileChanged> {
         let bytes = std::fs::read(&self.at).map_err(|_| FileChanged)?;
         if blake3::hash(&bytes) != self.hash {
@@ -68,8 +70,8 @@ fn normalize_line_ends(text: String) -> String {
 
 type FileSignature = ([u64; 3], [i64; 4]);
 
-/// The metadata that changes whenever a file's content changes. Includes the inode change time, which
-/// programs cannot set, unlike the modification time.
+/// The metadata that changes with a file's content, if the file is settled; see [`is_settled`]. Includes the
+/// inode change time, which programs cannot set, unlike the modification time.
 fn signature(file: &Metadata) -> FileSignature {
     let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
     ([file.dev(), file.ino(), file.size()], times)
@@ -79,7 +81,8 @@ fn signature(file: &Metadata) -> FileSignature {
 /// may change again without getting a new timestamp, so every load reads such a file again.
 const COARSEST_STAMP: Duration = Duration::from_secs(2);
 
-/// Whether every change to the file after `now` will also change its metadata.
+/// Whether every change to the file after `now` will also change its timestamps: its inode change time is
+/// older than [`COARSEST_STAMP`].
 pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).ok();
     let since = since.and_then(|since| i64::try_from(since.checked_sub(COARSEST_STAMP)?.as_secs()).ok());
@@ -91,6 +94,7 @@ pub(super) fn is_settled(file: &Metadata, now: SystemTime) -> bool {
 pub(super) struct FileCache(HashMap<String, CachedFile>);
 
 impl FileCache {
+    /// Stores a file that was read after `now`.
     fn insert(&mut self, name: String, file: &Metadata, now: SystemTime, content: FileContent) {
         let (signature, settled) = (signature(file), is_settled(file, now));
         self.0.insert(name, CachedFile { signature, settled, content });
@@ -136,6 +140,7 @@ impl FileContent {
     }
 }
 
+/// The purpose of a file in the site's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Source,
@@ -162,6 +167,7 @@ impl Purpose {
     }
 }
 
+/// The files of a site that are published, and its templates.
 #[derive(Debug, Default)]
 pub(super) struct SiteFiles {
     pub has_pages_folder: bool,
@@ -175,8 +181,9 @@ pub(super) struct SiteFiles {
 }
 
 impl SiteFiles {
-    /// Reads the changed files that are published, updates the cache, and reports unreadable files.
-    /// `served_path` returns the path at which a file is served, by its name.
+    /// Reads the changed files that are published, and the templates. Updates the cache, and reports
+    /// unreadable files and a missing folder `pages`. Fails if a file changes meanwhile. `served_path`
+    /// returns the path at which a file is served, by its name.
     pub fn read(
         folder: &Path,
         served_path: &dyn Fn(&str) -> String,
@@ -187,7 +194,10 @@ impl SiteFiles {
         let mut tree = Self { has_pages_folder: folder.join("pages").is_dir(), ..Self::default() };
         if !tree.has_pages_folder {
             let fault = Fault::error("pages/", None, "the site's folder has no `pages` folder");
-            faults.push(fault.hint("`frontdesk init DIR` writes a small site to start from"));
+            faults
+                .push(fault.hint(
+                    "create `pages/index.md`, or name the folder that contains `pages` in the command",
+                ));
         }
         let mut reader = FileReader::new(known);
         let mut served = ServedFolders::new(folder, &SITE_FOLDERS, publication, served_path);
@@ -259,7 +269,9 @@ impl<'a> FileReader<'a> {
         Self { now: SystemTime::now(), before, known, shared: HashMap::default() }
     }
 
-    /// Reads the files, reports unreadable ones, and leaves out those whose content excludes them.
+    /// Reads the files that have changed, and takes the others from the cache. Reports unreadable ones, and
+    /// leaves out those whose content excludes them and copies of the operator's private files. Updates the
+    /// cache.
     fn read(
         &mut self,
         found: Vec<FoundFile>,
@@ -302,7 +314,7 @@ pub(super) struct BuildFile {
 }
 
 /// Reads the changed files in a build that are published, updates the cache, and reports unreadable files.
-/// `served_path` returns the path at which a file is served, by its name.
+/// Fails if a file changes meanwhile. `served_path` returns the path at which a file is served, by its name.
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -338,6 +350,8 @@ pub(super) fn read_build(
 /// A file's content, and the text if the file is a source and has changed.
 type ReadContent = (FileContent, Option<String>);
 
+/// Reads a file, or takes its content from `before` if the file is unchanged. The inner error is the fault of
+/// a file that cannot be read or published; the outer one means that the file changed while it was read.
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,
@@ -345,7 +359,7 @@ fn read_file(
 ) -> Result<Result<ReadContent, Fault>, FileChanged> {
     let place = &file.place;
     if purpose == Purpose::None {
-        let fault = Fault::warning(place, None, "is not published");
+        let fault = Fault::warning(place, None, "the file is not published");
         return Ok(Err(fault.hint(
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
         )));
@@ -403,6 +417,7 @@ fn is_media_file(name: &str) -> bool {
     }
 }
 
+/// The date of the last change in UTC; 0000-01-01 if it is unknown.
 fn modification_date(file: &Metadata) -> Date {
     file.modified()
         .ok()
@@ -411,6 +426,7 @@ fn modification_date(file: &Metadata) -> Date {
         .unwrap_or_default()
 }
 
+/// A file with a path that contains its fingerprint, so that caches can keep it forever.
 #[derive(Debug)]
 pub(super) struct Asset {
     /// The decoded path: `/assets/diagram.svg`.

@@ -1,9 +1,9 @@
 //! The structure of a site: its documents in reading order, the owners of all paths, and the targets that
 //! links may name.
 //!
-//! It depends on the configuration, the theme, a build, the names of files, the contents of assets and of
-//! `static/`, and front matter with the dates of changes, but not on the bodies of pages. Most edits change
-//! only a body, so a reload usually reuses the structure of the last load.
+//! The structure depends on the configuration, the theme, a build, the names of files, the contents of assets
+//! and of `static/`, and front matter with the dates of changes, but not on the bodies of pages. Most edits
+//! change only a body, so a reload usually reuses the structure of the last load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_publish::Exclusion;
 
-/// A build, of which [`StructureInputs`] does not contain the files: no two loads with a build are equal.
+/// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load
+/// with a build computes a new structure.
 #[derive(Debug)]
 struct AnyBuild;
 
@@ -83,6 +84,7 @@ impl StructureInputs {
     }
 }
 
+/// The structure of a site; see the top of this file.
 #[derive(Debug)]
 pub(super) struct Structure {
     pub inputs: Arc<StructureInputs>,
@@ -104,6 +106,8 @@ pub(super) struct Structure {
 }
 
 impl Structure {
+    /// Adds generated pages to the sources, registers all paths, compiles the redirects, and resolves the
+    /// links outside of bodies. The faults are in the result.
     pub fn new(
         inputs: Arc<StructureInputs>,
         files: &SiteFiles,
@@ -190,7 +194,7 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// The targets that links may name.
+/// The targets that links may name. Reports a panic while the size of an image is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -235,8 +239,8 @@ fn add_thanks_pages(
     }
 }
 
-/// Sorts the documents in reading order, and checks dates, templates and forms. Replaces a missing template
-/// with the default template for the page's kind.
+/// Sorts the documents in reading order, and reports faults of dates, templates and forms. Replaces a missing
+/// template with the default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -261,7 +265,7 @@ fn check_documents(
         let tomorrow = options.today.tomorrow().unwrap_or(options.today);
         if document.unpublished.is_none() && matter.updated.is_some_and(|date| date > tomorrow) {
             let fault = document.warning_at_key("updated", "`updated` is in the future");
-            faults.push(fault.hint("the page is published anyway; a `date` in the future holds it back"));
+            faults.push(fault.hint("the page is published anyway; set `date` to publish it later"));
         }
         if document.kind == PageKind::Post && matter.date.is_none() {
             let fault = document.warning_at_key("date", "the post has no `date`");
@@ -274,7 +278,10 @@ fn check_documents(
             let message =
                 format!("there is no template `{template}.html`, so `{}.html` is used", document.kind.name());
             let fault = document.warning_at_key("template", message);
-            faults.push(fault.hint("put your own templates into theme/ in the site's folder"));
+            faults
+                .push(fault.hint(format!(
+                    "create theme/{template}.html in the site's folder, or remove `template`"
+                )));
             Arc::make_mut(&mut document.front_matter).template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
@@ -285,13 +292,14 @@ fn check_documents(
             faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
-            let hint = "the page shows this address if the form cannot be sent: without JavaScript, or after an error";
+            let hint = "set it: the page shows this address if the form cannot be sent, without JavaScript or after an error";
             faults.push(fault.hint(hint));
         }
     }
 }
 
-/// Registers the owners of all paths. Reports paths with two owners.
+/// Registers the owners of all paths, and reserves those of generated resources. Reports paths with two
+/// owners.
 fn claim_paths(
     build: Option<&Prebuilt>,
     options: &PagesOptions,
@@ -341,6 +349,8 @@ fn report_missing_home_pages(
     }
 }
 
+/// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
+/// `static/` also claims its folder. Ignores an alias that is the page's own path, and repeated ones.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],
@@ -377,6 +387,7 @@ fn register_paths(
     }
 }
 
+/// Registers the paths of a page and its twin for its source, and its other paths as link targets.
 fn claim_document(names: &mut PathRegistry, document: &Document, faults: &mut Vec<Fault>) {
     let line = document.line("slug");
     if names.claim(&document.path, document.place(), line, faults) {
@@ -407,7 +418,8 @@ fn take_not_found_pages(documents: &mut Vec<Document>, languages: &[Language]) -
 /// The resources that each language has in its own folder.
 const TRANSLATED_RESOURCES: [&str; 3] = ["/llms.txt", "/llms-full.txt", "/blog/rss.xml"];
 
-/// Resolves the links in a document's front matter. Returns their targets with line numbers.
+/// Resolves the links in a document's front matter, and sets its image and the image's size. Returns the
+/// targets on this site with line numbers.
 fn resolve_front_matter(document: &mut Document, catalog: &LinkCatalog) -> Vec<(LinkTarget, Option<usize>)> {
     let mut links = Vec::new();
     let (cta, highlights, image) =

@@ -83,7 +83,9 @@ impl Theme {
         self.template_files().map(|(name, blob)| (name.clone(), blob.hash)).collect()
     }
 
-    /// Compiles the templates. `urls` has the URLs of assets by the names that templates use.
+    /// Compiles the templates, with the function `asset` and the filters for words. Reports and leaves out
+    /// templates that are invalid or too large. `urls` has the URLs of assets by the names that templates
+    /// use.
     pub fn compile(&self, urls: BTreeMap<String, String>) -> CompiledTheme {
         let mut faults = Vec::new();
         let mut environment = Environment::new();
@@ -136,9 +138,9 @@ fn is_template(name: &str) -> bool {
     name.ends_with(".html")
 }
 
-/// Converts a template engine's error into a fault with the template's file and line.
+/// Converts a template engine's error into a fault with the file and line of the innermost template.
 pub fn template_fault(error: &Error) -> Fault {
-    // Report the innermost error: the outer ones name the lines that include the faulty template.
+    // The outer errors name the lines that include the faulty template.
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |cause| cause.source());
     let place = causes.filter_map(|cause| cause.downcast_ref::<Error>()).last().unwrap_or(error);
     let name = place.name().unwrap_or("template");

@@ -56,7 +56,7 @@ impl<'a> Translations<'a> {
     }
 
     /// The pages with the same content as `document` in all languages, including itself. Empty if it has no
-    /// translation.
+    /// translation, or if another page in its language has the same `translation` and comes first.
     pub fn of(&self, document: &Document) -> Vec<LanguageLink> {
         let group = self.group(document);
         if group.len() < 2 || !group.iter().any(|page| page.path == document.path) {
@@ -66,7 +66,7 @@ impl<'a> Translations<'a> {
     }
 
     /// One link for each of the site's languages: to the translation of `document`, or else to the language's
-    /// home page. Empty for a site with one language.
+    /// home page. Leaves out languages with neither. Empty if only one link would be left.
     pub fn switcher(&self, document: &Document) -> Vec<LanguageLink> {
         let group = self.group(document);
         let links = self.languages.iter().enumerate().filter_map(|(index, _)| {
@@ -86,11 +86,13 @@ impl<'a> Translations<'a> {
         Some(&found.path)
     }
 
+    /// The pages with the key of `document`. Empty on a site with one language.
     fn group(&self, document: &Document) -> &[&'a Document] {
         let group = (self.languages.len() > 1).then(|| self.by_key.get(&key(document, self.languages)));
         group.flatten().map_or(&[], Vec::as_slice)
     }
 
+    /// A link to a page, as shown on the page `from`.
     fn link(&self, to: &Document, from: &Document) -> LanguageLink {
         let language = &self.languages[to.language];
         let path = encode(&to.path).into_owned();

@@ -38,6 +38,8 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
     format!("---\n{}---\n\n{body}", lines.collect::<String>())
 }
 
+/// The Markdown below the front matter: the parts of the page in the order of the templates, and a link to
+/// the sitemap.
 fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
     let TemplateContext { shared, document, content, view } = *page;
     let options = &shared.data.options;
@@ -99,7 +101,8 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
     text
 }
 
-/// A line of a list: the title, the date, the author, the tags and the description.
+/// A line of a list: the title as a link, the date, the author and the tags in parentheses, and the
+/// description.
 fn list_entry(item: &ListItem, base: &str, words: &WordList) -> String {
     let tags = (!item.tags.is_empty()).then(|| {
         let names = join(&item.tags, |tag| tag.name.clone());
@@ -121,6 +124,7 @@ fn join<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
     values.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// The cards of a page as a list. Empty if there are none.
 fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards
@@ -136,7 +140,7 @@ fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
 }
 
 /// Converts a link that was resolved for HTML to an absolute link. `page` is the URL of the page that
-/// contains the link.
+/// contains the link. Keeps links to other sites, also those that begin with `//`.
 pub(super) fn make_absolute(href: &str, base: &str, page: &str) -> String {
     match href.as_bytes().first() {
         Some(b'/') if !href.starts_with("//") => format!("{base}{href}"),

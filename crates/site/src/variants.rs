@@ -37,7 +37,8 @@ fn placeholder(image: &LargeImage) -> File {
     File::from_blob(media_type(&image.path), Cache::Revalidate, image.original.clone())
 }
 
-/// Inserts the variants' paths, at which the original is served at first.
+/// Inserts an entry for each variant that serves the original at first, unless its path is in use, and adds
+/// the images to [`Site::large_images`].
 pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = (&'a Asset, &'a [Variant])>) {
     for (asset, variants) in assets {
         let decoded = |variant: &Variant| path::decode(&variant.href).map(std::borrow::Cow::into_owned).ok();
@@ -54,12 +55,13 @@ pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = 
 }
 
 impl Site {
-    /// Serves the variants that are in the cache. Reads their files on all cores.
+    /// Makes the site serve the variants that are in the cache. Reads their files on all cores.
     pub fn use_variants(&mut self, cache: &Encodings) {
         self.set_variants(|image| WIDTHS.map(|width| read_variant(cache, image.original.hash, width)));
     }
 
-    /// Serves all variants. Creates those that are missing from the cache, on all cores.
+    /// Makes the site serve all variants. Creates all variants of an image if one is missing from the cache,
+    /// on all cores, and stores nothing.
     pub(super) fn use_variants_now(&mut self, cache: &Encodings) {
         self.set_variants(|image| {
             let cached = WIDTHS.map(|width| read_variant(cache, image.original.hash, width));
@@ -85,6 +87,8 @@ impl Site {
         in_parallel(&self.large_images, check).into_iter().flatten().collect()
     }
 
+    /// Makes the site serve the variants that `find` returns. Where it returns none, or an empty one, the
+    /// entry stays as it is.
     fn set_variants(&mut self, find: impl Fn(&LargeImage) -> [Option<Bytes>; WIDTHS.len()] + Sync) {
         let found = in_parallel(&self.large_images, |image| find(image));
         for (image, variants) in self.large_images.iter().zip(found) {
@@ -99,9 +103,10 @@ impl Site {
         }
     }
 
-    /// Creates and stores the variants that are missing from the cache, one image at a time, and removes
-    /// those of other images. Takes up to a few seconds per image, and stops early once `stop` is set.
-    /// Returns whether there are variants that this site does not serve yet.
+    /// Creates and stores the variants of the images that lack one in the cache, one image at a time, and
+    /// removes those of other images from the cache. Takes up to a few seconds per image. Once `stop` is set,
+    /// returns before the next image, and removes nothing. Returns whether the cache may have variants that
+    /// this site does not serve yet.
     pub fn create_missing_variants(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
         let mut is_new = false;
         for image in &self.large_images {
@@ -158,7 +163,8 @@ fn create_variants(image: &LargeImage) -> [Bytes; WIDTHS.len()] {
     }
 }
 
-/// Scales an image down. The error says why it is not scaled; a panic may be due to a valid image.
+/// Scales an image down to each of `widths`. The error says why that is not possible. A panic of the decoder
+/// becomes an error, too.
 fn scale(original: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, String> {
     let scale = || {
         panics::inject("variant", "");

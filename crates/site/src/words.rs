@@ -61,7 +61,7 @@ impl WordList {
         WORDS.clone()
     }
 
-    /// The word called `name`, which must exist.
+    /// The word called `name`, which must exist: otherwise panics in debug builds, and is empty in releases.
     pub fn get(&self, name: &str) -> &str {
         debug_assert!(self.texts.contains_key(name), "there is no word `{name}`");
         self.texts.get(name).map_or("", String::as_str)
@@ -72,7 +72,7 @@ impl WordList {
         self.texts.get(name).map(String::as_str)
     }
 
-    /// The word with values in place of its placeholders.
+    /// The word with values in place of its placeholders. Placeholders without a value stay.
     pub fn fill(&self, name: &str, values: &[(&str, &str)]) -> String {
         let value = |wanted: &str| values.iter().find(|(name, _)| *name == wanted);
         fill(self.get(name), |name| value(name).map(|(_, value)| (*value).into()))
@@ -115,8 +115,8 @@ impl WordList {
 }
 
 /// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
-/// relative to `theme/`) and the configuration. Reports unknown words and placeholders, and languages without
-/// words.
+/// relative to `theme/`) and the configuration. Reports invalid files and words, overrides without effect,
+/// and languages without words.
 pub(super) fn load(
     languages: &[&str],
     own_files: &[(String, Blob)],
@@ -166,6 +166,7 @@ pub(super) fn load(
     languages.iter().map(load).collect()
 }
 
+/// Reports the words in the configuration that are invalid, or in a language that the site does not have.
 fn report_overrides(
     languages: &[&str],
     overrides: &[WordOverride],
@@ -178,10 +179,9 @@ fn report_overrides(
         let is_used = languages.iter().any(|tag| ancestors(tag).iter().any(|tag| is_same_tag(tag, language)));
         if !is_used {
             let message =
-                format!("`[words.{language}]` has no effect: the site has no pages in this language");
-            faults.push(
-                Fault::warning(&text.place, text.line, message).hint("`site.languages` lists the languages"),
-            );
+                format!("`[words.{language}]` has no effect: `{language}` is not a language of the site");
+            let hint = format!("add \"{language}\" to `site.languages`, or remove the table");
+            faults.push(Fault::warning(&text.place, text.line, message).hint(hint));
         }
     }
 }
@@ -195,8 +195,8 @@ struct WordLine {
     line: usize,
 }
 
-/// Reads one of the site's own files. Reports its faults. If there is no built-in file for its language, also
-/// reports the words that it lacks.
+/// Reads one of the site's own files. Reports and leaves out invalid words. If there is no built-in file for
+/// its language, also reports the words that it lacks.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
@@ -219,7 +219,7 @@ fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Faul
             let message = format!("`{first}`{more} missing: the English text is used");
             faults.push(
                 Fault::warning(place, None, message)
-                    .hint("`frontdesk theme DIR words/en.toml` copies all words"),
+                    .hint("translate them; `frontdesk theme DIR words/en.toml` writes all words to theme/"),
             );
         }
     }
@@ -245,11 +245,13 @@ fn parse(text: &str) -> (Vec<WordLine>, Vec<(Option<usize>, String)>) {
     (entries, faults)
 }
 
-/// The fault of a word, if its name or its text is invalid. `place` is its file and line.
+/// The fault of a word: an unknown name, a text that is too long, a wrong number of months, or a placeholder
+/// that the English word does not have. `place` is the word's file and line.
 fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>)) -> Option<Fault> {
     let fault = |message: String| Fault::error(place.0, place.1, message);
     let Some(original) = english.texts.get(name) else {
-        let copy = || "`frontdesk theme DIR words/en.toml` copies all words".to_owned();
+        let copy =
+            || "`frontdesk theme DIR words/en.toml` writes all words to theme/words/en.toml".to_owned();
         let hint = did_you_mean(name, english.texts.keys().map(String::as_str), copy);
         return Some(fault(format!("unknown word `{name}`")).hint(hint));
     };
@@ -267,10 +269,10 @@ fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>
     let listed: Vec<String> = permitted.iter().map(|name| format!("`{{{name}}}`")).collect();
     let hint = match closest(found, permitted.iter().copied()) {
         Some(known) => format!("did you mean `{{{known}}}`?"),
-        None if listed.is_empty() => "it has no placeholders".to_owned(),
-        None => format!("its placeholders are {}", listed.join(", ")),
+        None if listed.is_empty() => "remove it: this word has no placeholders".to_owned(),
+        None => format!("use one of {}", listed.join(", ")),
     };
-    Some(fault(format!("the word `{name}` has no value for `{{{found}}}`")).hint(hint))
+    Some(fault(format!("the word `{name}` has the unknown placeholder `{{{found}}}`")).hint(hint))
 }
 
 /// The language of a file in the theme: `de` for `words/de.toml`.

@@ -60,6 +60,7 @@ pub struct GeneratedSite {
 }
 
 impl GeneratedSite {
+    /// Generates the pages for frontdesk, converts them for the generators, and prepares Zola's addon.
     pub fn write(bench: &Bench, pages: u64) -> Result<Self> {
         let site = Self { folder: tempfile::tempdir_in(MEMORY)?, pages };
         for name in ["zola/content", "zola/templates", "hugo/content", "hugo/layouts/_default"] {
@@ -89,6 +90,7 @@ impl GeneratedSite {
         self.folder.path().join(name)
     }
 
+    /// Measures the first load by frontdesk, in a new process.
     pub fn load(&self) -> Result<Build> {
         let text = process::output(load_command().arg("--load").arg(self.path("frontdesk")))?;
         let figures: Value = parse_line(&text)?;
@@ -97,13 +99,15 @@ impl GeneratedSite {
         Ok(Build { millis, cpu_millis, peak: figure("peak_mib")? * MEBIBYTE })
     }
 
+    /// Measures a build by Zola, as `zola.js` reports it.
     pub fn build_with_zola(&self, bench: &Bench) -> Result<Build> {
         let mut command = Command::new(bench.tool(NODE)?);
         command.arg(self.path("zola.js")).arg(self.path("zola.node")).arg("--root").arg(self.path("zola"));
         parse_line(&self.build(command.args(["build", "--output-dir"]))?)
     }
 
-    /// Hugo's own time, which excludes the start of its process.
+    /// Measures a build by Hugo. The time is the one that Hugo prints, which excludes the start of its
+    /// process.
     pub fn build_with_hugo(&self) -> Result<Build> {
         let usage = self.path("usage");
         let mut command = Command::new("/usr/bin/time");
@@ -129,10 +133,10 @@ impl GeneratedSite {
         let printed = process::output(command.arg(&output))?;
         let page = |number: u64| output.join(format!("p{number}/index.html"));
         let missing = (1..self.pages).find(|number| !page(*number).exists());
-        ensure!(missing.is_none(), "there is no page {missing:?}");
+        ensure!(missing.is_none(), "the output has no page p{}", missing.unwrap_or_default());
         let last = fs::read_to_string(page(self.pages - 1))?;
-        ensure!(last.contains("<span class=\""), "the code is not highlighted");
-        ensure!(last.contains("id=\"section-1\""), "the headings have no anchors");
+        ensure!(last.contains("<span class=\""), "the code on the last page is not highlighted");
+        ensure!(last.contains("id=\"section-1\""), "the headings of the last page have no anchors");
         Ok(printed)
     }
 }
@@ -163,8 +167,8 @@ fn convert_to_hugo(text: &str) -> String {
     text.replacen("\nupdated: ", "\nlastmod: ", 1)
 }
 
-/// Marks the required version `GLIBC_2.39` as weak. Zola uses two functions of it, if they exist, but the
-/// addon does not load where they are missing, as in Debian 12.
+/// Marks the required version `GLIBC_2.39` as weak, if the addon requires it. Zola uses two functions of that
+/// version only if they exist, but the addon does not load where they are missing, as in Debian 12.
 fn accept_older_glibc(mut addon: Vec<u8>) -> Vec<u8> {
     let at = addon.windows(REQUIRED.len()).position(|window| window == REQUIRED);
     if let Some(at) = at {

@@ -1,6 +1,6 @@
-//! Finds the parts of raw HTML that the content security policy blocks, and images without a text.
+//! Finds the parts of raw HTML that the content security policy blocks, and images without alternative text.
 
-/// Inline HTML that the content security policy blocks, with hints.
+/// The beginnings of raw HTML that the content security policy blocks, each with a hint.
 pub(super) const BLOCKED: [(&str, &str); 4] = [
     ("<script", "move the code to a file in assets/ and load it with `src`"),
     ("<style", "move the rules to theme/style.css"),
@@ -11,7 +11,7 @@ pub(super) const BLOCKED: [(&str, &str); 4] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// Content that the policy permits only from this site and permitted hosts, with hints.
+/// Kinds of content that the policy permits only from this site and permitted hosts, each with a hint.
 pub(super) const BLOCKED_IMAGE: (&str, &str) = (
     "images",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
@@ -21,7 +21,8 @@ pub(super) const BLOCKED_SCRIPT: (&str, &str) = (
     "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
 );
 
-/// The `src` of each element in `html` that begins with `tag`, such as `<img`; both are in lower case.
+/// The `src` of each element in `html` that begins with `tag`, such as `<img`; `None` for an element without
+/// one. Both arguments are in lower case.
 pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
     html.match_indices(tag).map(move |(at, _)| {
         let element = html[at..].split('>').next()?;

@@ -1,4 +1,4 @@
-//! The source of a body: positions of the parser, link destinations, and edits.
+//! The source of a body: finds lines, nodes and link destinations in it, and applies edits.
 
 use std::ops::Range;
 
@@ -32,6 +32,7 @@ impl<'a> SourceText<'a> {
     }
 
     /// Converts a parser's position, in which lines and byte columns start at 1 and the end is inclusive.
+    /// `None` if the position is outside of the text.
     pub fn byte_range(&self, position: Sourcepos) -> Option<Range<usize>> {
         let start =
             self.lines.get(position.start.line.checked_sub(1)?)? + position.start.column.checked_sub(1)?;
@@ -39,7 +40,8 @@ impl<'a> SourceText<'a> {
         (start <= end && self.text.get(start..end).is_some()).then_some(start..end)
     }
 
-    /// Applies `edits` to the source, except those that overlap an earlier one.
+    /// Applies `edits` in the order of their positions, except those that overlap one before. Of edits with
+    /// the same start, the longest one is applied.
     pub fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);
@@ -56,13 +58,13 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// A link destination as Markdown.
+/// Formats a URL as a link destination: in angle brackets if it contains parentheses or spaces.
 pub(super) fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
 
-/// The position of the link destination in `text`, which starts after the opening parenthesis or the colon
-/// (CommonMark, "link destination").
+/// The position of the link destination in `text`, including its angle brackets. `text` starts after the
+/// opening parenthesis or the colon (CommonMark, "link destination"). `None` if there is no destination.
 pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];

@@ -9,6 +9,7 @@ use super::text::{format_duration, heading, list_item, rate_limit_clause, render
 use crate::{PageSummary, PagesOptions};
 use frontdesk_forms::FORMS;
 
+/// Builds the guide: how to use the forms, their limits, and the pages except posts and lists.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let base = &options.base_url;
     let pages = pages.iter().filter(|page| !page.is_post && !page.is_generated);

@@ -6,7 +6,8 @@ use minijinja::context;
 use super::text::{has_page, render_xml};
 use crate::{FEED_LENGTH, Language, PageSummary, start_of_day};
 
-/// Builds the RSS feed in a language, newest post first. `index` is the language's index.
+/// Builds the RSS feed of the first [`FEED_LENGTH`] posts in a language, in the order of `pages`. `index` is
+/// the language's index.
 pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, language: &Language) -> String {
     let is_post = |page: &&PageSummary| page.is_post && page.language == index;
     let posts: Vec<&PageSummary> = pages.iter().filter(is_post).take(FEED_LENGTH).collect();
@@ -37,7 +38,8 @@ pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, languag
     render_xml(include_str!("rss.xml"), values)
 }
 
-/// When a post was published: midnight in UTC if only its day is known.
+/// The time at which a post was published: midnight in UTC if only its day is known. Without a date, the day
+/// of its last update.
 fn publication_time(post: &PageSummary) -> Option<Timestamp> {
     post.dated_at.or_else(|| start_of_day(post.date.unwrap_or(post.updated)))
 }

@@ -49,7 +49,7 @@ pub(super) fn build_guides(
     guides
 }
 
-/// The guides in one language.
+/// The values that all guides in one language share.
 #[derive(Clone, Copy)]
 struct Guide<'a> {
     base: &'a str,
@@ -57,7 +57,8 @@ struct Guide<'a> {
 }
 
 /// Builds the guide to the pages in `folder`, which begins with `introduction`, and adds it to `guides`. If
-/// the list of pages is too long for one guide, also adds a guide for each subfolder.
+/// the list of pages is too long for one guide, also adds a guide for each subfolder with several pages, and
+/// continues the list of the other pages in `llms-2.txt` and so on.
 fn add_guides(
     guides: &mut Vec<(String, String)>,
     context: Guide<'_>,
@@ -133,7 +134,7 @@ fn add_guides(
     }
 }
 
-/// `llms-full.txt`: all pages in a language.
+/// Builds `llms-full.txt`: the Markdown of all listed pages in a language, except generated lists.
 pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
     let Language { title, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);

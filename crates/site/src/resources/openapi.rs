@@ -18,6 +18,8 @@ struct Components {
     headers: Map<String, Value>,
 }
 
+/// Builds the description. The headers of rate limits, and links to pages of the site, appear only if they
+/// exist.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -74,12 +76,13 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
     ("403", "An HTML form that is not on a page of this site.", &[]),
     ("405", "Only POST is accepted.", &["Allow"]),
     ("408", "The body did not arrive in time.", &[]),
-    // With the maximum size.
+    // `describe_operation` writes this description, which contains the maximum size.
     ("413", "", &[]),
     ("429", "Too many requests, or too many bytes, from this source or its network.", &["Retry-After"]),
     ("500", "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.", &["Retry-After"]),
 ];
 
+/// Describes the endpoint of a form: its request bodies and its responses.
 fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {

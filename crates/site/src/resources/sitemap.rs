@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use super::text::{escape_xml, list_item};
 use crate::{Language, PageSummary, PagesOptions};
 
+/// Whether a page belongs to a section of `/sitemap.md`.
 type Section = fn(&PageSummary) -> bool;
 
 /// The namespace of links to translations.
@@ -16,7 +17,8 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 /// Maximum number of URLs in one file (sitemaps.org, "Using Sitemap index files").
 const MAX_URLS: usize = 50_000;
 
-/// Divides the pages into sitemaps. Returns each sitemap's path and pages.
+/// Divides the pages into sitemaps of at most [`MAX_URLS`] pages. Returns each sitemap's path and pages.
+/// There is always at least one sitemap.
 pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
     let parts = pages.len().div_ceil(MAX_URLS).max(1);
     (0..parts)
@@ -29,7 +31,8 @@ pub(super) fn divide(pages: &[PageSummary]) -> Vec<(String, &[PageSummary])> {
         .collect()
 }
 
-/// The sitemap index. Each sitemap has the date of its most recently updated page.
+/// The sitemap index. Each sitemap has the date of its most recently updated page, or the date of the load if
+/// it is empty.
 pub(super) fn sitemap_index(pages: &[PageSummary], options: &PagesOptions) -> String {
     let sitemaps = divide(pages)
         .into_iter()
@@ -75,7 +78,8 @@ fn list_as_xml(
     text + &format!("</{}>\n", root.split(' ').next().unwrap_or(root))
 }
 
-/// The sitemap in Markdown, which links to the Markdown of each page.
+/// The sitemap in Markdown, which links to the Markdown of each page. Divides pages, posts and generated
+/// lists into sections.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
     let words = &language.words;
     let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.title)]));

@@ -16,6 +16,7 @@ const NAME: &str = "website-guide";
 /// Maximum length of a skill's description in characters (agentskills.io, "Specification").
 const MAX_DESCRIPTION: usize = 1_024;
 
+/// The skill's description, cut to [`MAX_DESCRIPTION`].
 fn description(options: &PagesOptions) -> String {
     let text = format!(
         "Read the website of {name} as Markdown, join its waitlist, or send a message to its team. Use this for \

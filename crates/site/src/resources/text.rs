@@ -16,7 +16,7 @@ pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
     if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
 }
 
-/// Formats a duration: `24 hours`, `90 minutes`.
+/// Formats a duration, rounded up to whole minutes: `24 hours`, `90 minutes`.
 pub(super) fn format_duration(duration: std::time::Duration) -> String {
     let minutes = duration.as_secs().div_ceil(60);
     let (number, unit) =
@@ -24,14 +24,14 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Both are text, not
-/// Markdown.
+/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Escapes both,
+/// because they are text, not Markdown.
 pub(super) fn heading(title: &str, summary: &str) -> String {
     let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));
     if summary.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n> {summary}\n") }
 }
 
-/// A Markdown list item: `- [Title](address): description`.
+/// A Markdown list item: `- [Title](address): description`. Escapes the texts; omits an empty description.
 pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> String {
     let title = escape_text(&page.title);
     let description = page.description.as_ref().filter(|text| !text.trim().is_empty());
@@ -42,7 +42,7 @@ pub(super) fn list_item(base_url: &str, path: &str, page: &PageSummary) -> Strin
 
 /// Renders an embedded template. Escapes nothing.
 pub(super) fn render(template: &str, values: Value) -> String {
-    // A test renders all of them, so errors do not occur.
+    // A test renders all templates, so errors do not occur.
     environment().render_str(template, values).unwrap_or_default()
 }
 
@@ -59,8 +59,8 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Escapes text for XML 1.0, and drops the characters that XML 1.0 forbids: most control characters, U+FFFE
-/// and U+FFFF (§2.2).
+/// Escapes text for XML 1.0. Drops U+FFFE, U+FFFF, and all control characters except tabs and line ends; XML
+/// 1.0 forbids most of them (§2.2).
 pub(super) fn escape_xml(text: &str) -> String {
     let is_allowed = |c: &char| {
         matches!(c, '\t' | '\n' | '\r') || (!c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))

@@ -1,4 +1,4 @@
-//! Path patterns with placeholders, and the texts that are filled with the values of these.
+//! Matches paths with patterns, and fills the values of their placeholders into targets and headers.
 
 use std::borrow::Cow;
 
@@ -37,6 +37,7 @@ struct Segment {
 pub(super) type Captures<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 impl Pattern {
+    /// Parses a pattern. The error is the rest of a sentence that begins with the rule.
     pub(super) fn parse(text: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         let Some(path) = text.strip_prefix('/') else {
             return Err("applies to another host or is not a path; paths begin with `/`");
@@ -85,9 +86,8 @@ impl Pattern {
         self.start.iter().chain(self.end.iter().flatten())
     }
 
-    /// The segments that come before the one with the `*`, or all of them, without those that are empty at
-    /// the end: the text of each, or `None` for one with placeholders. Also returns whether the pattern has a
-    /// `*`.
+    /// The segments before the one with the `*`, or all of them, without empty ones at the end. A segment
+    /// with placeholders is `None`. Also returns whether the pattern has a `*`.
     pub(super) fn whole_segments(&self) -> (Vec<Option<&str>>, bool) {
         let has_wildcard = self.end.is_some();
         let whole = self.start.len() - usize::from(has_wildcard);
@@ -113,7 +113,8 @@ impl Pattern {
         })
     }
 
-    /// The decoded paths that a pattern without placeholders matches; empty for other patterns.
+    /// The decoded paths that a pattern without placeholders and `*` matches: two if the pattern ignores a
+    /// final slash. Empty for other patterns.
     pub(super) fn literal_paths(&self) -> Vec<String> {
         if self.names().next().is_some() {
             return Vec::new();
@@ -126,7 +127,7 @@ impl Pattern {
         vec![path]
     }
 
-    /// A decoded path that the pattern matches: each placeholder has the value `x`.
+    /// A decoded path that the pattern matches, in which `x` replaces each placeholder and the `*`.
     pub(super) fn example(&self) -> String {
         let mut path = String::new();
         let mut add = |segments: &[Segment]| {
@@ -147,8 +148,8 @@ impl Pattern {
 
     /// The values of the placeholders in a decoded path. `None` if the path does not match.
     ///
-    /// Like the hosts, each placeholder takes as much text as it can, the first ones first. The time is
-    /// proportional to the length of the path and the number of placeholders.
+    /// As on the hosts, each placeholder takes as much text as it can, the first ones first. The time grows
+    /// linearly with the length of the path.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         if self.matches(path, &mut captures) {
@@ -172,6 +173,8 @@ impl Pattern {
         rest.is_empty().then_some(captures)
     }
 
+    /// Whether the pattern matches the path, including its final slash. Adds the values of the placeholders,
+    /// also of some if it does not match.
     fn matches<'a>(&'a self, path: &'a str, captures: &mut Captures<'a>) -> bool {
         let Some(end) = &self.end else { return match_segments(&self.start, path, captures) == Some("") };
         let Some((first, whole)) = self.start.split_last() else { return false };
@@ -191,7 +194,8 @@ impl Pattern {
     }
 }
 
-/// Matches the first segments of a path, each with the slash before it. Returns the rest of the path.
+/// Matches the first segments of a path, each with the slash before it. Returns the rest of the path; `None`
+/// if a segment does not match.
 fn match_segments<'a>(
     segments: &'a [Segment],
     path: &'a str,
@@ -209,12 +213,14 @@ fn match_segments<'a>(
     Some(rest)
 }
 
+const INVALID_PATH: &str =
+    "is not a valid path: each `%` needs two hexadecimal digits, which stand for UTF-8 without slashes";
+
 impl Segment {
     /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one
     /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`.
     fn parse(segment: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
-        let decode =
-            |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| "is not a valid path");
+        let decode = |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| INVALID_PATH);
         let mut pieces = vec![("", String::new())];
         let mut rest = segment;
         let mut searched = 0;
@@ -277,7 +283,7 @@ pub(super) fn name_length(text: &str) -> usize {
 }
 
 /// Replaces `:name` in a target or a header's value with the captured values, percent-encoded for the part of
-/// the URL in which they stand.
+/// the URL in which they stand. Leaves other names unchanged.
 pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -296,7 +302,8 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     filled + rest
 }
 
-/// Also encodes the characters that separate query parameters or have a meaning of their own in a query.
+/// The ASCII characters to encode in the value of a query parameter: those that a path forbids, and those
+/// that have a meaning of their own in a query.
 const NOT_IN_QUERY_VALUE: &AsciiSet = &NOT_IN_PATH.add(b'&').add(b'=').add(b'+').add(b';');
 
 /// The ASCII characters that RFC 3986 §2 does not permit in a URI.

@@ -41,7 +41,7 @@ impl Detail {
 }
 
 /// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; `None`
-/// if the text is not cut.
+/// if the text is not cut. In a cut text, the sections and the other words share the length equally.
 pub(super) fn write_entry(
     document: &SearchDocument<'_>,
     page: &PageText,
@@ -76,7 +76,8 @@ fn to_json(entry: &impl serde::Serialize) -> String {
     serde_json::to_string(entry).unwrap_or_default()
 }
 
-/// The beginning of `text` with at most `length` bytes, without a partial word at the end.
+/// The beginning of `text` with at most `length` bytes. Ends after a word, or after a character if there is
+/// no space in its second half.
 fn cut(text: &str, length: usize) -> &str {
     let part = &text[..text.floor_char_boundary(length)];
     if part.len() == text.len() {

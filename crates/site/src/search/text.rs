@@ -100,7 +100,8 @@ impl TextReader {
         self.finish_text();
     }
 
-    /// Replaces runs of whitespace with a space, and removes those at the beginning.
+    /// Appends text to the current heading or text, with one space in place of each run of whitespace, and
+    /// none at the beginning.
     fn push(&mut self, text: &str) {
         for (number, word) in text.split(char::is_whitespace).enumerate() {
             let page = &mut self.page.text;
@@ -111,6 +112,7 @@ impl TextReader {
         }
     }
 
+    /// Ends the current heading or text, without a space at its end, and stores its range in the last part.
     fn finish_text(&mut self) {
         let text = &mut self.page.text;
         if text.len() > self.start && text.ends_with(' ') {
@@ -123,8 +125,8 @@ impl TextReader {
         }
     }
 
-    /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. Returns the
-    /// rest.
+    /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. A heading
+    /// with an anchor begins a new part. Returns the rest.
     fn read_markup<'a>(&mut self, html: &'a str) -> &'a str {
         if let Some(comment) = html.strip_prefix("<!--") {
             return comment.split_once("-->").map_or("", |(_, after)| after);
@@ -201,7 +203,7 @@ fn tag_length(tag: &str) -> usize {
     tag.len()
 }
 
-/// The HTML from the end tag of a hidden element.
+/// Skips the content of a hidden element. Returns the HTML from its end tag; empty if there is none.
 fn skip_content<'a>(html: &'a str, name: &[u8]) -> &'a str {
     let is_end = |at: &usize| {
         html.as_bytes()[at + 2..].get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
@@ -211,7 +213,7 @@ fn skip_content<'a>(html: &'a str, name: &[u8]) -> &'a str {
 }
 
 /// Decodes a numeric character reference, or a named one that Markdown renderers write, at the beginning of
-/// `text`. Returns the character and the length of the reference. If it is another one, returns its `&`.
+/// `text`. Returns the character and the length of the reference, or `&` and 1 for any other text.
 fn read_reference(text: &str) -> (char, usize) {
     // The longest reference that is decoded is `&#x10FFFF;`.
     let end = text.bytes().take(10).position(|byte| byte == b';');

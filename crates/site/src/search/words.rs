@@ -14,9 +14,9 @@ fn add_to_hash(hash: WordHash, byte: u8) -> WordHash {
     (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
 }
 
-/// Calls `found` with the hash of each word that is worth keeping, and with the word, whose ASCII letters may
-/// be in upper case. May repeat a word. Leaves out text in languages without spaces, which cannot be split
-/// into words here.
+/// Calls `found` with the hash of each word whose length is in [`LENGTHS`], and with the word, whose ASCII
+/// letters may be in upper case. Repeats a word that occurs again. Leaves out text in languages without
+/// spaces, which has no word boundaries to split at.
 pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
     let bytes = text.as_bytes();
     let mut start = 0;
@@ -57,7 +57,7 @@ fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
     (text.len(), hash)
 }
 
-/// The words of a text that may have other characters than ASCII.
+/// The words of a text whose length is in [`LENGTHS`], except those in scripts without spaces.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| LENGTHS.contains(&word.chars().count()) && !word.chars().any(is_unspaced))

@@ -134,7 +134,7 @@ fn a_wrong_word_has_its_line_and_a_suggestion() {
         faults.iter().filter(|fault| fault.severity == Severity::Error).map(ToString::to_string).collect();
     for expected in [
         "theme/words/it.toml:2: unknown word `copy_markdwn`\n    hint: did you mean `copy_markdown`?",
-        "theme/words/it.toml:3: the word `or_write` has no value for `{email}`\n    hint: did you mean `{mail}`?",
+        "theme/words/it.toml:3: the word `or_write` has the unknown placeholder `{email}`\n    hint: did you mean `{mail}`?",
         "theme/words/it.toml:4: the word `footer` must be text in quotes",
         "theme/words/it.toml:5: the word `months` must be twelve names with commas between them",
     ] {
