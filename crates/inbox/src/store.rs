@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// Waits until an accepted submission has been processed, and returns the outcome. There is no timeout:
-    /// if processing fails, the caller waits until the operator retries the submission.
+    /// if processing fails, the caller waits until the operator retries or removes the submission.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {

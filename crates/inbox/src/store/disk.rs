@@ -80,6 +80,7 @@ impl Shortage {
     }
 }
 
+/// Says how much is free, and which submissions are or will be refused.
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { space, reserve } = *self;

@@ -45,6 +45,7 @@ pub(crate) trait Sql: Send {
     fn dialect(&self) -> Dialect;
     /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
+    /// Executes a query, and returns all of its rows.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Inserts rows. `into` names the table and its columns, `columns` is the number of columns, and `values`
     /// holds the values of all rows, row by row.

@@ -146,6 +146,8 @@ pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), S
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
 
+/// Caches prepared statements. `insert` executes several statements, of up to [`STATEMENT_BYTES`] each, so it
+/// is atomic only in a transaction.
 impl Sql for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite

@@ -23,7 +23,7 @@ use frontdesk_process::panics;
 #[derive(Default)]
 pub struct Events {
     pub accepted: Notify,
-    /// A batch from the intake was processed.
+    /// This process has checked the intake, and has processed a batch if there was one.
     pub processed: watch::Sender<()>,
     /// Deliveries may have been queued.
     pub queued: Notify,

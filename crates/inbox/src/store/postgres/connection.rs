@@ -298,6 +298,8 @@ where
     let _ = timeout(GRACE, listen).await;
 }
 
+/// Prepares each statement once, except those that control a transaction. `insert` is one statement, however
+/// many rows there are.
 impl Sql for PgConnection {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
@@ -390,6 +392,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
+/// Fails for types that no statement of the store returns, such as floating-point numbers.
 impl<'a> FromSql<'a> for Cell {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Cell, Failure> {
         Ok(match *ty {

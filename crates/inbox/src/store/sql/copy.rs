@@ -189,6 +189,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// Adds the hash of each row to the sum. Rows that differ only in NUL and U+FFFD have the same hash.
     pub(crate) fn add(&mut self, rows: &[Row]) {
         for row in rows {
             let mut hasher = blake3::Hasher::new();

@@ -117,6 +117,7 @@ pub struct PendingRow {
 }
 
 impl PendingRow {
+    /// Reads a row. Rows that an older version has written have no network, so their source replaces it.
     fn from_row(row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get("source")?;
         Ok(PendingRow {

@@ -257,6 +257,7 @@ impl Listing<'_> {
     }
 }
 
+/// After an error in reading a page, the list ends. A submission that cannot be read is an error of its own.
 impl Iterator for Listing<'_> {
     type Item = Result<Submission, StoreError>;
 

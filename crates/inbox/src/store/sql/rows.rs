@@ -182,6 +182,7 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     })
 }
 
+/// The state of a submission's confirmation; `None` if none was ever asked for.
 fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
     let Some(expires_at) = row.get("link_expires_at")? else { return Ok(None) };
     Ok(Some(Confirmation {

@@ -100,7 +100,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
 /// The suffix of an inbox that a restore has replaced. The time of the restore follows.
 const KEPT: &str = ".before-restore-";
 
-/// Lists the inboxes beside `database` that restores have replaced, sorted by name.
+/// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name.
 pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
