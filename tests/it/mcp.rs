@@ -581,7 +581,7 @@ fn an_unusable_database_is_a_tool_error() {
     other.execute_batch("BEGIN IMMEDIATE").expect("it is locked");
     let error = assistant.error("done", json!({ "ids": [id] }));
     assert!(
-        error.contains("the database is locked by another program") && error.contains("hint:"),
+        error.contains("the database is locked by another process") && error.contains("hint:"),
         "{error}"
     );
     assert_eq!(ids(&assistant.data("list_submissions", json!({}))), [&*id]);

@@ -387,7 +387,7 @@ impl Maintenance {
             };
             tracing::info!(channel, "told the team that mails to visitors have reached their limit");
         }
-        self.store.change(move |tx| tx.announced_mail_limit(since)).await?;
+        self.store.change(move |tx| tx.record_mail_limit_notice(since)).await?;
         Ok(true)
     }
 }

@@ -172,7 +172,7 @@ impl Confirmations {
         let _registration = Waiter { confirmations: self, id };
         let (sender, mut confirmed) = oneshot::channel();
         self.lock().entry(id).or_default().push(sender);
-        let is_confirmed = || store.change(move |tx| tx.is_confirmed(id));
+        let is_confirmed = || store.change(move |tx| tx.has_reached_team(id));
         loop {
             // The submission may have been confirmed before this request registered, or by another process.
             if is_confirmed().await? {

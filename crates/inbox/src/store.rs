@@ -4,7 +4,8 @@
 //! commits the submissions of all waiting callers in one transaction with one sync, so throughput grows with
 //! load. Other processes read an inbox with [`InboxReader`] and change it with [`Editor`].
 //!
-//! The store recovers from errors: it reopens its file, or creates a new one if the old one was removed.
+//! The store recovers from errors: it reconnects, or reopens its file. If the file was removed but its folder
+//! still exists, the store creates a new file.
 
 mod block_on;
 pub mod disk;
@@ -98,10 +99,12 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the database and starts the writer. Creates the database if it is missing, or migrates it.
+    /// Opens the database and starts the writer. Creates the inbox if it is missing (with SQLite, including
+    /// its folder). Fails if another program or a version with another layout created the database, or if the
+    /// database cannot guarantee what the store needs, such as durable commits.
     ///
-    /// A temporary problem (a full disk, a lock, a folder without write permission) is not an error: the
-    /// writer retries. Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
+    /// A temporary problem (a full disk, a lock, an unreachable server) is not an error: the writer retries.
+    /// Until it succeeds, [`Store::append`] fails and [`Store::health`] returns the cause.
     pub fn open(options: &StoreOptions) -> Result<Store, StoreError> {
         let channels = Arc::new(ArcSwap::from_pointee(options.channels.clone()));
         Ok(Store { writer: Arc::new(Writer::start(&options.url)?), channels })
@@ -109,14 +112,16 @@ impl Store {
 
     /// Appends a submission to the intake and returns its id. [`Store::settle`] waits for its processing.
     ///
-    /// After `Ok`, the submission survives a power failure; after `Err`, none of it is stored. If the future
-    /// is dropped before it completes, the submission may have been stored.
+    /// After `Ok`, the submission survives a power failure. After `Err`, it is not stored: if its commit may
+    /// have taken effect all the same, a later transaction removes it, unless it has been repeated by then.
+    /// If the future is dropped before it completes, the submission may have been stored.
     pub async fn append(&self, accepting: Accepting) -> Result<Uuid, StoreError> {
         self.writer.submissions.accept(accepting).await
     }
 
-    /// Applies a change in the writer's next transaction, and returns its result after the commit. The change
-    /// may be applied more than once; only the last application is committed.
+    /// Applies a change in the writer's next transaction, and returns its result after the commit. A change
+    /// that panics, or fails because of stored data, is rolled back alone. `apply` may be called more than
+    /// once; only the last call is committed.
     pub async fn change<T: Send + 'static>(
         &self,
         apply: impl FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -148,13 +153,13 @@ impl Store {
         self.writer.submissions.is_busy()
     }
 
-    /// Whether other replicas may use the same database.
+    /// Whether other replicas may use the same database, which is so with PostgreSQL.
     pub fn is_shared(&self) -> bool {
         !Arc::ptr_eq(&self.writer.submissions, &self.writer.changes)
     }
 
     /// Waits until an accepted submission has been processed, and returns the outcome. There is no timeout:
-    /// if processing fails, the caller waits until the operator retries the submission.
+    /// if processing fails, the caller waits until the operator retries or removes the submission.
     pub async fn settle(&self, id: Uuid) -> Result<Accepted, StoreError> {
         let mut processed = self.events().processed.subscribe();
         loop {
@@ -167,13 +172,14 @@ impl Store {
         }
     }
 
-    /// Returns the outcome of the last write, or an error if a write is taking longer than five seconds.
-    /// After a failure, the writer retries every second, so the result is current even without submissions.
+    /// Returns the error of the last write or probe, or [`StoreError::Slow`] if the current one is taking
+    /// longer than five seconds. After a failure, the writer retries every second, so the result is current
+    /// even without submissions.
     pub fn health(&self) -> Result<(), StoreError> {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Fails if the database does not accept a write now.
+    /// Fails if the database does not accept a write now: commits a change that alters nothing.
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method itself does not have the lifetimes that `change_blocking` requires"
@@ -184,7 +190,7 @@ impl Store {
 
     /// Claims the due deliveries that `choose` selects, up to the capacity in `wants`, but skips those in
     /// `under_way`. If the outcome of an attempt is not recorded before its lease expires, the delivery is
-    /// attempted again.
+    /// attempted again. [`Transaction::claim`] lists the other effects.
     pub async fn claim(
         &self,
         wants: Vec<ClaimRequest>,
@@ -200,9 +206,10 @@ impl Store {
         self.change(move |tx| tx.claim(&wants, &channels, &under_way, now + waited(), lease, choose)).await
     }
 
-    /// Records that a channel works again. After an outage, makes all delayed deliveries due, and returns
-    /// their number; this takes several transactions, so that submissions can be accepted in between.
-    /// Otherwise makes only the next deferred deliveries due, and returns zero.
+    /// Records that a channel works again. After an outage, makes all deliveries due that wait because of it
+    /// (see [`Transaction::bring_forward`]), and returns their number; this takes several transactions, so
+    /// that submissions can be accepted in between. Otherwise makes only the next deferred deliveries due,
+    /// and returns zero.
     pub async fn resume(
         &self,
         channel: String,
@@ -225,15 +232,16 @@ impl Store {
     }
 
     /// Truncates SQLite's write-ahead log, so that no file still contains removed data. Returns false if a
-    /// reader prevents that; try again later.
+    /// reader prevents that or the database is not open; try again later. Does nothing with PostgreSQL, and
+    /// returns true.
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         self.writer.changes.truncate_wal().await
     }
 
-    /// Adds to the counts of refused requests of a day. Failures need no retry, because the counts only
-    /// inform the operator.
+    /// Adds to the counts of refused requests of a day, in several transactions; after an error, earlier ones
+    /// stay committed. Failures need no retry, because the counts only inform the operator.
     pub async fn record_refusals(&self, refused: Vec<RefusedRequests>, day: Date) -> Result<(), StoreError> {
-        for part in refused.chunks(REFUSED_AT_A_TIME) {
+        for part in refused.chunks(COUNTS_PER_TRANSACTION) {
             let part = part.to_vec();
             self.change(move |tx| tx.record_refusals(&part, day)).await?;
         }
@@ -260,19 +268,20 @@ impl Store {
         Ok(())
     }
 
-    /// Commits everything in the queue, refuses further calls, and closes the database.
+    /// Refuses further calls to all clones, commits everything in the queues, and closes the database. Blocks
+    /// until the writer threads have ended.
     pub fn close(self) {
         self.writer.close();
     }
 }
 
-/// The maximum number of counts that one transaction updates: a longer transaction could delay submissions.
-const REFUSED_AT_A_TIME: usize = 200;
+/// The maximum number of counts (of refused requests or page views) that one transaction updates: a longer
+/// transaction could delay submissions.
+const COUNTS_PER_TRANSACTION: usize = 200;
 
-/// The last counts, as many as one transaction updates. Between transactions, the caller waits for twice as
-/// long as one takes.
+/// The last counts, as many as one transaction updates; `None` if there are none.
 fn last_part<T: Clone>(counts: &[T]) -> Option<Vec<T>> {
-    let part = &counts[counts.len().saturating_sub(REFUSED_AT_A_TIME)..];
+    let part = &counts[counts.len().saturating_sub(COUNTS_PER_TRANSACTION)..];
     (!part.is_empty()).then(|| part.to_vec())
 }
 

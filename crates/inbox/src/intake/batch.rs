@@ -309,7 +309,7 @@ fn apply_decision(
     latest: i64,
 ) -> Result<(), StoreError> {
     for (id, times) in &decision.repeats {
-        tx.count_repeats(*id, *times)?;
+        tx.add_repeats(*id, *times)?;
     }
     for (id, eased) in &decision.eased {
         if eased.is_flood {

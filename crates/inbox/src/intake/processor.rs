@@ -137,7 +137,7 @@ impl ProcessorThread {
                 self.release_ended_floods()?;
                 self.queue_confirmations()
             });
-            match done.unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string()))) {
+            match done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string()))) {
                 _ if is_last => return,
                 Ok(()) if self.outage.end() => tracing::info!("the intake is being processed again"),
                 Ok(()) => {}
@@ -265,7 +265,7 @@ impl ProcessorThread {
             Err(error) if error.is_caused_by_row() => {
                 let text = error.to_string();
                 self.store.change_blocking(move |tx| tx.set_aside(id, &text))?;
-                tracing::error!(%id, %error, "a submission could not be processed and was set aside");
+                tracing::error!(%id, %error, "set a submission aside; `frontdesk inbox retry ID` processes it again");
                 Some(Processed { rows: 1, ..Processed::default() })
             }
             outcome => outcome?,
@@ -289,7 +289,9 @@ impl ProcessorThread {
         let processed = self.store.change_blocking(move |tx| {
             // A faulty row must not affect the submissions that are accepted in the same transaction.
             let unprocessable = |error: StoreError| {
-                if error.is_caused_by_row() { StoreError::Unprocessable(error.to_string()) } else { error }
+                let is_wrapped = matches!(error, StoreError::Unprocessable(_));
+                let is_wrappable = error.is_caused_by_row() && !is_wrapped;
+                if is_wrappable { StoreError::Unprocessable(error.to_string()) } else { error }
             };
             let config = || BatchConfig { options: options.load_full(), channels: channels.load_full() };
             let processed = batch::process(tx, config, &screener, most, &ids).map_err(unprocessable)?;

@@ -80,6 +80,7 @@ impl Shortage {
     }
 }
 
+/// Says how much is free, and which submissions are or will be refused.
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shortage { space, reserve } = *self;
@@ -158,13 +159,14 @@ impl DiskMonitor {
         self.lock_state().min_free = min_free;
     }
 
-    /// Whether less than the reserve was free at the last sample. Stays true until the free space exceeds the
-    /// reserve by a sixteenth, so that the result does not flip with each submission.
+    /// Whether less than the reserve was free at the last successful sample. Stays true until a sixteenth
+    /// more than the reserve is free, so that the result does not flip with each submission.
     pub fn is_low(&self) -> bool {
         self.is_low.load(Relaxed)
     }
 
-    /// The last sample, and the reserve in bytes. `None` if the file system could not be sampled.
+    /// The last sample, and the reserve in bytes. `None` if the file system could not be sampled or reports a
+    /// size of zero.
     pub fn last(&self) -> Option<(Space, u64)> {
         self.lock_state().last
     }

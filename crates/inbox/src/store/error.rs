@@ -28,24 +28,27 @@ pub enum StoreError {
         "{url} was created by an older version of frontdesk (layout {found}; this version needs {known})"
     )]
     TooOld { url: DatabaseUrl, found: i64, known: i64 },
-    /// Commits may not be synced, for instance because the file system does not support shared memory.
-    #[error("the database does not guarantee that commits are durable ({setting} is {found})")]
-    NotDurable { setting: &'static str, found: String },
-    /// The database cannot store every character.
-    #[error("{url} has the encoding {found}, which cannot store every character; it must be {needed}")]
-    WrongEncoding { url: DatabaseUrl, found: String, needed: &'static str },
-    /// Another program has changed a column, so that different texts are equal.
-    #[error("{url} compares texts by the collation {collation}, which another program has set")]
+    /// A power failure could lose commits, for instance because the file system does not support the shared
+    /// memory that SQLite's write-ahead log needs.
+    #[error("commits to the database are not durable: {setting} is {found}, and must be {needed}")]
+    NotDurable { setting: &'static str, found: String, needed: &'static str },
+    /// The database or, with PostgreSQL, the session has an encoding other than UTF-8.
+    #[error("{url} has the {setting} {found}; it must be {needed}")]
+    WrongEncoding { url: DatabaseUrl, setting: &'static str, found: String, needed: &'static str },
+    /// Another program has set a collation, by which different texts may be equal. SQLite only.
+    #[error("an index of {url} compares texts by the collation {collation}; it must be BINARY")]
     WrongCollation { url: DatabaseUrl, collation: String },
-    /// A pooler between this program and PostgreSQL passes each transaction to another session.
-    #[error("a connection pooler in transaction mode is in front of {0}, but frontdesk needs sessions")]
+    /// A pooler between this program and PostgreSQL does not give each connection a session of its own.
+    #[error("a connection pooler in front of {0} pools by transaction or statement; it must pool by session")]
     SharedSessions(DatabaseUrl),
-    /// PostgreSQL's search path is empty, or names only schemas that do not exist.
-    #[error("the search path of {0} names no schema that exists")]
+    /// PostgreSQL's search path names no schema that exists and that the role may use.
+    #[error("the search path of {0} names no schema that this role can use")]
     NoSchema(DatabaseUrl),
-    #[error("the database file was removed or replaced")]
-    Moved,
-    #[error("the database is locked by another program")]
+    /// A file of a SQLite database is no longer the one that was opened.
+    #[error("{} or its log was removed, replaced or truncated while it was open", .0.display())]
+    Moved(PathBuf),
+    /// Another process holds a lock that this one needs.
+    #[error("the database is locked by another process")]
     Locked,
     /// A write is taking so long that its outcome is unknown.
     #[error("the database did not respond in time")]
@@ -59,16 +62,24 @@ pub enum StoreError {
     /// A row in the intake is faulty. Contains the cause.
     #[error("a submission cannot be processed: {0}")]
     Unprocessable(String),
+    /// Code that works on the inbox has panicked. Contains the description of the panic.
+    #[error("{0}")]
+    Panicked(String),
+    #[error("the note has {length} characters; the maximum is {max}")]
+    NoteTooLong { length: usize, max: usize },
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
     #[error("cannot use {}: {error}", path.display())]
     Io { path: PathBuf, error: Arc<io::Error> },
-    /// The PostgreSQL server is unreachable, refuses the connection, or has closed it.
-    #[error("no connection to {server}: {reason}")]
+    /// The PostgreSQL server is unreachable, refuses or has closed the connection, did not reply in time, or
+    /// has not confirmed that a commit is durable.
+    #[error("{server} is not available: {reason}")]
     Unreachable { server: Server, reason: String },
-    #[error("database error (PostgreSQL {0})")]
+    /// Any other error of PostgreSQL. Contains the SQLSTATE code.
+    #[error("PostgreSQL reported an error (SQLSTATE {0})")]
     Postgres(String),
-    #[error("database error: {reason} (SQLite {code})")]
+    /// Any other error of SQLite.
+    #[error("SQLite reported an error: {reason} (code {code})")]
     Database {
         /// SQLite's extended result code.
         code: i32,
@@ -93,11 +104,11 @@ impl StoreError {
         )
     }
 
-    /// Whether the error was caused by stored data rather than by the database or the machine. A retry cannot
-    /// fix such an error.
+    /// Whether the error was caused by one row, stored or to be written, or by a defect of the code that
+    /// works on it, rather than by the database or the machine. A retry cannot fix such an error.
     pub fn is_caused_by_row(&self) -> bool {
         match self {
-            StoreError::Damaged(_) | StoreError::Unprocessable(_) => true,
+            StoreError::Damaged(_) | StoreError::Unprocessable(_) | StoreError::Panicked(_) => true,
             // Classes of SQLSTATE codes: data exceptions and constraint violations.
             StoreError::Postgres(code) => code.starts_with("22") || code.starts_with("23"),
             StoreError::Database { code, .. } => matches!(
@@ -119,17 +130,31 @@ impl StoreError {
             StoreError::Io { path, error }
                 if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
             {
-                Some(format!("a part of {} is a file where a folder is needed", path.display()))
+                Some(format!("move away the file that is where {} needs a folder", path.display()))
             }
-            StoreError::ReadOnly => Some("the file or its file system is read-only for this user".to_owned()),
-            StoreError::Full => {
-                Some("free space on the disk, or choose another with `--data-dir`".to_owned())
-            }
+            StoreError::ReadOnly => Some(
+                "SQLite: make the file and its file system writable for this user; PostgreSQL: name a primary in \
+                 `store.url`"
+                    .to_owned(),
+            ),
+            StoreError::Full => Some(
+                "free space on the disk of the database; for a SQLite file, `--data-dir` can choose another disk".to_owned(),
+            ),
             StoreError::Locked => {
-                Some("end the program that has the database open, then try again".to_owned())
+                Some("try again once the other process is done, or end that process first".to_owned())
+            }
+            StoreError::NotDurable { setting: "journal_mode", .. } => {
+                Some("put the inbox on a local file system, for example with `--data-dir`".to_owned())
+            }
+            StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
+                Some(format!("set `{setting} = on` in the server's `postgresql.conf`, and reload the server"))
             }
             StoreError::TooOld { .. } => Some(
                 "export the submissions with that version (`frontdesk inbox export`), and begin with an empty inbox"
+                    .to_owned(),
+            ),
+            StoreError::WrongEncoding { setting: "client_encoding", .. } => Some(
+                "name the PostgreSQL server itself in `store.url`, or remove the pooler's setting of `client_encoding`"
                     .to_owned(),
             ),
             StoreError::WrongEncoding { url: DatabaseUrl::Postgres(_), .. } => Some(
@@ -151,12 +176,12 @@ impl StoreError {
                     .to_owned(),
             ),
             StoreError::NoSchema(_) => Some(
-                "create the schema, or name another one: `ALTER ROLE user RESET search_path`, `ALTER DATABASE name RESET \
-                 search_path`, or the parameter `options` of `store.url`"
+                "create the schema, grant this role USAGE on it, or name another one: `ALTER ROLE user RESET search_path`, \
+                 `ALTER DATABASE name RESET search_path`, or the parameter `options` of `store.url`"
                     .to_owned(),
             ),
             StoreError::Unreachable { .. } => {
-                Some("check `store.url`, and whether the server is running and accepts this user".to_owned())
+                Some("check `store.url`, whether the server is running and accepts this user, and its log".to_owned())
             }
             _ => None,
         }
@@ -167,30 +192,37 @@ impl StoreError {
     }
 }
 
-/// Names the user that owns the nearest existing part of `path`, and this process's user.
+/// The command that gives this process access to `path`. Depends on this process's user, and on the user that
+/// owns the nearest existing part of `path`.
 fn permission_hint(path: &Path) -> String {
     let existing = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
     let us = rustix::process::geteuid().as_raw();
     let (name, folder) = (user_name(us), inbox_folder(path));
+    // `chown` and `install` take a bare UID.
+    let account = name.trim_start_matches('#');
     match existing {
         // A server should not run as root, so the files get another owner.
         Some((_, 0)) if us != 0 && folder.is_dir() => format!(
-            "this process runs as {name}, and the files belong to root: `sudo chown -R {name} {}` changes that",
+            "this process runs as {name}, and the files belong to root: `sudo chown -R {account} {}` changes that",
             folder.display()
         ),
         Some((_, 0)) if us != 0 => {
-            format!("`sudo install -d -m 700 -o {name} {}` creates the folder for {name}", folder.display())
+            format!(
+                "`sudo install -d -m 700 -o {account} {}` creates the folder for {name}",
+                folder.display()
+            )
         }
         Some((_, owner)) if owner != us => format!(
-            "this process runs as {name}, and the files belong to {owner}: run it as {owner}, for example with `sudo -u {owner}`",
+            "this process runs as {name}, and the files belong to {owner}: run it as {owner}, for example with `sudo -u '{owner}'`",
             owner = user_name(owner)
         ),
         Some((part, _)) => format!("`chmod u+rwX {}` makes it writable for {name}", part.display()),
-        None => format!("the folder has to be writable for {name}"),
+        None => format!("make the folder {} writable for {name}", folder.display()),
     }
 }
 
-/// The folder of the inbox, from the path of the folder or of a file in it.
+/// The folder of the inbox, from the path of the folder or of a file in it. A missing path with an extension
+/// counts as a file.
 fn inbox_folder(path: &Path) -> &Path {
     let is_file = path.is_file() || (!path.exists() && path.extension().is_some());
     path.parent().filter(|_| is_file).unwrap_or(path)

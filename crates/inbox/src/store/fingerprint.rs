@@ -62,7 +62,7 @@ impl Secret {
         self.hash("mailbox", [key.as_bytes()])
     }
 
-    /// Hashes the network, the domain or the kind of mail that a limit of mails to visitors counts.
+    /// Hashes what a limit of mails to visitors counts: the network, the domain, or the kind of mail.
     pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
         self.hash("mail rate", [limit.name().as_bytes(), subject])
     }
@@ -77,7 +77,8 @@ impl Secret {
         self.hash("target", [destination.as_bytes()])
     }
 
-    /// Hashes the parts of a submission's content that its form compares to detect repeats.
+    /// Hashes the name of the form and what the form compares to detect repeats: the address, ignoring ASCII
+    /// case, or all fields.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let form = entry.form().name.as_bytes();
         match entry.form().dedup_key {
@@ -92,7 +93,8 @@ impl Secret {
         }
     }
 
-    /// Also hashes the form and the source, so that equal keys from different senders never match.
+    /// Hashes an idempotency key with the form and the source, so that equal keys of different senders or
+    /// forms never match.
     pub(super) fn idempotency_key(&self, form: &str, source: Source, key: &str) -> Hash {
         self.hash("idempotency key", [form.as_bytes(), source.as_bytes(), key.as_bytes()])
     }

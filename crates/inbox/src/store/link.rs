@@ -11,8 +11,8 @@ use super::fingerprint::{Hash, Secret};
 const BYTES: usize = 16 + 4 + 16;
 /// The length of a token as text, without [`END`].
 const CHARS: usize = BYTES * 4 / 3;
-/// The last characters after which [`END`] follows: mail programs that find links in plain text leave out
-/// punctuation at their end.
+/// If a token ends with one of these, [`END`] is appended: mail programs that find links in plain text
+/// exclude punctuation at the end.
 const PUNCTUATION: [char; 2] = ['-', '_'];
 const END: char = 'x';
 
@@ -27,12 +27,14 @@ pub struct LinkToken {
 }
 
 impl LinkToken {
+    /// Signs a token. `expires_at` is Unix time in milliseconds, and is rounded down to seconds.
     pub(super) fn issue(secret: &Secret, submission: Uuid, expires_at: i64) -> LinkToken {
         let expires_at = u32::try_from(expires_at / 1000).unwrap_or_default();
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }
     }
 
-    /// Parses the text of a token. The letter at its end may be missing. Does not check the signature.
+    /// Parses the text of a token, from which the appended letter may be missing. Does not check the
+    /// signature.
     pub fn parse(text: &str) -> Option<LinkToken> {
         let text = text.strip_suffix(END).filter(|text| text.ends_with(PUNCTUATION)).unwrap_or(text);
         let bytes = (text.len() == CHARS).then(|| URL_SAFE_NO_PAD.decode(text).ok())??;

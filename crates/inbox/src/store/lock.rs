@@ -26,7 +26,8 @@ pub enum Lock {
 }
 
 impl Lock {
-    /// Tries to take an inbox's lock; `None` if another process holds it.
+    /// Tries to take an inbox's lock; `None` if it is held. With PostgreSQL, opens a connection that holds
+    /// it.
     pub fn try_acquire(place: &DatabaseUrl) -> Result<Option<Lock>, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => {
@@ -42,8 +43,8 @@ impl Lock {
         }
     }
 
-    /// Whether another process holds an inbox's lock, which a running server does. `false` if that cannot be
-    /// determined.
+    /// Whether an inbox's lock is held, as it is by a running server. Also true if this process holds it;
+    /// `false` if that cannot be determined.
     pub fn is_held_elsewhere(place: &DatabaseUrl) -> bool {
         match place {
             DatabaseUrl::Sqlite(path) => {

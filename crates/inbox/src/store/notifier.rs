@@ -29,7 +29,7 @@ use super::sql::Sql;
 use super::url::DatabaseUrl;
 use frontdesk_process::panics;
 
-/// Notifies the listeners of a SQLite file.
+/// Notifies the listeners of a SQLite file by setting its timestamps. Ignores errors.
 pub(super) fn notify(database: &Path) {
     // Set both timestamps: inotify reports that as `ATTRIB`, the event that listeners watch for. It does not
     // report SQLite's own writes that way.
@@ -59,9 +59,9 @@ impl ChangeListener {
         }
     }
 
-    /// Waits for a commit, or until the timeout. Returns at once if there was a commit since the last call.
-    /// Returns whether there may have been one: with PostgreSQL, not every commit is announced, so this also
-    /// returns true at intervals.
+    /// Waits for a commit, or until the timeout, and returns whether there may have been a commit. Returns at
+    /// once if there was one since the last call. With PostgreSQL, not every commit is announced, so a wait
+    /// of two seconds or more ends after two seconds and returns true.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         match self {
             ChangeListener::File(listener) => listener.wait(timeout),
@@ -70,6 +70,7 @@ impl ChangeListener {
     }
 }
 
+/// Listens on a PostgreSQL connection.
 pub struct ServerListener {
     server: Server,
     /// `None` while disconnected.
@@ -102,6 +103,7 @@ impl ServerListener {
         self.heard = link.ok().map(|link| (heard, link));
     }
 
+    /// See [`ChangeListener::wait`]. Reconnects if the connection is lost; until that succeeds, only sleeps.
     fn wait(&mut self, timeout: Duration) -> bool {
         let is_due = timeout >= SERVER_CHECK_INTERVAL;
         let timeout = timeout.min(SERVER_CHECK_INTERVAL);
@@ -118,11 +120,14 @@ impl ServerListener {
     }
 }
 
+/// Watches a SQLite file.
 pub struct FileListener {
     database: PathBuf,
     /// `None` if the user has no inotify instances left; by default, the kernel allows 128 per user.
     inotify: Option<OwnedFd>,
+    /// The inotify watch of the file; `None` if it is missing.
     watch: Option<i32>,
+    /// The result of [`FileListener::read_stamp`] at the end of the last wait.
     seen: Option<(u64, i64, i64)>,
 }
 
@@ -160,6 +165,7 @@ impl FileListener {
         self.watch = found;
     }
 
+    /// See [`ChangeListener::wait`]. Also returns true if the file was removed, renamed or replaced.
     fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
@@ -222,7 +228,7 @@ pub fn notify_on_change(place: &DatabaseUrl, told: &Arc<Notify>) -> io::Result<(
         }
     };
     let listen = move || panics::restart_after_panic("change notifications", &listen);
-    std::thread::Builder::new().name("bell".into()).spawn(listen).map(drop)
+    std::thread::Builder::new().name("inbox-notifier".into()).spawn(listen).map(drop)
 }
 
 #[cfg(test)]

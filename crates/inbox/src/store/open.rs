@@ -39,10 +39,12 @@ pub(super) fn open_to_edit(
     })
 }
 
-/// A database that no other process uses, and with SQLite, its lock.
+/// A database that no server uses. With SQLite, the lock excludes only servers and restores; with PostgreSQL,
+/// the connection itself holds a lock, which also excludes editors. Readers are never excluded.
 pub(super) type Locked = (Box<dyn Sql>, Option<Lock>);
 
-/// Opens and locks a database, and creates it first if `make` is set. `None` if another process is using it.
+/// Opens and locks an inbox, and creates it first if `make` is set and it is missing; otherwise fails with
+/// [`StoreError::Missing`]. `None` if a process that the lock excludes is using the inbox.
 pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Locked>, StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
@@ -66,7 +68,7 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
     }
 }
 
-/// Creates an empty inbox if there is none, and checks the layout of an existing one.
+/// Creates an empty inbox if there is none. Fails if a version with another layout created the existing one.
 pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
@@ -77,7 +79,8 @@ pub fn migrate(url: &DatabaseUrl) -> Result<(), StoreError> {
     }
 }
 
-/// Fails if this program can never use the database that is there, for example because of its encoding. A
+/// Fails if this program can never use the database that is there: because of its encoding, with SQLite
+/// because of its layout or a collation, or with PostgreSQL because of a pooler or a missing schema. A
 /// database that is missing or cannot be reached passes. Changes nothing. Returns the warning of
 /// [`InboxReader::collation_warning`](super::InboxReader::collation_warning).
 pub fn check_environment(url: &DatabaseUrl) -> Result<Option<String>, StoreError> {

@@ -39,7 +39,8 @@ pub(super) fn open_to_read(server: &Server) -> Result<PgConnection, StoreError> 
     Ok(connection)
 }
 
-/// Opens an existing inbox for changes.
+/// Opens an existing inbox for changes. Fails with [`StoreError::Missing`] if there is none, and with
+/// [`StoreError::Locked`] while it is being copied to another database.
 pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, EDITING)?;
     expect_layout(&connection, server)?;
@@ -67,7 +68,8 @@ fn mark_in_use(sql: &dyn Sql) -> Result<(), StoreError> {
     if is_taken { Ok(()) } else { Err(StoreError::Locked) }
 }
 
-/// Tries to lock the inbox exclusively for as long as the connection lasts, even while it is idle.
+/// Tries to lock the inbox exclusively until the connection ends, for which idle transactions are allowed.
+/// Returns false if another connection uses the inbox.
 pub(super) fn lock_exclusively(connection: &PgConnection) -> Result<bool, StoreError> {
     connection.run_statements("SET idle_in_transaction_session_timeout = 0")?;
     lock_with_retries(connection, &format!("SELECT pg_try_advisory_lock({IN_USE})"))
@@ -143,26 +145,26 @@ fn expect_layout(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     if has_tables(sql, server)? { Ok(()) } else { Err(missing()) }
 }
 
-/// Fails unless commits are durable. Sets `synchronous_commit` for this session, so that later changes to the
-/// server's configuration have no effect on the session.
+/// Fails if `fsync` or `synchronous_commit` is off. Fixes the current `synchronous_commit` for this session,
+/// so that later changes to the server's configuration have no effect on it.
 fn make_durable(sql: &dyn Sql) -> Result<(), StoreError> {
     for setting in ["fsync", "synchronous_commit"] {
         let found: String = sql.one_value(&format!("SELECT current_setting('{setting}')"), &[])?;
         if found == "off" {
-            return Err(StoreError::NotDurable { setting, found });
+            return Err(StoreError::NotDurable { setting, found, needed: "on" });
         }
     }
     sql.query("SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false)", &[])?;
     Ok(())
 }
 
-/// Fails unless the database stores, and this session exchanges, every character.
+/// Fails unless both the database's encoding and this session's are UTF-8.
 fn expect_utf8(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     for setting in ["server_encoding", "client_encoding"] {
         let found: String = sql.one_value(&format!("SELECT current_setting('{setting}')"), &[])?;
         if found != "UTF8" {
             let url = DatabaseUrl::Postgres(server.clone());
-            return Err(StoreError::WrongEncoding { url, found, needed: "UTF8" });
+            return Err(StoreError::WrongEncoding { url, setting, found, needed: "UTF8" });
         }
     }
     Ok(())
@@ -177,7 +179,8 @@ const POOLER_PROBES: usize = 4;
 ///
 /// A second connection holds a transaction. If it has the first connection's session, or if the first
 /// connection now has another session than before, there is a pooler. Without the second connection, a pooler
-/// with few clients would always choose the same session.
+/// with few clients would always choose the same session. If the second connection cannot be opened, nothing
+/// is checked.
 fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     const SESSION: &str = "SELECT pg_backend_pid()";
     let shared = || StoreError::SharedSessions(DatabaseUrl::Postgres(server.clone()));
@@ -194,7 +197,8 @@ fn expect_own_session(connection: &PgConnection, server: &Server) -> Result<(), 
     Ok(())
 }
 
-/// Creates the tables, unless another replica has created them.
+/// Creates the tables, unless another replica has created them. Fails with [`StoreError::NotAnInbox`] if
+/// there is another program's table with one of their names.
 fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {
@@ -213,7 +217,6 @@ fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), Store
         Ok(())
     });
     match made {
-        // A table of another program has one of our names.
         Err(StoreError::Postgres(code)) if code == "42P07" => {
             Err(StoreError::NotAnInbox(DatabaseUrl::Postgres(server.clone())))
         }

@@ -45,6 +45,7 @@ pub(crate) trait Sql: Send {
     fn dialect(&self) -> Dialect;
     /// Executes a statement, and returns the number of affected rows.
     fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<usize, StoreError>;
+    /// Executes a query, and returns all of its rows.
     fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Inserts rows. `into` names the table and its columns, `columns` is the number of columns, and `values`
     /// holds the values of all rows, row by row.
@@ -91,7 +92,7 @@ impl dyn Sql + '_ {
         Ok(self.query(sql, values)?.pop())
     }
 
-    /// Executes a query that always returns one row.
+    /// Executes a query that always returns one row. Fails with [`StoreError::Damaged`] if it does not.
     pub(super) fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, StoreError> {
         self.row(sql, values)?.ok_or(StoreError::Damaged("a row is missing"))
     }
@@ -155,7 +156,8 @@ impl dyn Sql + '_ {
         Ok(count)
     }
 
-    /// Runs `change` in a transaction. Commits it on success and rolls it back on error.
+    /// Runs `change` in a transaction. Commits it on success and rolls it back on error. With SQLite, takes
+    /// the write lock first.
     pub(super) fn transaction<T>(
         &self,
         change: impl FnOnce() -> Result<T, StoreError>,
@@ -326,9 +328,9 @@ impl Row {
         cell.ok_or(StoreError::Damaged("a row lacks a column"))
     }
 
-    /// The value in a column. Fails if it has a different type.
+    /// The value in a column. Fails if it cannot be read as this type.
     pub(super) fn get<T: Read>(&self, column: &str) -> Result<T, StoreError> {
-        T::read(self.cell(column)?).ok_or(StoreError::Damaged("a row has the wrong shape"))
+        T::read(self.cell(column)?).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
     /// The value in a column, as a parameter of another statement.
@@ -339,13 +341,13 @@ impl Row {
     /// The value in the only column.
     fn only<T: Read>(&self) -> Result<T, StoreError> {
         let [cell] = &self.cells[..] else { return Err(StoreError::Damaged("a row has several columns")) };
-        T::read(cell).ok_or(StoreError::Damaged("a row has the wrong shape"))
+        T::read(cell).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
     pub(super) fn text(&self, column: &str) -> Result<&str, StoreError> {
         match self.cell(column)? {
             Cell::Text(text) => Ok(text),
-            _ => Err(StoreError::Damaged("a row has the wrong shape")),
+            _ => Err(StoreError::Damaged("a value has an unexpected type")),
         }
     }
 }
@@ -367,8 +369,9 @@ macro_rules! from_row {
 }
 pub(super) use from_row;
 
-/// A type that a value of a row can be read as. Counts that are negative are read as zero, and integers as
-/// times in milliseconds.
+/// A type that a value of a row can be read as. `u64` and `usize` are read as zero if the value is negative;
+/// a [`Timestamp`] is stored as Unix time in milliseconds. `None` if the value has another type or is out of
+/// range.
 pub(super) trait Read: Sized {
     fn read(cell: &Cell) -> Option<Self>;
 }

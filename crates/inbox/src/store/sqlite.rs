@@ -61,12 +61,12 @@ pub(super) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    /// Opens the database. Creates it if it is missing.
+    /// Opens the database. Creates it if it is missing, but not its folder.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let has_tables = has_tables(&connection, path)?;
-        expect_plain_text(&connection, path)?;
+        expect_encoding_and_collation(&connection, path)?;
         make_durable(&connection)?;
         // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.
         connection.pragma_update(None, "temp_store", "memory")?;
@@ -79,7 +79,8 @@ impl SqliteWriter {
     }
 
     /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
-    /// database is reopened. The next successful transaction removes its submissions.
+    /// database is reopened. The next successful transaction removes its submissions. Notifies listeners if
+    /// any row has changed.
     pub(super) fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -118,11 +119,13 @@ impl SqliteWriter {
         Ok(accepted)
     }
 
-    /// Copies the rest of the log into the database. The next commit returns the error if that fails.
+    /// Copies as much of the log into the database as readers permit. Ignores errors, which later commits
+    /// meet and report.
     pub(super) fn checkpoint_rest(&self) {
         let _ = checkpoint_passively(&self.connection);
     }
 
+    /// Like [`truncate_wal`], but restores the lock timeout.
     pub(super) fn truncate_wal(&self) -> Result<bool, StoreError> {
         let emptied = truncate_wal(&self.connection);
         set_lock_timeout(&self.connection, BUSY_TIMEOUT)?;
@@ -130,8 +133,9 @@ impl SqliteWriter {
     }
 }
 
-/// Copies the log into the database and truncates it; returns false if a reader prevents that. Sets the lock
-/// timeout to zero, because SQLite would otherwise wait for readers while it blocks all other writers.
+/// Copies the log into the database and truncates it; returns false if a reader prevents that. Leaves the
+/// lock timeout at zero, because SQLite would otherwise wait for readers while it blocks all other writers.
+/// The caller restores it with [`set_lock_timeout`].
 pub(super) fn truncate_wal(sql: &dyn Sql) -> Result<bool, StoreError> {
     set_lock_timeout(sql, Duration::ZERO)?;
     let row = sql.one("PRAGMA wal_checkpoint(TRUNCATE)", &[])?;
@@ -142,6 +146,8 @@ pub(super) fn set_lock_timeout(sql: &dyn Sql, timeout: Duration) -> Result<(), S
     sql.query(&format!("PRAGMA busy_timeout = {}", timeout.as_millis()), &[]).map(drop)
 }
 
+/// Caches prepared statements. `insert` executes several statements, of up to [`STATEMENT_BYTES`] each, so it
+/// is atomic only in a transaction.
 impl Sql for Connection {
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
@@ -232,8 +238,8 @@ impl From<ValueRef<'_>> for Cell {
     }
 }
 
-/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none. Without a running
-/// server, this works only if the database's log can be created beside it.
+/// Opens the database read-only. Fails with [`StoreError::Missing`] if there is none or it is empty. Without
+/// a running server, this works only if the database's log can be created beside it.
 pub(super) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     open_existing(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY_TIMEOUT).map_err(|error| match error {
         StoreError::Database { code, reason } if code & 0xff == ffi::SQLITE_CANTOPEN => {
@@ -251,7 +257,8 @@ pub(super) fn open_to_edit(path: &Path, patience: Duration) -> Result<(Connectio
     Ok((connection, secret))
 }
 
-/// Opens an existing database. `patience` is the lock timeout.
+/// Opens an existing database, with `patience` as the lock timeout. Fails with [`StoreError::Missing`] if the
+/// file is missing or empty.
 fn open_existing(path: &Path, mode: OpenFlags, patience: Duration) -> Result<Connection, StoreError> {
     let missing = || StoreError::Missing(DatabaseUrl::from(path));
     // Distinguish a folder that this user may not access from a missing file.
@@ -314,15 +321,16 @@ fn has_tables(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
 
 /// See [`super::check_environment`].
 pub(super) fn check_environment(path: &Path) -> Result<(), StoreError> {
-    if path.exists() { expect_plain_text(&open_to_read(path)?, path) } else { Ok(()) }
+    if path.exists() { expect_encoding_and_collation(&open_to_read(path)?, path) } else { Ok(()) }
 }
 
-/// Fails if the file is not in UTF-8, or if a column has a collation. A new file always passes.
-fn expect_plain_text(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+/// Fails if the file is not in UTF-8, or if an index compares texts by a collation other than SQLite's
+/// default, `BINARY`. A new file always passes.
+fn expect_encoding_and_collation(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let url = || DatabaseUrl::from(path);
     let found: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
     if found != "UTF-8" {
-        return Err(StoreError::WrongEncoding { url: url(), found, needed: "UTF-8" });
+        return Err(StoreError::WrongEncoding { url: url(), setting: "encoding", found, needed: "UTF-8" });
     }
     let columns = "SELECT DISTINCT c.coll FROM sqlite_schema s, pragma_index_xinfo(s.name) c
                    WHERE s.type = 'index' AND c.coll <> 'BINARY'";
@@ -340,17 +348,19 @@ fn enable_full_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "checkpoint_fullfsync", "on")
 }
 
-/// Turns on write-ahead logging with a sync at each commit. Fails if that is not supported.
+/// Turns on write-ahead logging with a sync at each commit, and fails if that is not supported. Also enforces
+/// foreign keys, and sets the sizes of the log and the page cache.
 fn make_durable(connection: &Connection) -> Result<(), StoreError> {
     enable_full_sync(connection)?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     let journal = enable_wal(connection)?;
     if journal != "wal" {
-        return Err(StoreError::NotDurable { setting: "journal_mode", found: journal });
+        return Err(StoreError::NotDurable { setting: "journal_mode", found: journal, needed: "wal" });
     }
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
     if synchronous != 2 {
-        return Err(StoreError::NotDurable { setting: "synchronous", found: synchronous.to_string() });
+        let found = synchronous.to_string();
+        return Err(StoreError::NotDurable { setting: "synchronous", found, needed: "2 (FULL)" });
     }
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
@@ -375,8 +385,8 @@ fn enable_wal(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// Copies as much of the log as possible without waiting, syncs the database, and returns the number of
-/// copied pages.
+/// Copies as much of the log as possible without waiting, syncs the database, and returns how many pages of
+/// the current log have been copied in total, by this call and earlier ones.
 fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
@@ -399,7 +409,7 @@ impl From<rusqlite::Error> for StoreError {
     /// Keeps only the result code, because the message could quote data.
     fn from(error: rusqlite::Error) -> StoreError {
         let Some(error) = error.sqlite_error() else {
-            return StoreError::Damaged("a row has the wrong shape");
+            return StoreError::Damaged("a value has an unexpected type");
         };
         match error.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Locked,

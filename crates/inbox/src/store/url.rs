@@ -21,7 +21,8 @@ impl DatabaseUrl {
         }
     }
 
-    /// The file with the certificates of the authorities that verify the server, if the URL names one.
+    /// The file with the certificates of the authorities that verify the server, if the URL names one and TLS
+    /// is on.
     pub fn ca_file(&self) -> Option<&Path> {
         match self {
             DatabaseUrl::Sqlite(_) => None,
@@ -30,6 +31,7 @@ impl DatabaseUrl {
     }
 }
 
+/// Takes a path to a SQLite file. Does not parse URLs.
 impl<P: AsRef<Path>> From<P> for DatabaseUrl {
     fn from(path: P) -> DatabaseUrl {
         DatabaseUrl::Sqlite(path.as_ref().to_owned())

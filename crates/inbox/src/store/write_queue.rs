@@ -14,10 +14,12 @@ use frontdesk_process::panics::{self, Part};
 
 /// The maximum number of waiting submissions, and therefore of submissions in one transaction.
 const MAX_WAITING: usize = 4096;
-/// The maximum size in bytes of the fields of all waiting submissions. One submission always fits.
+/// The maximum size in bytes of the fields of all waiting submissions. Encrypted fields do not count. One
+/// submission always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// The delay before the writer tries again after a failure, unless a request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the writer checks an idle PostgreSQL server.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// The delay before the writer looks for unresolved commits after a successful write.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
@@ -43,7 +45,7 @@ pub(super) struct WriteQueue {
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
-    /// The total size in bytes of the fields of all waiting submissions.
+    /// The total size in bytes of the unencrypted fields of all waiting submissions.
     bytes: usize,
     /// When the writer took the current batch; `None` while it is idle.
     began: Option<Instant>,
@@ -81,7 +83,7 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
     fn apply(&mut self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         // The caller rolls the change back.
         self.found = panics::catch(Part::Submission, || (self.apply)(tx))
-            .unwrap_or_else(|panic| Err(StoreError::Unprocessable(panic.to_string())));
+            .unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
         self.found.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 
@@ -101,7 +103,8 @@ impl WriteQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a request unless the queue is closed, and wakes the writer if `add` returns true.
+    /// Adds a request, and wakes the writer if `add` returns true. Fails if the queue is closed or `add`
+    /// fails.
     fn push<T>(
         &self,
         add: impl FnOnce(&mut Waiting, ResultSender<T>) -> Result<bool, StoreError>,
@@ -148,7 +151,8 @@ impl WriteQueue {
     }
 
     /// Copies SQLite's write-ahead log into the database and truncates it, after the next batch. Returns
-    /// false if a reader prevents that, or if the database is not open.
+    /// false if a reader prevents that, or if the database is not open. Does nothing with PostgreSQL, and
+    /// returns true.
     pub async fn truncate_wal(&self) -> Result<bool, StoreError> {
         let answered = self.push(|waiting, answer| {
             waiting.batch.wal_truncations.push(answer);
@@ -222,7 +226,8 @@ impl WriteQueue {
         Some(Batch { is_idle_check, ..mem::take(&mut waiting.batch) })
     }
 
-    /// Stores the outcome of a write, and logs it if it has changed.
+    /// Stores the outcome of a write for [`WriteQueue::health`]. Logs the first failure, and the first
+    /// success after failures.
     pub fn record_outcome(&self, failure: Option<StoreError>) {
         let before = {
             let mut waiting = self.lock();
@@ -231,8 +236,10 @@ impl WriteQueue {
         };
         // Log after releasing the lock: another thread may hold standard error while it waits for this lock.
         match (before, failure) {
-            (None, Some(error)) => tracing::error!(%error, "submissions cannot be stored"),
-            (Some(_), None) => tracing::info!("submissions can be stored again"),
+            (None, Some(error)) => {
+                tracing::error!(%error, "cannot write to the inbox; will retry every second")
+            }
+            (Some(_), None) => tracing::info!("the inbox can be written to again"),
             _ => {}
         }
     }

@@ -23,7 +23,7 @@ use frontdesk_process::panics;
 #[derive(Default)]
 pub struct Events {
     pub accepted: Notify,
-    /// A batch from the intake was processed.
+    /// This process has checked the intake, and has processed a batch if there was one.
     pub processed: watch::Sender<()>,
     /// Deliveries may have been queued.
     pub queued: Notify,
@@ -45,7 +45,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the database, and starts a thread for each queue.
+    /// Starts a thread for each queue; see [`start_thread`].
     pub(super) fn start(url: &DatabaseUrl) -> Result<Writer, StoreError> {
         let events = Arc::new(Events::default());
         let (submissions, changes) = match url {
@@ -62,7 +62,8 @@ impl Writer {
         Ok(Writer { submissions, changes, events, threads: Mutex::new(threads) })
     }
 
-    /// Commits everything in the queues, ends the threads, and closes the database.
+    /// Commits everything in the queues, waits until the threads have ended, and closes the database. Does
+    /// nothing if called again.
     pub(super) fn close(&self) {
         self.submissions.close();
         self.changes.close();
@@ -77,7 +78,8 @@ impl Writer {
     }
 }
 
-/// Creates the data folder if it is missing, opens the database, and starts a writer thread.
+/// Creates the data folder if it is missing, opens the database, and starts a writer thread. If the database
+/// cannot be opened for now, records that as the queue's outcome; the thread tries again.
 pub(super) fn start_thread(
     place: &DatabaseUrl,
     queue: &Arc<WriteQueue>,
@@ -104,7 +106,7 @@ pub(super) fn start_thread(
                 .run(&queue);
         }
     });
-    thread.map_err(|error| StoreError::io("inbox-writer".as_ref(), error))
+    thread.map_err(|error| StoreError::io("the thread inbox-writer".as_ref(), error))
 }
 
 /// A database that is open for writing.
@@ -123,8 +125,10 @@ impl DatabaseWriter {
         }
     }
 
-    /// Commits all requests or none, in one transaction, with ids from `ids`. Without any requests, commits a
-    /// trivial change to test whether writes succeed.
+    /// Commits all requests or none, in one transaction, with ids from `ids`; only changes that fail because
+    /// of stored data are left out (see
+    /// [`transaction::apply_changes`](super::sql::transaction::apply_changes)). Without any requests, commits
+    /// a trivial change to test whether writes succeed. Returns the ids of the submissions.
     ///
     /// `unresolved` holds submissions whose commit was reported as failed but may have succeeded. They were
     /// not confirmed, so a later transaction removes them.
@@ -208,8 +212,10 @@ impl WriterThread {
         }
     }
 
-    /// Commits a batch, in one transaction if possible, so that nothing fails because of anything else in the
-    /// batch. Removes changes that it has answered. Returns the outcome for the other changes and for the
+    /// Commits a batch in one transaction. If that fails, and not because of a lock, submissions and changes
+    /// are separated, so that a submission never fails because of a change, or because of another submission.
+    /// The changes are committed on their own if a submission caused the error; otherwise they fail with the
+    /// error. Answers and removes such changes. Returns the outcome for the remaining changes and for the
     /// store's health, and that of each submission.
     fn commit_batch(
         &mut self,
@@ -243,8 +249,9 @@ impl WriterThread {
         }
     }
 
-    /// Commits submissions, and divides those that fail together until only the faulty ones fail. Appends the
-    /// outcome of each. After an error that no submission has caused, tries no others.
+    /// Commits submissions, and bisects those that fail because of a row until only the faulty ones fail.
+    /// Appends the outcome of each. After an error that no submission has caused, the remaining submissions
+    /// fail with the same error, untried.
     fn commit_in_parts(&mut self, jobs: &[Accepting], accepted: &mut Vec<Result<Uuid, StoreError>>) {
         let outcome = match accepted.last() {
             Some(Err(error)) if !error.is_caused_by_row() => Err(error.clone()),
@@ -261,7 +268,7 @@ impl WriterThread {
         }
     }
 
-    /// Checks an idle database without writing to it.
+    /// Checks an idle PostgreSQL server without writing to it. Does nothing with SQLite.
     fn probe(&mut self) -> Result<(), StoreError> {
         match &mut self.database {
             Some(DatabaseWriter::Postgres(database)) => database.check_writable(),
@@ -273,13 +280,15 @@ impl WriterThread {
     /// that thread has ended. Call this after a commit, while no caller is waiting.
     fn checkpoint_if_due(&mut self) {
         if let (Some(copier), Some(DatabaseWriter::Sqlite(database))) = (&mut self.copier, &self.database)
-            && copier.is_due(database.changed, || Some(database.files.clone()))
+            && copier.after_commit(database.changed, || Some(database.files.clone()))
         {
             database.checkpoint_rest();
         }
     }
 
-    /// Commits a batch, and retries once with a new file if the file was removed.
+    /// Opens the database if it is not open, and commits a batch. Retries once if the file was moved or
+    /// removed, with the file that is then at its path, or a new one. Closes the database after errors that
+    /// may have made the connection unusable.
     fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -298,7 +307,7 @@ impl WriterThread {
             }) {
                 self.database = None;
             }
-            if is_retry || !matches!(outcome, Err(StoreError::Moved)) {
+            if is_retry || !matches!(outcome, Err(StoreError::Moved(_))) {
                 return outcome;
             }
             is_retry = true;

@@ -127,8 +127,8 @@ impl Store {
         self.change(move |tx| tx.record(&lease, &outcome, next, now)).await
     }
 
-    pub async fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        self.change(move |tx| tx.is_confirmed(id)).await
+    pub async fn has_reached_team(&self, id: Uuid) -> Result<bool, StoreError> {
+        self.change(move |tx| tx.has_reached_team(id)).await
     }
 
     pub async fn pause(&self, channel: String, answer: String, now: Timestamp) -> Result<(), StoreError> {

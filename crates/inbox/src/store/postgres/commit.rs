@@ -56,7 +56,8 @@ enum CommitError {
 }
 
 impl PostgresWriter {
-    /// Connects for writing. Creates the inbox if it is missing, or migrates it.
+    /// Connects for writing. Creates the inbox if it is missing. Fails if a version with another layout
+    /// created it.
     pub fn open(server: &Server) -> Result<PostgresWriter, StoreError> {
         let (connection, secret) = open_to_write(server)?;
         // Prepare the statement now, so that accepting a submission sends only rows.
@@ -116,7 +117,8 @@ impl PostgresWriter {
         Err(last)
     }
 
-    /// Checks that the server accepts changes. Reconnects if the connection is lost.
+    /// Fails with [`StoreError::ReadOnly`] if the server is a standby. Reconnects once if the connection is
+    /// lost.
     pub fn check_writable(&mut self) -> Result<(), StoreError> {
         let ask = |connection: &PgConnection| -> Result<bool, StoreError> {
             let sql: &dyn Sql = connection;

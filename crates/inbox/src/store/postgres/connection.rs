@@ -51,6 +51,7 @@ pub(crate) struct ConnectionOptions {
 
 pub(crate) type OnNotification = Box<dyn FnMut() + Send>;
 
+/// An open connection. Dropping it closes the connection in the background.
 pub struct PgConnection {
     pub(super) client: Client,
     server: Server,
@@ -66,7 +67,8 @@ impl PgConnection {
         PgConnection::open_listening(server, session, None)
     }
 
-    /// Like [`PgConnection::open`], but calls `heard` for each notification.
+    /// Connects, starts the thread that drives the connection, and sets the session's timeouts. The thread
+    /// calls `heard` for each notification.
     pub(crate) fn open_listening(
         server: &Server,
         session: ConnectionOptions,
@@ -142,9 +144,11 @@ impl PgConnection {
             SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,
         });
-        value.map(str::to_owned).ok_or(StoreError::Damaged("a row has the wrong shape"))
+        value.map(str::to_owned).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
+    /// Blocks until the server replies. Fails with [`StoreError::Unreachable`] if that takes longer than the
+    /// statement timeout and [`GRACE`].
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, Error>>) -> Result<T, StoreError> {
         match block_on_with_timeout(asked, self.patience) {
             Some(answer) => answer.map_err(|error| self.to_store_error(&error)),
@@ -152,7 +156,7 @@ impl PgConnection {
         }
     }
 
-    /// Prepares a statement, once for each connection.
+    /// Prepares a statement, or returns it if this connection has prepared it before.
     pub(super) fn prepare(&self, sql: &str) -> Result<Statement, StoreError> {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(statement.clone());
@@ -294,6 +298,8 @@ where
     let _ = timeout(GRACE, listen).await;
 }
 
+/// Prepares each statement once, except those that control a transaction. `insert` is one statement, however
+/// many rows there are.
 impl Sql for PgConnection {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
@@ -338,7 +344,7 @@ impl Sql for PgConnection {
         recorder::record(self.server.config().get_application_name(), sql, values, began, || 0);
         let columns: Arc<[String]> =
             statement.columns().iter().map(|column| column.name().to_owned()).collect();
-        let damaged = |_| StoreError::Damaged("a row has the wrong shape");
+        let damaged = |_| StoreError::Damaged("a value has an unexpected type");
         let row = |row: &tokio_postgres::Row| {
             let cells = (0..row.len()).map(|column| row.try_get::<_, Cell>(column));
             Ok(Row { columns: columns.clone(), cells: cells.collect::<Result<_, _>>().map_err(damaged)? })
@@ -386,6 +392,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
+/// Fails for types that no statement of the store returns, such as floating-point numbers.
 impl<'a> FromSql<'a> for Cell {
     fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Cell, Failure> {
         Ok(match *ty {

@@ -17,6 +17,8 @@ use frontdesk_limits::source::RefusedRequests;
 const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
+    /// Adds to the counts of refused requests of a day. `None` as a source stands for all sources that are
+    /// not counted individually; so do new sources beyond [`MOST_A_DAY`] rows.
     pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
         let (tx, day) = (self.sql, day_number(day));
         let mut rows: i64 = tx.one_value("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?;
@@ -43,7 +45,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Removes up to `most` counts of refused requests that are from an earlier day than `before`.
+    /// Removes up to `most` counts of refused requests that are from an earlier day than `before`, and
+    /// returns their number.
     pub fn forget_refusals(&self, before: Date, most: usize) -> Result<usize, StoreError> {
         self.sql.execute(
             "DELETE FROM pressure WHERE (day, source, form) IN
@@ -101,8 +104,9 @@ from_row! { SignalCount { signal, held, released } }
 from_row! { AgentCount { agent, submissions, held } }
 
 impl InboxReader {
-    /// Reports abuse since the day `from` in this time zone: up to `most` sources and agents, and all
-    /// signals. Reads only the submissions of that period.
+    /// Reports abuse since the day `from` in this time zone, from one snapshot: up to `most` sources and
+    /// agents, and all signals. Refused requests are counted by the day in UTC. Reads only the submissions of
+    /// that period.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
         let start = from.to_zoned(zone.clone()).map_err(|_| StoreError::Damaged("a day is out of range"))?;

@@ -31,7 +31,7 @@ pub enum Annotated {
 }
 
 impl Editor {
-    /// Marks a submission as done, or as open again.
+    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
         self.annotate(id, action, |tx| {
@@ -52,12 +52,14 @@ impl Editor {
         })
     }
 
-    /// Replaces a submission's note. An empty note removes it. Fails if the note is longer than [`MAX_NOTE`].
+    /// Replaces a submission's note, trimmed and with each NUL replaced by U+FFFD. An empty note removes it.
+    /// Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`].
     pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
         // PostgreSQL stores no NUL.
         let note = note.trim().replace('\0', "\u{fffd}");
-        if note.chars().count() > MAX_NOTE {
-            return Err(StoreError::Unprocessable(format!("a note has at most {MAX_NOTE} characters")));
+        let length = note.chars().count();
+        if length > MAX_NOTE {
+            return Err(StoreError::NoteTooLong { length, max: MAX_NOTE });
         }
         self.annotate(id, OperatorAction::Note, |tx| {
             if !note.is_empty() {
@@ -78,6 +80,7 @@ impl Editor {
         })
     }
 
+    /// Applies a change to the annotation of a processed submission. Logs it unless `change` returns zero.
     fn annotate(
         &mut self,
         id: Uuid,

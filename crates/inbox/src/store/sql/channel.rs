@@ -8,7 +8,8 @@ use crate::store::error::StoreError;
 use crate::submission::delivery::ChannelTarget;
 
 impl Transaction<'_> {
-    /// Records that a channel is paused and being probed, and stores the receiver's reply.
+    /// Records that a channel is paused and being probed, and replaces the stored reply of the receiver. A
+    /// channel that is already paused keeps the time of the pause.
     pub fn pause(&self, channel: &str, answer: &str, now: Timestamp) -> Result<(), StoreError> {
         let pause = "INSERT INTO channel (name, paused_at, answer) VALUES (?1, ?2, ?3)
              ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(channel.paused_at, ?2), answer = ?3";
@@ -16,7 +17,7 @@ impl Transaction<'_> {
         self.sql.execute(pause, values![channel, now, answer]).map(drop)
     }
 
-    /// Records that a channel works again.
+    /// Records that a channel is no longer paused. Does not switch it on.
     pub fn resume(&self, channel: &str) -> Result<(), StoreError> {
         // Unless the channel is off, clear the stored answer: it is outdated and may quote a visitor.
         self.sql.execute("UPDATE channel SET paused_at = NULL, answer = CASE WHEN off_at IS NOT NULL THEN answer END WHERE name = ?1", values![channel]).map(drop)
@@ -35,8 +36,8 @@ impl Transaction<'_> {
         self.sql.execute(switch_off, values![target.name, destination, now, answer]).map(drop)
     }
 
-    /// Whether a channel is switched off. If its target has changed, switches it on again.
-    pub(super) fn is_switched_off(&self, target: &ChannelTarget) -> Result<bool, StoreError> {
+    /// Switches a channel on again if its target has changed. Returns whether it is still switched off.
+    pub(super) fn refresh_switched_off(&self, target: &ChannelTarget) -> Result<bool, StoreError> {
         let off = "SELECT target FROM channel WHERE name = ?1 AND off_at IS NOT NULL";
         match self.sql.value::<Option<[u8; 16]>>(off, values![target.name])? {
             None => Ok(false),

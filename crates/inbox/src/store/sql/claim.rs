@@ -20,9 +20,13 @@ use crate::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::Gcra;
 
 impl Transaction<'_> {
-    /// Claims due deliveries that `choose` selects, up to the capacity of each channel. `channels` are the
-    /// configured channels; on those with a daily quota, `Pace` limits first attempts for high-volume
-    /// networks.
+    /// Claims due deliveries that `choose` selects, up to the capacity of each channel: leases them, and
+    /// records the start of their attempts. `channels` are the configured channels; on those with a daily
+    /// quota, `Pace` limits first attempts for high-volume networks.
+    ///
+    /// Also switches a channel on if its target has changed, parks the waiting deliveries of one that is
+    /// switched off, requeues attempts whose lease has expired, repairs due times in the far future, parks
+    /// submissions that cannot be sent, and issues the links in mails to visitors.
     pub fn claim(
         &self,
         wants: &[ClaimRequest],
@@ -39,7 +43,7 @@ impl Transaction<'_> {
             let mut claims = self.claim_for_channel(want, quota, under_way, now, lease, choose)?;
             if is_visitor_channel(&want.target.name) {
                 for claimed in &mut claims.claimed {
-                    let token = self.link_token(&want.target.name, claimed.lease.submission, now)?;
+                    let token = self.issue_link_token(&want.target.name, claimed.lease.submission, now)?;
                     claimed.link = token.map(|token| token.to_string());
                 }
             }
@@ -51,6 +55,8 @@ impl Transaction<'_> {
         Ok(all)
     }
 
+    /// See [`Transaction::claim`]. The due times in the result follow the database's clock, and links are
+    /// missing.
     fn claim_for_channel(
         &self,
         want: &ClaimRequest,
@@ -61,7 +67,7 @@ impl Transaction<'_> {
         choose: Choose,
     ) -> Result<Claims, StoreError> {
         let (tx, channel, now) = (self.sql, &want.target.name, self.to_database_time(now));
-        if self.is_switched_off(&want.target)? {
+        if self.refresh_switched_off(&want.target)? {
             deliver::park_waiting(tx, channel)?;
             return Ok(Claims { is_off: true, ..Claims::default() });
         }
@@ -94,7 +100,8 @@ impl Transaction<'_> {
         Ok(Claims { claimed, is_off: false, is_paused: self.is_paused(channel)?, is_paced, next })
     }
 
-    /// The candidates for a request, by the database's clock.
+    /// The due deliveries among which `choose` selects, first attempts and retries. Leaves out those that are
+    /// under way. `now` and the result follow the database's clock.
     pub(crate) fn candidates(
         &self,
         want: &ClaimRequest,
@@ -115,7 +122,8 @@ impl Transaction<'_> {
     }
 }
 
-/// The index by rank of first attempts or of retries. SQLite would otherwise choose the one by due time.
+/// The table of deliveries, read by the index on ranks of first attempts or of retries. SQLite would
+/// otherwise choose the index on due times.
 fn table_by_rank(tx: &dyn Sql, is_retry: bool) -> String {
     let index = if is_retry { "delivery_again_rank" } else { "delivery_first_rank" };
     tx.dialect().table_with_index("delivery", index)
@@ -253,7 +261,7 @@ fn begin_attempt(
 /// recipient, and 400 + 244 if two channels or two recipients share the account. Mail providers usually allow
 /// at least 500 a day.
 ///
-/// The arrival time of the rate limit is in the database, so all replicas share it.
+/// The state of the limit (GCRA's theoretical arrival time) is in the database, so all replicas share it.
 struct Pace {
     name: String,
     limit: Gcra,

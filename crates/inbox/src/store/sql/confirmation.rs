@@ -35,8 +35,8 @@ pub(super) fn open(
     .map(drop)
 }
 
-/// Ends the wait for a confirmation, and removes mails that have not been sent. Returns whether the
-/// confirmation was open.
+/// Ends the wait for a confirmation: sets `state` ('confirmed' or 'released'), and removes mails that have
+/// not been sent. Returns whether the confirmation was open; if not, changes nothing.
 pub(super) fn close(tx: &dyn Sql, id: Uuid, state: &str) -> Result<bool, StoreError> {
     let closed = tx.execute(
         "UPDATE confirmation SET state = ?2, mail_at = NULL WHERE submission = ?1 AND state = 'open'",

@@ -60,8 +60,8 @@ impl Transaction<'_> {
         })
     }
 
-    /// Confirms the address of an entry, and queues the entry for `channels`. Returns the link's state, and
-    /// whether this call changed it.
+    /// Confirms the address of an entry if the link is open. Releases the entry to `channels`, unless the
+    /// operator has done so or holds it. Returns the link's state, and whether this call changed it.
     pub fn confirm(
         &self,
         token: &LinkToken,
@@ -93,7 +93,8 @@ impl Transaction<'_> {
     }
 
     /// Renews the confirmation of an entry that was sent again: its visitor gets another mail, unless one was
-    /// sent within a day or is about to be. `at` is in milliseconds.
+    /// sent within a day or is about to be. The entry's hold then begins at `at`, in milliseconds, if that is
+    /// later. Does nothing if the confirmation is not open.
     pub fn renew_confirmation(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
         let renewed = self.sql.execute(
             "UPDATE confirmation SET mail_at = ?2, reminds = 0, limited_since = NULL
@@ -163,7 +164,9 @@ impl Transaction<'_> {
         Ok(mails)
     }
 
-    /// Queues the mail or the reminder for one entry, and sets when its next mail is due.
+    /// Queues the mail or the reminder for one entry, and sets when its next mail is due. If a limit is used
+    /// up, the mail waits; if its address may get no mail, ends the wait for the confirmation, so that the
+    /// entry waits for the operator. Nothing is sent if the form needs no confirmation any more.
     fn queue_confirmation(
         &self,
         entry: &DueEntry<'_>,
@@ -223,8 +226,9 @@ impl Transaction<'_> {
         Ok(fate)
     }
 
-    /// Makes a mail wait that is beyond the limit of its domain or network. The first mail for an entry waits
-    /// for as long as a link can be used at most; then the entry waits for the operator.
+    /// Postpones a mail that is beyond the limit of its domain or network: until there is room, and longer
+    /// the longer it has waited, up to an hour. Once the first mail for an entry has waited for as long as a
+    /// link is valid, ends the wait for the confirmation, so that the entry waits for the operator.
     fn put_off(
         &self,
         entry: &DueEntry<'_>,
@@ -260,10 +264,11 @@ impl Transaction<'_> {
         self.sql.exists(sent, values![id, mail.name()])
     }
 
-    /// The token for the link in a mail that is about to be sent through `channel`; `None` if the entry needs
-    /// no confirmation any more, or if a reminder would contain an expired link. A mail's link can be used
-    /// for the whole time from the attempt on, even if earlier attempts failed.
-    pub(super) fn link_token(
+    /// Issues the token for the link in a mail that is about to be sent through `channel`. The first mail
+    /// restarts the period in which the link is valid, so each attempt grants the whole period; a reminder's
+    /// link keeps its expiry. `None` if the confirmation is not open, or if the link of a reminder would have
+    /// expired.
+    pub(super) fn issue_link_token(
         &self,
         channel: &str,
         id: Uuid,

@@ -1,7 +1,7 @@
 //! Copies an inbox to another database, and verifies the copy.
 //!
-//! Both databases are locked until the copy ends. Rows are read from one snapshot and written in one
-//! transaction. Before its commit, all rows are read back and their checksums are compared.
+//! Both databases are locked against servers until the copy ends. Rows are read from one snapshot and written
+//! in one transaction. Before its commit, all rows are read back and their checksums are compared.
 
 use std::borrow::Cow;
 
@@ -10,6 +10,7 @@ use crate::store::error::StoreError;
 use crate::store::open::open_and_lock;
 use crate::store::url::DatabaseUrl;
 
+/// The number of rows that are read and written at a time.
 const AT_A_TIME: usize = 200;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,9 @@ pub enum CopyError {
     Occupied(DatabaseUrl),
     #[error("source and target are the same inbox: {0}")]
     Same(DatabaseUrl),
-    #[error("the copy of the table `{0}` differs from the source; nothing was changed")]
+    #[error(
+        "the copy of the table `{0}` differs from the source, so nothing was copied; the source is unchanged"
+    )]
     Differs(&'static str),
 }
 
@@ -83,7 +86,10 @@ pub(crate) const TABLES: [Table; 19] = [
     },
 ];
 
-/// Copies the inbox at `from` to `to`, where there must be no inbox or an empty one.
+/// Copies the inbox at `from` to `to`, where there must be no inbox or one without submissions; all other
+/// rows of `to` are replaced. Creates the inbox at `to` if it is missing. After an error, nothing has been
+/// copied, but `to` may be a new, empty inbox. Fails with [`CopyError::InUse`] if a server has either inbox
+/// open.
 pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {
     if from == to {
         return Err(CopyError::Same(from.clone()));
@@ -183,6 +189,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
+    /// Adds the hash of each row to the sum. Rows that differ only in NUL and U+FFFD have the same hash.
     pub(crate) fn add(&mut self, rows: &[Row]) {
         for row in rows {
             let mut hasher = blake3::Hasher::new();

@@ -16,8 +16,11 @@ use crate::submission::schedule::{self, NextStep};
 
 /// All times in parameters and results follow this process's clock.
 impl Transaction<'_> {
-    /// Requeues the attempts that an earlier process left unfinished, as [`Transaction::requeue_orphans`]
-    /// does, and returns their number. Call this only while no other process is sending.
+    /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
+    /// earlier process left unfinished and returns their number (see [`Transaction::requeue_orphans`]),
+    /// resumes all paused channels, and makes the deliveries due that wait because of an outage. With either
+    /// database, repairs due times ([`Transaction::clamp_due_times`]). Call this only while no other process
+    /// is sending from a SQLite file.
     pub fn recover(&self, now: Timestamp) -> Result<usize, StoreError> {
         let count = self.requeue_orphans(&[], now)?;
         if self.sql.dialect() == Dialect::Sqlite {
@@ -55,8 +58,9 @@ impl Transaction<'_> {
     }
 
     /// Makes deliveries due now if they are scheduled for later than the retry schedule allows, which happens
-    /// if the clock was set back in the meantime. `clamp_far_due_times` alone is not enough: after the clock
-    /// is set back by a day, it would leave deliveries delayed by a day.
+    /// if the clock was set back in the meantime. Leaves retries whose time the receiver set, and retries
+    /// after an uncertain outcome. `clamp_far_due_times` alone is not enough: after the clock is set back by
+    /// a day, it would leave deliveries delayed by a day.
     pub fn clamp_due_times(&self, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let mut far = Vec::new();
@@ -93,7 +97,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Records the outcome of an attempt. Returns whether no channel needs the submission's text any more.
+    /// Records the outcome of an attempt, and makes its delivery delivered, due for the next attempt, parked,
+    /// or held if the submission has been held in the meantime. A failure that is recorded after the lease
+    /// was taken over leaves the delivery unchanged. Returns whether no channel needs the submission's text
+    /// any more.
     pub fn record(
         &self,
         lease: &Lease,
@@ -109,7 +116,7 @@ impl Transaction<'_> {
     }
 
     /// Extends the leases of this process's attempts, which may take longer than a lease, until `lease` from
-    /// now.
+    /// now. Skips those that are no longer the latest attempt of their delivery.
     pub fn extend_leases(
         &self,
         under_way: &[Lease],
@@ -127,12 +134,13 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Whether at least one channel has delivered a submission, to some of its recipients at least.
-    pub fn is_confirmed(&self, id: Uuid) -> Result<bool, StoreError> {
-        let confirmed = format!(
+    /// Whether at least one channel has delivered a submission to the team, to some of its recipients at
+    /// least.
+    pub fn has_reached_team(&self, id: Uuid) -> Result<bool, StoreError> {
+        let reached = format!(
             "SELECT 1 FROM delivery WHERE submission = ?1 AND (state = 'delivered' OR recipients IS NOT NULL) AND {TO_TEAM}"
         );
-        self.sql.exists(&confirmed, values![id])
+        self.sql.exists(&reached, values![id])
     }
 
     /// After a channel's outage, takes up to 200 deliveries that are waiting because of the outage and are
@@ -166,8 +174,8 @@ impl Transaction<'_> {
     }
 
     /// Makes up to `NEXT_DEFERRED` of a channel's deferred deliveries due, lowest ranks first. Call this
-    /// after the receiver has accepted a message, because it may accept another one now. Retries for
-    /// high-volume networks keep their due times.
+    /// after the receiver has accepted a message, because it may accept another one now. Forgives failures
+    /// like [`Transaction::bring_forward`]. Retries for high-volume networks keep their due times.
     pub fn bring_deferred_forward(&self, channel: &str, now: Timestamp) -> Result<(), StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now));
         let deferred = format!(
@@ -200,7 +208,7 @@ fn make_due(tx: &dyn Sql, channel: &str, rows: &[Row], now: Timestamp) -> Result
     )
 }
 
-/// Parks all deliveries that wait for a channel.
+/// Makes all deliveries that wait for a channel dead letters (parked).
 pub(super) fn park_waiting(tx: &dyn Sql, channel: &str) -> Result<(), StoreError> {
     for is_retry in [false, true] {
         let park = format!(
@@ -240,8 +248,8 @@ pub(super) const DELIVERY: &str =
 
 from_row! { DueDelivery { submission, channel, is_sending, attempts, failures, interrupted, rank, due_at } }
 
-/// The condition for retries or for first attempts. Not a parameter, so that SQLite can use the partial
-/// index.
+/// The SQL condition for retries or for first attempts. A literal, because SQLite cannot use the partial
+/// index for a parameter.
 pub(super) const fn failures_condition(is_retry: bool) -> &'static str {
     if is_retry { "failures > 0" } else { "failures = 0" }
 }
@@ -260,7 +268,8 @@ pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Reci
     Ok((row.get("uncertain")?, recipients.unwrap_or_default()))
 }
 
-/// Records which recipients have a delivery that others do not have.
+/// Adds the recipients that an attempt has reached to those that earlier attempts reached, and replaces the
+/// list of missing ones. Does nothing if the delivery is complete.
 fn store_recipients(tx: &dyn Sql, lease: &Lease, recipients: &Recipients) -> Result<(), StoreError> {
     let (_, mut stored) = earlier_attempts(tx, lease)?;
     stored.reached.extend(recipients.reached.iter().cloned());
@@ -306,8 +315,8 @@ const REQUEUED: &str = "
                       AND (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
-/// See [`Transaction::record`]. An outcome that is reported after the lease has expired is recorded, but
-/// changes the delivery only if the attempt succeeded.
+/// See [`Transaction::record`]. An outcome that is reported after the lease was taken over is stored with its
+/// attempt, and changes the delivery's state only if the attempt succeeded.
 pub(super) fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,

@@ -18,6 +18,7 @@ use crate::submission::verdict::Signal;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldFilter {
     pub signal: Option<Signal>,
+    /// Selects only submissions received before this time.
     pub before: Option<Timestamp>,
     pub source: Option<SourcePrefix>,
 }
@@ -30,7 +31,7 @@ pub struct SourcePrefix {
 }
 
 impl SourcePrefix {
-    /// Parses up to 32 hexadecimal digits.
+    /// Parses 1 to 32 hexadecimal digits; hyphens are ignored.
     pub fn parse(digits: &str) -> Option<SourcePrefix> {
         id_range(digits).map(|(first, last)| SourcePrefix { first, last })
     }
@@ -148,7 +149,8 @@ pub(super) fn read_page(
     Ok(Some((page, position)))
 }
 
-/// Returns the `ids` of held submissions. `ids` must be sorted. `lock` is the locking clause for the queries.
+/// Returns those `ids` whose submissions are held, in ascending order. `ids` must be sorted. `lock` is the
+/// locking clause for the queries.
 pub(super) fn held_among(sql: &dyn Sql, ids: &[[u8; 16]], lock: &str) -> Result<Vec<[u8; 16]>, StoreError> {
     let held = sql.query_in("SELECT id FROM submission WHERE held_at IS NOT NULL AND", "id", ids, lock)?;
     held.iter().map(|row| row.get("id")).collect()
@@ -187,7 +189,8 @@ pub struct Expired {
 
 impl Transaction<'_> {
     /// Removes a few of the submissions that have been held since before `before`, starting with those held
-    /// the longest, and returns their number. Call this until it returns zero.
+    /// the longest, and returns their number. Keeps those that a flood holds, and those whose confirmation is
+    /// open with a valid link or before its first mail. Call this until it returns zero.
     pub fn expire_held(&self, before: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let (held, lock, step) = (
@@ -221,8 +224,9 @@ impl Transaction<'_> {
         Ok(edit::remove_submissions(tx, &ids)?.submissions)
     }
 
-    /// Removes up to one step's entries whose addresses were not confirmed before their links expired, if
-    /// that was before `before`, and returns their number. Call this until it returns zero.
+    /// Removes a few of the entries whose confirmation is still open although their links expired before
+    /// `before`, and returns their number. Keeps those whose first mail is yet to be sent. Call this until it
+    /// returns zero.
     pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let lock = tx.dialect().skip_locked_clause();
@@ -237,7 +241,8 @@ impl Transaction<'_> {
     }
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
-    /// with unfinished deliveries. Start with [`Uuid::nil`], then pass [`Expired::after`].
+    /// with unfinished or parked deliveries to the team. Start with [`Uuid::nil`], then pass
+    /// [`Expired::after`].
     pub fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
         let step = ExpiryStep::for_dialect(tx.dialect());

@@ -32,11 +32,13 @@ impl Erased {
     }
 }
 
-/// Releases a held submission: queues its held deliveries, and inserts missing ones, because channels may
-/// have been added or renamed in the meantime. Keeps the screening verdict, so that false positives can be
-/// counted. Returns whether the submission exists and was held.
+/// Releases a held submission: makes its held deliveries due with a fresh retry schedule, and inserts missing
+/// ones, because channels may have been added or renamed in the meantime. Ends the wait for a confirmation.
+/// Keeps the screening verdict, so that false positives can be counted. Returns whether the submission exists
+/// and was held.
 ///
-/// If the form needs a confirmation that has not been asked for, asks for it instead.
+/// If the form needs a confirmation that has not been asked for, asks for it instead: the submission stays
+/// held, and the result is true.
 pub(super) fn release(
     tx: &dyn Sql,
     id: Uuid,
@@ -63,8 +65,8 @@ pub(super) fn release(
     Ok(released == 1)
 }
 
-/// If a held submission needs a confirmation and none has been asked for, asks for it. The submission then
-/// stays held until its visitor confirms the address, or until the next release.
+/// If a held submission needs a confirmation and none has been asked for, asks for it and returns true. The
+/// submission then stays held until its visitor confirms the address, or until the next release.
 fn await_confirmation(
     tx: &dyn Sql,
     id: Uuid,
@@ -131,7 +133,9 @@ pub(super) fn accepted_among(
     Ok(ids)
 }
 
-/// Removes these submissions with their deliveries and attempts. The ids must be sorted.
+/// Removes these submissions with their deliveries and attempts, and the last answers of all channels that
+/// have attempted to deliver them. The ids must be sorted. The counts of deliveries exclude mails to
+/// visitors.
 pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erased, StoreError> {
     let mut erased = Erased::default();
     for row in tx.query_in("SELECT state, channel FROM delivery WHERE", "submission", ids, "")? {
@@ -146,7 +150,7 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
         erased.attempts += 1;
         tried.insert(row.get::<String>("channel")?);
     }
-    // A channel's last answer may quote one of the submissions.
+    // The answer may quote one of the submissions.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }

@@ -36,7 +36,7 @@ pub struct Retry {
 }
 
 /// An inbox that is open for the operator's changes. When a method returns, its change has been committed and
-/// synced. Retries, holds and releases also notify the server.
+/// synced. All changes except removals also notify the server.
 pub struct Editor {
     sql: Box<dyn Sql>,
     secret: Secret,
@@ -69,7 +69,7 @@ impl Editor {
         EntryWriter::new(&self.user, action)
     }
 
-    /// Logs a test message through a channel.
+    /// Records in the operator log that a test message was sent through a channel. Sends nothing.
     pub fn log_test(&mut self, channel: &str) -> Result<(), StoreError> {
         let entry = self.log_entry(OperatorAction::Test).through(Some(channel));
         self.commit_and_notify(|tx| entry.add(tx, 1))
@@ -84,6 +84,7 @@ impl Editor {
         self.retry_selected(&selected, now)
     }
 
+    /// Retries what [`Selected::find`] has selected; see [`Editor::retry`].
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
         let entry = self.log_entry(OperatorAction::Retry);
@@ -116,8 +117,9 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission. Returns false if it does not exist, is already held for a reason other than a
-    /// flood or a missing confirmation, or has been delivered by every channel.
+    /// Holds a submission and its waiting and parked deliveries. If a flood or a missing confirmation already
+    /// holds it, the operator's reason replaces that cause. Returns false if the submission does not exist or
+    /// is not processed yet, is held for any other reason, or has been delivered by every channel.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Hold).about(id);
         self.commit_and_notify(|tx| {
@@ -157,7 +159,8 @@ impl Editor {
         })
     }
 
-    /// Releases a submission to `channels`, ahead of waiting ones. Returns whether it exists and was held.
+    /// Releases a submission to `channels`, ahead of waiting ones. If a confirmation must be asked for first,
+    /// asks for it instead, and the submission stays held. Returns whether it exists and was held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         self.commit_and_notify(|tx| {
@@ -187,9 +190,10 @@ impl Editor {
         })
     }
 
-    /// Queues all submissions that have no delivery for the `channels` that accept their forms, behind other
-    /// waiting submissions. Returns the number of new deliveries. Uses transactions of bounded size; after an
-    /// error, earlier ones stay committed, and the next call queues the rest.
+    /// Queues all submissions that are neither held nor encrypted and have no delivery to the team, for the
+    /// `channels` that accept their forms, with the rank of suspicious submissions. Returns the number of new
+    /// deliveries. Uses transactions of bounded size; after an error, earlier ones stay committed, and the
+    /// next call queues the rest.
     pub fn deliver_kept(&mut self, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
         let page = format!(
             "SELECT s.id FROM submission s WHERE s.held_at IS NULL AND s.id > ?1
@@ -221,9 +225,11 @@ impl Editor {
         self.sql.one_value(count, values![self.secret.sender(email)])
     }
 
-    /// Removes all submissions from an e-mail address, ignoring case. With SQLite, also overwrites the
-    /// removed data and truncates the write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the
-    /// truncation for too long, and always with PostgreSQL, which overwrites removed rows later.
+    /// Removes all submissions from an e-mail address, ignoring case, with the counts of refused requests
+    /// from their sources, the records of mails to the mailbox, and the ids of repeats whose original is
+    /// gone. With SQLite, also overwrites the removed data and truncates the write-ahead log;
+    /// [`Erased::is_wiped`] is false if a reader blocks the truncation for too long, and always with
+    /// PostgreSQL, which overwrites removed rows later.
     ///
     /// Uses transactions of bounded size. Submissions that are accepted after the call begins are kept,
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
@@ -267,6 +273,7 @@ impl Editor {
         self.wipe_log(erased)
     }
 
+    /// Removes the ids of repeats whose original is no longer stored.
     fn remove_orphaned_repeats(&self) -> Result<(), StoreError> {
         let orphaned = format!(
             "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
@@ -298,7 +305,8 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the held submissions among `ids`, and wipes them like [`Editor::erase`].
+    /// Removes the held submissions among `ids`, unconfirmed ones included, and wipes them like
+    /// [`Editor::erase`]. Skips all others.
     pub fn discard(&mut self, ids: &[Uuid]) -> Result<Erased, StoreError> {
         let mut entry = self.log_entry(OperatorAction::Discard);
         if let [id] = ids {
@@ -313,9 +321,10 @@ impl Editor {
         self.wipe_log(erased)
     }
 
-    /// Removes the submissions that `among` selects from `ids`, which must be sorted, in one transaction.
-    /// Skips locked ones and tries again in another transaction: waiting for the locks could cause a deadlock
-    /// with the replica that processes the intake.
+    /// Removes the submissions that `among` selects from `ids`, which must be sorted, and adds their counts
+    /// to `erased` and `entry`. Each transaction skips locked rows, because waiting for them could cause a
+    /// deadlock with the replica that processes the intake; further transactions remove the rest. Fails with
+    /// [`StoreError::Locked`] if a row stays locked for [`PATIENCE`].
     fn remove(
         &self,
         mut ids: Vec<[u8; 16]>,
@@ -345,7 +354,8 @@ impl Editor {
         }
     }
 
-    /// Commits one of many changes, then pauses so that other processes can write.
+    /// Commits one of many changes. With SQLite, then sleeps for twice as long as the change took, so that
+    /// other processes can write.
     fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
         let done = self.commit_with_retries(|tx| {
@@ -360,7 +370,8 @@ impl Editor {
         Ok(done)
     }
 
-    /// Truncates SQLite's write-ahead log, and records whether all files are now free of removed data.
+    /// Truncates SQLite's write-ahead log, for which it waits up to [`PATIENCE`], and returns `erased` with
+    /// the result in [`Erased::is_wiped`]. Does nothing with PostgreSQL.
     fn wipe_log(&self, erased: Erased) -> Result<Erased, StoreError> {
         if let DatabaseUrl::Postgres(_) = self.place {
             return Ok(erased);
@@ -382,6 +393,7 @@ impl Editor {
         Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
+    /// Commits a change (see [`Editor::commit_with_retries`]), and notifies the server.
     pub(super) fn commit_and_notify<T>(
         &self,
         change: impl Fn(&dyn Sql) -> Result<T, StoreError>,
@@ -402,7 +414,7 @@ impl Editor {
         }
     }
 
-    /// Commits a change, and retries for a while if it needs locks that other processes hold.
+    /// Commits a change, and retries for up to [`PATIENCE`] if it needs locks that other processes hold.
     fn commit_with_retries<T>(
         &self,
         mut change: impl FnMut(&dyn Sql) -> Result<T, StoreError>,
@@ -434,8 +446,10 @@ pub(crate) struct Selected {
 type Untried = ([u8; 16], u32);
 
 impl Selected {
-    /// Selects everything that a retry affects, including the channel that `retry` names. Call this outside a
-    /// transaction, so that visitors do not wait for it.
+    /// Selects everything that a retry affects, including the channel that `retry` names. Skips held
+    /// submissions, except for the mails that ask for a confirmation. Selects submissions that were set aside
+    /// only if no channel is named, and mails to visitors only if a channel or a submission is. Call this
+    /// outside a transaction, so that visitors do not wait for it.
     pub fn find(sql: &dyn Sql, retry: &Retry) -> Result<Selected, StoreError> {
         let (chosen, mut values) = filter_condition(&retry.which);
         let mut found =
@@ -455,8 +469,7 @@ impl Selected {
             values.push(Cell::Text(channel.clone()));
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
         } else if retry.which.id.is_none() {
-            // Mails to visitors must be selected by channel or submission: most of those that are parked are
-            // for addresses that do not exist.
+            // Most parked mails to visitors are for addresses that do not exist.
             deliveries.push_str(&format!(" AND {TO_TEAM}"));
         }
         for row in sql.query(&deliveries, &bind_all(&values))? {

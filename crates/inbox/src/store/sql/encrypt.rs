@@ -11,8 +11,9 @@ use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningReason;
 
 impl Transaction<'_> {
-    /// Replaces a submission's fields with the encrypted ones, unless a channel still has to deliver the
-    /// submission. Returns whether the fields were replaced.
+    /// Replaces a submission's fields with the encrypted ones. Also removes the details of its screening
+    /// reasons, and receivers' replies to failed attempts. Changes nothing and returns false if a channel
+    /// still has to deliver the submission, or if it is already encrypted or not processed.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
         // With PostgreSQL, prevent a release between the two statements.

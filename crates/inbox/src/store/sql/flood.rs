@@ -37,6 +37,8 @@ pub type FormRates = HashMap<String, FormRate>;
 pub type NetworkRates = HashMap<(String, Hash), i64>;
 
 impl Transaction<'_> {
+    /// Reads the stored rates of these forms, and those of these networks for any form. Leaves out those that
+    /// are not stored.
     pub fn read_rates(
         &self,
         forms: &BTreeSet<&str>,
@@ -57,7 +59,8 @@ impl Transaction<'_> {
         Ok((form_rates, network_rates))
     }
 
-    /// Writes the rates of all `forms`, and of those `networks` that are in `changed`.
+    /// Writes the rates of all `forms`, and replaces all stored rates of the networks in `changed` with those
+    /// in `networks`.
     pub fn write_rates(
         &self,
         forms: &FormRates,
@@ -82,8 +85,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// For each form whose flood has ended, releases up to `most` submissions to `channels`. Returns the
-    /// number of released submissions. Does nothing while another replica is processing submissions.
+    /// For each form whose flood has ended, because its quota has not been exceeded for `quiet`, releases up
+    /// to `most` submissions to `channels`, oldest first. Returns the number of released submissions. Once a
+    /// form has no submissions left to release, records that its flood is over. Does nothing while another
+    /// replica is processing submissions.
     pub fn release_ended_floods(
         &self,
         now: Timestamp,

@@ -28,6 +28,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
      channels, content, idempotency_key, network)";
 
+/// A submission that is about to be appended to the intake.
 pub struct Accepting {
     pub entry: Entry,
     pub idempotency_key: Option<String>,
@@ -116,6 +117,7 @@ pub struct PendingRow {
 }
 
 impl PendingRow {
+    /// Reads a row. Rows that an older version has written have no network, so their source replaces it.
     fn from_row(row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get("source")?;
         Ok(PendingRow {
@@ -207,9 +209,10 @@ pub fn is_taken(channels: &[Route], form: &str) -> bool {
 }
 
 impl Transaction<'_> {
-    /// Tries to acquire the lock that lets this transaction process the intake. If this replica hangs or is
-    /// cut off, the server releases the lock after five seconds. With SQLite, this always succeeds, because
-    /// only one server processes the intake in a file.
+    /// Tries to acquire the lock that lets this transaction process the intake, until its end. Returns false
+    /// if another replica has it. If this replica hangs or is cut off, the server ends the transaction after
+    /// five seconds. With SQLite, this always succeeds, because only one server processes the intake in a
+    /// file.
     pub fn try_intake_turn(&self) -> Result<bool, StoreError> {
         let lock =
             "SELECT pg_try_advisory_xact_lock(hashtextextended('frontdesk intake ' || current_schema(), 0)) AS is_locked,
@@ -222,7 +225,8 @@ impl Transaction<'_> {
     }
 
     /// Reads up to `most` rows of the intake with ids in this range, oldest first, and returns whether there
-    /// may be more. Skips rows that are set aside or locked.
+    /// may be more. Reads fewer with SQLite if they are large (see `BATCH_BYTES`). Skips rows that are set
+    /// aside or locked.
     pub fn read_pending(
         &self,
         most: usize,
@@ -241,8 +245,9 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries.
-    /// Deliveries are due at once unless their submission is held. `latest` is the current time by the
-    /// database's clock, in milliseconds; no due time is later.
+    /// Deliveries are due at once unless their submission is held. Asks for the confirmation of an address if
+    /// the submission is held for it. `latest` is the current time by the database's clock, in milliseconds;
+    /// no due time is later.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],
@@ -397,11 +402,13 @@ impl Transaction<'_> {
         rows.iter().map(|row| Ok((row.get("idempotency_key")?, row.get("received_at")?))).collect()
     }
 
-    pub fn count_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
+    /// Adds to the number of a submission's repeats.
+    pub fn add_repeats(&self, id: Uuid, times: i64) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE submission SET repeats = repeats + ?2 WHERE id = ?1", times)
     }
 
-    /// Makes a flood the cause of a submission's hold. The hold then begins at `at`, in milliseconds.
+    /// Makes a flood the cause of the hold of a submission, which must be held. The hold then begins at `at`,
+    /// in milliseconds. Inserts the submission's missing deliveries for `channels`, also held.
     pub fn hold_in_flood(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         self.sql.execute(
             "UPDATE submission SET flood = 1, held_at = ?3, held_because = ?2 WHERE id = ?1 AND held_at IS NOT NULL",
@@ -410,7 +417,8 @@ impl Transaction<'_> {
         edit::add_deliveries(self.sql, id, None, channels).map(drop)
     }
 
-    /// Releases a held submission. Its deliveries become due at `at`, in milliseconds.
+    /// Releases a held submission. Its deliveries become due at `at`, in milliseconds. If a confirmation must
+    /// be asked for first, asks for it instead.
     pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
         edit::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
     }
@@ -442,7 +450,7 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets aside a row that cannot be processed, unless it has been removed.
+    /// Sets aside a row that cannot be processed, and stores why. Does nothing if the row has been removed.
     pub fn set_aside(&self, id: Uuid, error: &str) -> Result<(), StoreError> {
         self.execute_for(id, "UPDATE intake SET error = ?2 WHERE id = ?1", error)
     }
@@ -457,7 +465,8 @@ impl Transaction<'_> {
         self.sql.value("SELECT id FROM intake WHERE error IS NULL ORDER BY id LIMIT 1", &[])
     }
 
-    /// The outcome of an accepted request; `None` until it is processed.
+    /// The outcome of an accepted request; `None` until it is processed. Any id that is neither in the intake
+    /// nor that of a repeat in the last day counts as new, even if its submission has been removed.
     pub(crate) fn find_outcome(&self, id: Uuid) -> Result<Option<Accepted>, StoreError> {
         // Query the intake first: otherwise, a row that another replica processes between the two queries
         // would be found in neither table, and a repeat would be mistaken for a new submission.
@@ -469,11 +478,12 @@ impl Transaction<'_> {
     }
 }
 
-/// The maximum total size, in bytes, of the fields that one transaction processes, unless a single row is
-/// larger. The limit is low, because visitors wait for the transaction.
+/// With SQLite, the maximum total size, in bytes, of the fields that one transaction processes, unless a
+/// single row is larger. The limit is low, because visitors wait for the transaction.
 const BATCH_BYTES: i64 = 512 * 1024;
 
-/// How many rows to process. With PostgreSQL, always `most`, because visitors do not wait for that.
+/// How many of the oldest `most` rows to process: with SQLite, as many as fit into [`BATCH_BYTES`]; with
+/// PostgreSQL, `most`, because visitors do not wait for that.
 fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Result<usize, StoreError> {
     if tx.dialect() == Dialect::Postgres {
         return Ok(most);
@@ -506,7 +516,9 @@ const SOON: Duration = Duration::from_mins(5);
 const MAX_RELIABLE_FAILURES: u32 = 1;
 
 impl Reach {
-    /// `submissions` have a column `id`.
+    /// Reads the deliveries of `submissions`, rows with a column `id`. Ignores mails to visitors, and
+    /// unfinished deliveries for channels that are not configured. Empty if `channels` is empty. `now` is in
+    /// milliseconds.
     fn read(tx: &dyn Sql, submissions: &[Row], channels: &[Route], now: i64) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
         // Without channels, no submission needs a delivery.
@@ -579,8 +591,8 @@ pub(crate) fn is_stored(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     )
 }
 
-/// Removes submissions whose commit was reported as failed but succeeded. Keeps those that have been repeated
-/// since, because a visitor has received a 200 for the repeat.
+/// Removes submissions whose commit was reported as failed but succeeded, processed or not. Keeps those that
+/// have been repeated since, because a visitor has received a 200 for the repeat.
 pub(crate) fn remove_unresolved(tx: &dyn Sql, unresolved: &[UnresolvedCommit]) -> Result<(), StoreError> {
     let ids: Vec<[u8; 16]> = unresolved.iter().map(|commit| commit.id.into_bytes()).collect();
     tx.execute_in("DELETE FROM intake WHERE", "id", &[], &ids)?;

@@ -64,6 +64,7 @@ pub(super) struct EntryWriter {
 }
 
 impl EntryWriter {
+    /// An entry with a new id and the current time. Nothing is written yet.
     pub fn new(user: &str, action: OperatorAction) -> EntryWriter {
         EntryWriter {
             id: Uuid::now_v7(),

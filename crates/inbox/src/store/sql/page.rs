@@ -43,7 +43,7 @@ pub struct SearchText {
 }
 
 impl SearchText {
-    /// `None` if the text is empty.
+    /// `None` if the text is blank.
     pub fn parse(text: &str) -> Option<SearchText> {
         let folded = fold(text.trim());
         let is_plain =
@@ -51,7 +51,7 @@ impl SearchText {
         (!folded.is_empty()).then_some(SearchText { folded, is_plain })
     }
 
-    /// Where the text begins in `value`, in bytes.
+    /// The byte offset at which the text first begins in `value`.
     pub fn find(&self, value: &str) -> Option<usize> {
         let begins_at = |at: usize| {
             let mut rest = folded(&value[at..]);
@@ -80,7 +80,8 @@ impl SearchText {
     }
 }
 
-/// The id at the end of a window.
+/// The query for the last id of the window that begins before `?1`. Returns no row if fewer submissions are
+/// left.
 fn window_end() -> String {
     format!("SELECT id FROM accepted WHERE id < ?1 ORDER BY id DESC LIMIT 1 OFFSET {}", WINDOW - 1)
 }
@@ -214,6 +215,8 @@ impl InboxReader {
         self.matching(&list, &all, words, page)
     }
 
+    /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
+    /// number of sealed submissions that meet the condition to `page.sealed`.
     fn matching(
         &self,
         condition: &str,
@@ -264,7 +267,8 @@ impl InboxReader {
         Ok(Some(ids))
     }
 
-    /// The number of submissions on each of these days in a time zone, oldest first.
+    /// The number of submissions on each of these days in a time zone, in the order of `days`. Counts by the
+    /// times in the ids.
     pub fn counts_by_day(&self, days: &[Date], zone: &TimeZone) -> Result<Vec<(Date, usize)>, StoreError> {
         // Counted by table, because SQLite would read each row of the view.
         let count = "SELECT (SELECT count(*) FROM submission WHERE id >= ?1 AND id < ?2)
@@ -280,7 +284,9 @@ impl InboxReader {
         days.iter().map(of_day).collect()
     }
 
-    /// The number of submissions that meet a status that has an index, counted up to `most`.
+    /// A count for a status that an index provides, up to `most`: submissions for `Held` and `Unconfirmed`,
+    /// deliveries to the team for `Parked` and `Waiting`. For `Kept` and `Delivered`, which have no index,
+    /// the number of all processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let rows = match status {
             // Every open entry is held, so count both by their indexes.

@@ -94,6 +94,7 @@ impl InboxReader {
         Ok(listing)
     }
 
+    /// The submission with this id, processed or not.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
         row.as_ref().map(read_submission).transpose()
@@ -187,7 +188,8 @@ impl InboxReader {
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
-    /// deliver, oldest first. Held deliveries for channels that are no longer configured are ignored.
+    /// deliver, up to `most`, oldest first. Held deliveries for channels that are no longer configured are
+    /// ignored. Leaves out submissions that are not processed yet or cannot be read.
     pub fn to_be_sealed(&self, channels: &[Route], most: usize) -> Result<Vec<Submission>, StoreError> {
         let mut values = vec![Cell::Integer(i64::try_from(most).unwrap_or(i64::MAX))];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
@@ -196,11 +198,12 @@ impl InboxReader {
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
-        // Skip unreadable rows, so that they do not block the others.
+        // Unreadable rows must not block the others.
         Ok(rows.iter().flat_map(read_submission).collect())
     }
 
-    /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position.
+    /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position. An empty
+    /// or invalid prefix matches none.
     pub fn find(&self, prefix: &str) -> Result<IdMatch, StoreError> {
         let Some((first, last)) = id_range(prefix) else { return Ok(IdMatch::None) };
         let ids: Vec<Uuid> = self.sql.column(
@@ -215,7 +218,8 @@ impl InboxReader {
     }
 }
 
-/// The first and the last id with a prefix.
+/// The first and the last id with a prefix of 1 to 32 hexadecimal digits; hyphens are ignored. `None` if the
+/// prefix is invalid.
 pub(super) fn id_range(prefix: &str) -> Option<(Uuid, Uuid)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if digits.is_empty() || digits.len() > 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -235,6 +239,7 @@ pub struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    /// Reads the next page from the database. Sets `left` to zero if it was the last one.
     fn read_page(&mut self) -> Result<(), StoreError> {
         let size = PAGE.min(self.left);
         if size == 0 {
@@ -252,6 +257,7 @@ impl Listing<'_> {
     }
 }
 
+/// After an error in reading a page, the list ends. A submission that cannot be read is an error of its own.
 impl Iterator for Listing<'_> {
     type Item = Result<Submission, StoreError>;
 

@@ -64,9 +64,11 @@ pub struct Filter {
     pub from: Option<Timestamp>,
     /// The latest time of arrival, exclusive.
     pub until: Option<Timestamp>,
+    /// Selects only ids below this one.
     pub before: Option<Uuid>,
+    /// Selects only ids above this one.
     pub after: Option<Uuid>,
-    /// Whether an operator has marked it as done.
+    /// Whether an operator has marked the submission as done.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
     pub limit: Option<usize>,
@@ -153,6 +155,8 @@ fn status_condition(status: Status) -> &'static str {
     }
 }
 
+/// Reads a submission from the columns in [`SUBMISSION`]. Fails with [`StoreError::Damaged`] if a value
+/// cannot be parsed.
 pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     let fields = row.text("fields").map_err(|_| StoreError::Damaged("fields are not text"))?;
     let screening = read_screening(row)?;
@@ -178,6 +182,7 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     })
 }
 
+/// The state of a submission's confirmation; `None` if none was ever asked for.
 fn read_confirmation(row: &Row) -> Result<Option<Confirmation>, StoreError> {
     let Some(expires_at) = row.get("link_expires_at")? else { return Ok(None) };
     Ok(Some(Confirmation {

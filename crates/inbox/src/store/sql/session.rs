@@ -30,7 +30,7 @@ pub struct Session {
     pub hash: TokenHash,
     pub user: String,
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// When the session was last used, to the minute.
     pub used_at: Timestamp,
 }
 
@@ -42,7 +42,8 @@ impl Session {
 }
 
 impl Editor {
-    /// Stores a login link for the editor's user.
+    /// Stores a login link for the editor's user. Removes expired links and sessions, and the oldest links
+    /// beyond `MAX_LOGINS`.
     pub fn create_login(&mut self, login: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         let entry = self.log_entry(OperatorAction::Open);
         let user = self.user().to_owned();
@@ -56,7 +57,8 @@ impl Editor {
     }
 
     /// Uses up a login link, and stores a session in its place. Returns the user, or `None` if the link does
-    /// not exist, has expired or was used before.
+    /// not exist, has expired or was used before. Removes expired links and sessions, and the least recently
+    /// used sessions beyond `MAX_SESSIONS`.
     pub fn log_in(
         &mut self,
         login: &TokenHash,
@@ -140,7 +142,7 @@ impl InboxReader {
         self.sql.exists(find, values![login, earliest, latest])
     }
 
-    /// The session with this hash, unless it has expired.
+    /// The session with this hash, unless it has expired or was last used in the future.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let find = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
              WHERE hash = ?1 AND used_at BETWEEN ?2 AND ?3";
@@ -154,7 +156,7 @@ impl InboxReader {
         self.sql.exists("SELECT 1 FROM session WHERE hash = ?1 AND used_at > ?2", values![hash, latest])
     }
 
-    /// All sessions that have not expired, the most recently used first.
+    /// All valid sessions, the most recently used first.
     pub fn sessions(&self, now: Timestamp) -> Result<Vec<Session>, StoreError> {
         let list = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
              WHERE used_at BETWEEN ?1 AND ?2 ORDER BY used_at DESC, created_at DESC, hash";

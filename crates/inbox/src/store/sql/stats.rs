@@ -72,6 +72,8 @@ pub struct ChannelQueue {
 }
 
 impl InboxReader {
+    /// Counts the backlog. The counts are read one after the other, so they may be from slightly different
+    /// moments.
     pub fn queue(&self) -> Result<Queue, StoreError> {
         let [first, again, parked, held, unconfirmed, unasked] = backlog_queries(self.sql.dialect());
         let mut channels = BTreeMap::<String, ChannelQueue>::new();
@@ -114,7 +116,8 @@ fn time_of_id(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
     to_timestamp((id.as_u64_pair().0 >> 16).cast_signed())
 }
 
-/// The years in which the offsets of a time zone are looked up. Otherwise, the nearest one applies.
+/// The years for which the offsets of a time zone are looked up. Earlier and later times get the first and
+/// the last of these offsets.
 const YEARS: std::ops::RangeInclusive<i16> = 2020..=2060;
 
 /// An SQL expression for the offset of local time from UTC at `received_at`, in milliseconds.

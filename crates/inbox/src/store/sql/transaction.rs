@@ -19,7 +19,8 @@ pub(crate) trait Change: Send {
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
-/// Applies all changes except those that fail because of their own data.
+/// Applies all changes. Those that fail because of stored data, or panic, are rolled back to a savepoint,
+/// logged and skipped. Any other error ends the call, and the caller must roll back the transaction.
 pub(crate) fn apply_changes(tx: &Transaction<'_>, changes: &mut [Box<dyn Change>]) -> Result<(), StoreError> {
     for change in changes {
         tx.sql.execute("SAVEPOINT change", &[])?;
@@ -55,7 +56,8 @@ fn server_time(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
     sql.one_value("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", &[]).map(Some)
 }
 
-/// How far the database's clock is ahead of ours.
+/// How far the database's clock is ahead of ours; negative if it is behind. Zero with SQLite, and if the
+/// difference is less than a second.
 pub(crate) fn clock_ahead(sql: &dyn Sql) -> Result<SignedDuration, StoreError> {
     let ours = Timestamp::now();
     let ahead = server_time(sql)?.unwrap_or(ours).duration_since(ours);

@@ -76,7 +76,8 @@ const REFERRER: CountTable = CountTable {
 };
 
 impl Transaction<'_> {
-    /// Adds views to the counts of a day. `rows` is the number of the day's rows if it is known. Returns it.
+    /// Adds views to the counts of a day. `rows` is the number of the day's rows, or `None` to count them.
+    /// Returns their number afterwards, for the next call.
     pub(crate) fn record_page_views(
         &self,
         views: &[ViewCount],
@@ -90,7 +91,7 @@ impl Transaction<'_> {
         self.add_counts(&PAGE_VIEW, additions.collect(), day, rows)
     }
 
-    /// The same for referring hosts.
+    /// Like [`Transaction::record_page_views`], for referring hosts.
     pub(crate) fn record_referrers(
         &self,
         referrers: &[ReferrerCount],
@@ -101,7 +102,9 @@ impl Transaction<'_> {
         self.add_counts(&REFERRER, additions.collect(), day, rows)
     }
 
-    /// The first column of each key is the one that is empty in rows beyond the maximum.
+    /// Adds to the counts of a day in a table, and inserts missing rows. Once the table has its maximum
+    /// number of rows for that day, new keys are counted in shared rows, whose first key column is empty.
+    /// Returns the number of the day's rows; shared rows that this call has inserted do not count.
     fn add_counts(
         &self,
         table: &CountTable,
@@ -137,7 +140,7 @@ impl Transaction<'_> {
         Ok(rows)
     }
 
-    /// Removes up to `most` counts from before a day.
+    /// Removes up to `most` counts from before a day, and returns their number.
     pub fn forget_page_views(&self, before: Date, most: usize) -> Result<usize, StoreError> {
         let before = day_number(before);
         let pages = self.sql.execute(
@@ -189,8 +192,8 @@ pub struct ViewFilter<'a> {
     pub most: usize,
 }
 
-/// Page views by day, page, client and referring host. Pages, clients and hosts are in descending
-/// order. An empty path or host stands for all that are not counted separately.
+/// Page views by day, page, client and referring host. Days are in order; pages, clients and hosts begin with
+/// the one that has the most views. An empty path or host stands for all that are not counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewReport {
     pub total: Views,
@@ -205,6 +208,7 @@ pub struct ViewReport {
 }
 
 impl InboxReader {
+    /// Reports the page views since a day, from one snapshot.
     pub fn page_views(&self, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
         let from = day_number(filter.from);
         self.sql.snapshot(|| {

@@ -24,7 +24,7 @@ const HOUR: i64 = 60 * 60 * 1000;
 const WINDOW: Duration = Duration::from_hours(1);
 /// The longest time until a mail is due: the maximum of `forms.waitlist.remind_after`, and a day.
 const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
-/// An episode in which [`MailLimit::All`] is used up ends when it has not been for this long.
+/// An episode in which [`MailLimit::All`] is used up ends once no mail has exceeded the limit for this long.
 const EPISODE_GAP: i64 = HOUR;
 /// The minimum time between two updates of the end of an episode, which many mails in a row would cause.
 const EPISODE_PRECISION: i64 = 60 * 1000;
@@ -38,7 +38,7 @@ const ANNOUNCED: &str = "visitor mails limit announced";
 /// they are queued.
 pub(super) const CLASSES: [(i64, i64); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 
-/// A mail that a visitor's submission calls for.
+/// A request to send a mail to a visitor because of the visitor's submission.
 #[derive(Clone, Copy, Debug)]
 pub struct MailRequest<'a> {
     pub mail: VisitorMail,
@@ -79,8 +79,9 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor, unless a limit forbids it. A transaction that is rolled back has used up
-    /// nothing.
+    /// Queues a mail to a visitor, and counts it for the limits and for the mailbox, unless the rule or a
+    /// limit forbids it. Replaces an earlier delivery of the same mail. If [`MailLimit::All`] is used up,
+    /// records that. A transaction that is rolled back has used up nothing.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,
@@ -117,8 +118,8 @@ impl Transaction<'_> {
         Ok(MailFate::Queued)
     }
 
-    /// The keys of the limits that another mail counts for, and their new state. Otherwise, the first limit
-    /// that is used up, and when it has room again.
+    /// The keys of the limits that another mail counts for, and their new state. The inner error is the first
+    /// limit that is used up, and when it has room again. Stores nothing.
     fn check_limits(
         &self,
         rule: &VisitorRule,
@@ -155,7 +156,7 @@ impl Transaction<'_> {
         Ok(Ok(charged))
     }
 
-    /// Records that [`MailLimit::All`] is used up.
+    /// Records that [`MailLimit::All`] is used up: begins an episode, or prolongs the current one.
     fn note_limit(&self, at: i64) -> Result<(), StoreError> {
         let last = self.stored_time(LIMITED_AT)?.map(Timestamp::as_millisecond);
         let last = last.filter(|last| (last - EPISODE_GAP..last + EPISODE_GAP).contains(&at));
@@ -179,11 +180,11 @@ impl Transaction<'_> {
     }
 
     /// Records that the team has been notified of the episode that began at `since`.
-    pub fn announced_mail_limit(&self, since: Timestamp) -> Result<(), StoreError> {
+    pub fn record_mail_limit_notice(&self, since: Timestamp) -> Result<(), StoreError> {
         self.store_time(ANNOUNCED, since)
     }
 
-    /// Whether the mailbox has had no such mail within a day. If so, records that it gets one now.
+    /// If the mailbox has had no such mail within a day, records that it gets one now, and returns true.
     fn claim_mailbox(&self, mail: VisitorMail, email: &str, at: i64) -> Result<bool, StoreError> {
         let claimed = self.sql.execute(
             "INSERT INTO visitor_mail (address, mail, until) VALUES (?1, ?2, ?3)

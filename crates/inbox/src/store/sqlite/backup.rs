@@ -41,12 +41,12 @@ pub struct Restored {
     pub kept: Option<PathBuf>,
 }
 
-/// Why a backup could not be made, verified or restored. The previous files are unchanged.
+/// Why a backup could not be made, verified or restored.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    #[error("{} is the inbox itself", .0.display())]
+    #[error("{} is the inbox itself or one of its files", .0.display())]
     IsTheInbox(PathBuf),
     #[error("another backup to {} is under way", .0.display())]
     UnderWay(PathBuf),
@@ -87,7 +87,8 @@ pub fn backup(database: &Path, to: &Path, force: bool) -> Result<Backup> {
     Ok(backup)
 }
 
-/// Verifies an entire backup without changing it.
+/// Verifies an entire backup, or an inbox, without changing it. Fails with [`BackupError::Damaged`] if its
+/// structure, a reference or its digest is wrong. An inbox in use has no digest.
 pub fn verify(file: &Path) -> Result<Backup> {
     let connection = open_inbox(file)?;
     let contents = check_integrity(&connection).map_err(|error| name_damaged_file(file, error))?;
@@ -99,7 +100,7 @@ pub fn verify(file: &Path) -> Result<Backup> {
 /// The suffix of an inbox that a restore has replaced. The time of the restore follows.
 const KEPT: &str = ".before-restore-";
 
-/// Lists the inboxes beside `database` that restores have replaced, sorted by name.
+/// Lists the inboxes beside `database` that restores have replaced, and their logs, sorted by name.
 pub fn replaced_by_restores(database: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = database.parent().zip(database.file_name()) else { return Vec::new() };
     let begin = [name.as_encoded_bytes(), KEPT.as_bytes()].concat();
@@ -201,6 +202,7 @@ fn check_integrity(connection: &Connection) -> Result<Contents> {
     Ok(contents)
 }
 
+/// Hashes all rows, and counts the submissions. Fails if the inbox's secret is missing.
 fn hash_contents(connection: &Connection) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection
@@ -280,7 +282,8 @@ fn is_unreadable(code: i32) -> bool {
     code == SQLITE_IOERR_SHORT_READ || matches!(code & 0xff, SQLITE_CORRUPT | SQLITE_NOTADB)
 }
 
-/// Fails if there is an inbox, or a file that may be one.
+/// Fails if there is an inbox, even one without submissions, or a file that cannot be read as one. A missing
+/// or empty file passes.
 fn refuse_occupied(database: &Path) -> Result<()> {
     let unreadable = |error| BackupError::Unreadable { database: database.to_owned(), error };
     let count = "SELECT count(*) FROM accepted";
@@ -298,8 +301,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
     }
 }
 
-/// Gives an existing inbox a second name, and renames its log: SQLite would replay a log that kept its name
-/// into the new database.
+/// Gives an existing inbox a second name, which is returned, and renames its log: SQLite would replay a log
+/// that kept its name into the new database. `None` if there is neither an inbox nor a log.
 fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
     let there = path_exists(database)?;
@@ -328,7 +331,8 @@ fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf
     Ok((there || has_log).then_some(kept))
 }
 
-/// Fails with [`StoreError::Locked`] if another process has the database open.
+/// Copies the log into the database, and removes the log. Fails with [`StoreError::Locked`] if another
+/// process has the database open.
 fn checkpoint_and_disable_log(database: &Path) -> std::result::Result<(), StoreError> {
     let connection = connect(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update(None, "synchronous", "full")?;
@@ -371,7 +375,8 @@ struct PartialFile {
 }
 
 impl PartialFile {
-    /// Creates and locks the file `target` plus `suffix`. Empties the file if it exists.
+    /// Creates and locks the file `target` plus `suffix`. Empties the file if it exists, and removes its
+    /// logs. Fails with [`BackupError::UnderWay`] if another process has locked the file.
     fn create_locked(target: &Path, suffix: &str) -> Result<PartialFile> {
         let path = with_suffix(target, suffix);
         let io = |error| StoreError::io(&path, error);
@@ -422,6 +427,8 @@ fn remove_logs(path: &Path) {
     }
 }
 
+/// Renames a file, and fails with `AlreadyExists` if there is a file at `to`. On file systems without
+/// `RENAME_NOREPLACE`, a file that is created at the same moment is replaced.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // The file system does not support `NOREPLACE`.
@@ -439,7 +446,7 @@ fn sync_parent_folder(file: &Path) -> Result<()> {
     Ok(files::sync_folder(file.parent().unwrap_or(file))?)
 }
 
-/// Does not follow a symbolic link.
+/// Whether there is anything at the path, even a broken symbolic link.
 fn path_exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),

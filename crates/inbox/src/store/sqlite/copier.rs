@@ -45,9 +45,14 @@ impl Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
 
-    /// Call this after each commit with the number of changed rows and the open files. Returns whether the
-    /// writer must copy the rest of the log now.
-    pub(crate) fn is_due(&mut self, changes: u64, files: impl FnOnce() -> Option<DatabaseFiles>) -> bool {
+    /// Adds the number of rows that a commit has changed; call this after each commit. Starts the thread that
+    /// copies the log once enough rows have changed since the last copy. Returns true once after the thread
+    /// has ended: the writer must then copy the rest of the log. `files` are the open files.
+    pub(crate) fn after_commit(
+        &mut self,
+        changes: u64,
+        files: impl FnOnce() -> Option<DatabaseFiles>,
+    ) -> bool {
         if let Some(thread) = &self.thread {
             if !thread.is_finished() {
                 return false;
@@ -75,6 +80,8 @@ impl Drop for Copier {
     }
 }
 
+/// Copies the log in several passes, until few pages are left or `stop` is set. Fails if the files were
+/// replaced.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
     // the writer's new database.
@@ -120,7 +127,7 @@ mod tests {
             assert!(began.elapsed() < Duration::from_mins(2), "{ends} {pages}");
             let before = writer.total_changes();
             writer.execute("INSERT INTO t VALUES (zeroblob(4000))", []).unwrap();
-            if copier.is_due(writer.total_changes() - before, || None) {
+            if copier.after_commit(writer.total_changes() - before, || None) {
                 pages = checkpoint_passively(&writer).unwrap();
                 ends += 1;
             }
@@ -135,8 +142,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("inbox.db");
         let mut copier = Copier::with_threshold(1, &path);
-        assert!(!copier.is_due(1, || None));
-        while !copier.is_due(0, || None) {
+        assert!(!copier.after_commit(1, || None));
+        while !copier.after_commit(0, || None) {
             thread::yield_now();
         }
         drop(copier);

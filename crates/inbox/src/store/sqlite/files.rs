@@ -45,9 +45,10 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
 }
 
+/// Syncs a folder, so that the names in it are durable. Does nothing on file systems that cannot sync
+/// folders.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems cannot sync folders.
         Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Err(StoreError::io(folder, error))
         }
@@ -74,7 +75,7 @@ pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// The database, its log and its shared memory, as they were when they were opened.
+/// Identifies the database, its log and its shared memory as they were when they were opened.
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
     files: [(PathBuf, FileId); 3],
@@ -100,7 +101,7 @@ impl DatabaseFiles {
         // If a file cannot be read, reopening the database reports the cause.
         let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
         if length < self.length || !self.files.iter().all(is_in_place) {
-            return Err(StoreError::Moved);
+            return Err(StoreError::Moved(self.files[0].0.clone()));
         }
         self.length = length;
         Ok(())

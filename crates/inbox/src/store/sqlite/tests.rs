@@ -34,7 +34,7 @@ fn a_database_that_does_not_log_ahead_is_refused() {
     let connection = Connection::open_in_memory().unwrap();
     let error = make_durable(&connection).unwrap_err();
     assert!(
-        matches!(&error, StoreError::NotDurable { setting: "journal_mode", found } if found == "memory"),
+        matches!(&error, StoreError::NotDurable { setting: "journal_mode", found, .. } if found == "memory"),
         "{error}"
     );
 }
@@ -153,7 +153,7 @@ fn a_database_that_is_overwritten_in_place_is_not_trusted() {
     let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("inbox.db")).unwrap();
     file.set_len(4096).unwrap();
     let error = database.commit(&jobs(["three"]), &mut [], &mut Ids::default(), &mut Vec::new()).unwrap_err();
-    assert!(matches!(error, StoreError::Moved), "{error}");
+    assert!(matches!(error, StoreError::Moved(_)), "{error}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_partial_delivery_remembers_the_recipients_it_reached() {
     assert!(first[0].reached.is_empty());
     let outcome = partial(Cause::Notification, &["b@example.com"], &["a@example.com", "c@example.com"]);
     fixture.record(&first[0], &outcome, NextStep::RetryAt(at(10)), at(1));
-    assert!(fixture.is_confirmed(id), "a recipient has it");
+    assert!(fixture.has_reached_team(id), "a recipient has it");
     let second = fixture.claim("box", at(10));
     assert_eq!(second[0].reached, ["b@example.com"]);
     // A failure of the whole attempt changes nothing.
@@ -243,11 +243,11 @@ fn a_held_submission_is_delivered_only_after_its_release() {
         "many links (60); 60 of 0 points"
     );
     assert_eq!(fixture.claim("box", at(0)).len(), 0);
-    assert!(!fixture.is_confirmed(id));
+    assert!(!fixture.has_reached_team(id));
     let mut editor = fixture.editor();
     assert!(editor.release(id, &[], at(0)).unwrap());
     assert!(!editor.release(id, &[], at(0)).unwrap());
-    assert!(!fixture.is_confirmed(id));
+    assert!(!fixture.has_reached_team(id));
     assert_eq!(fixture.claim("box", at(0)).len(), 1);
 }
 
@@ -556,8 +556,8 @@ impl Fixture {
         self.runtime.block_on(recorded).unwrap()
     }
 
-    fn is_confirmed(&self, id: Uuid) -> bool {
-        self.runtime.block_on(self.store.is_confirmed(id)).unwrap()
+    fn has_reached_team(&self, id: Uuid) -> bool {
+        self.runtime.block_on(self.store.has_reached_team(id)).unwrap()
     }
 
     fn states(&self, id: Uuid) -> Vec<(&'static str, DeliveryState)> {

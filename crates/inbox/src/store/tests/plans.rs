@@ -226,7 +226,7 @@ impl Fixture {
                 };
                 let recorded = self.store.record(claimed.lease.clone(), outcome, verdict, at(start + 1));
                 self.runtime.block_on(recorded).unwrap();
-                self.runtime.block_on(self.store.is_confirmed(claimed.lease.submission)).unwrap();
+                self.runtime.block_on(self.store.has_reached_team(claimed.lease.submission)).unwrap();
             }
         }
         // Attempts whose lease has expired, and retries of failed deliveries.

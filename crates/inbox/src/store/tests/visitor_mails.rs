@@ -191,7 +191,7 @@ fn the_team_is_notified_once_per_episode_in_which_the_limit_is_used_up() {
     let unannounced = |now| {
         let read = fixture.store.change(move |tx| {
             let since = tx.unannounced_mail_limit(now)?;
-            since.map_or(Ok(()), |since| tx.announced_mail_limit(since))?;
+            since.map_or(Ok(()), |since| tx.record_mail_limit_notice(since))?;
             Ok(since)
         });
         fixture.runtime.block_on(read).unwrap()
@@ -223,7 +223,7 @@ fn no_submission_has_the_status_of_its_mail() {
     let other = fixture.keep_new(&from("eve@example.com", "Hi"));
     fixture.finish(THANKS, other, true);
     assert_eq!((fixture.status(other), fixture.count_of(Status::Waiting)), (Status::Waiting, 1));
-    assert!(!fixture.runtime.block_on(fixture.store.is_confirmed(other)).unwrap());
+    assert!(!fixture.runtime.block_on(fixture.store.has_reached_team(other)).unwrap());
     // A repeat may not rely on the mail: the team's channel has parked the message.
     fixture.finish("box", other, false);
     assert_eq!(fixture.status(other), Status::Parked);
