@@ -540,7 +540,7 @@ async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => tracing::info!("another process {what}; this one is on standby"),
             Ok(Err(error)) if !is_reported => {
-                tracing::error!(%error, "cannot take the inbox's lock; will retry")
+                tracing::error!(%error, "cannot take the inbox's lock; will retry");
             }
             _ => {}
         }

@@ -295,16 +295,12 @@ impl FolderListing<'_, '_, '_> {
         let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
         for (entry, name) in entries.iter().zip(&names) {
             let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
-            match name.to_str() {
-                Some(name) => {
-                    let result = self.read_entry(folder, real, entry, name, &place, siblings);
-                    self.faults.extend(result.err());
-                }
-                None => {
-                    let fault = Fault::error(place, None, "its name is not valid UTF-8");
-                    self.faults.push(fault.hint("rename the file or folder"));
-                }
-            }
+            let result = match name.to_str() {
+                Some(name) => self.read_entry(folder, real, entry, name, &place, siblings),
+                None => Err(Fault::error(place, None, "its name is not valid UTF-8")
+                    .hint("rename the file or folder")),
+            };
+            self.faults.extend(result.err());
         }
         Ok(())
     }
