@@ -98,8 +98,8 @@ impl ExportFolder {
     }
 
     /// Replaces the content with `files`, by path in the folder. Creates the folders above if they are missing.
-    /// Returns whether there was an earlier export. After an error, the earlier content is still in place; only
-    /// the error about parts of the earlier export that remain comes after the replacement.
+    /// Returns whether there was an earlier export. If writing fails, the earlier content stays in place. Also
+    /// fails if the export is complete, but parts of the earlier one could not be removed.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
