@@ -39,8 +39,8 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies the backup `from` and copies it to the inbox at `url`. Replaces an existing inbox only with `force`,
-/// and keeps it under another name. Fails if a server has the inbox open.
+/// Verifies the backup `from` and copies it to the inbox at `url`. Replaces an existing inbox only with
+/// `force`, and keeps it under another name. Fails if a server has the inbox open.
 pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(url)?;
     let began = Instant::now();

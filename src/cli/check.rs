@@ -25,8 +25,8 @@ pub(super) struct CheckReport {
     pub(super) pages: usize,
 }
 
-/// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard output.
-/// Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
+/// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard
+/// output. Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
 pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
     let CheckReport { faults, notes, pages } = examine(folder, &[], drafts);
     if json {
@@ -46,8 +46,8 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Loads the site in `folder` without printing its faults. Succeeds even if the site has errors: a server that
-/// tries a changed theme only needs to know whether the load ends this process.
+/// Loads the site in `folder` without printing its faults. Succeeds even if the site has errors: a server
+/// that tries a changed theme only needs to know whether the load ends this process.
 pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
@@ -73,8 +73,8 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         if faults.iter().any(|fault| fault.severity == Severity::Error)
             && config.pages.operator.email.is_empty()
         {
-            // The address may be in a part of the file that could not be parsed. A placeholder prevents each page
-            // with a form from reporting it as missing.
+            // The address may be in a part of the file that could not be parsed. A placeholder prevents each
+            // page with a form from reporting it as missing.
             "unknown@example.invalid".clone_into(&mut config.pages.operator.email);
         }
         faults.append(&mut config.certificate_faults());

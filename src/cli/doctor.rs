@@ -140,8 +140,8 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
 }
 
-/// Summarizes the results of `channels` tested channels, of which `failed` failed, and the numbers of problems
-/// in DNS records and elsewhere.
+/// Summarizes the results of `channels` tested channels, of which `failed` failed, and the numbers of
+/// problems in DNS records and elsewhere.
 fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> String {
     let sending = match (channels, failed) {
         (0, _) => "no channel was tested".to_owned(),
@@ -164,8 +164,9 @@ fn examine_files(config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system except
-/// the database. An inbox that cannot be opened is a problem in the result; a query that fails is an error.
+/// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system
+/// except the database. An inbox that cannot be opened is a problem in the result; a query that fails is an
+/// error.
 pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,

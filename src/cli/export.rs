@@ -104,8 +104,8 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The absolute path at which nginx finds the pages: `--root`, or else `public` in the output. Fails if nginx's
-/// configuration cannot contain it: it is not UTF-8, or has a line break.
+/// The absolute path at which nginx finds the pages: `--root`, or else `public` in the output. Fails if
+/// nginx's configuration cannot contain it: it is not UTF-8, or has a line break.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
         Some(root) => std::path::absolute(root)
@@ -121,8 +121,8 @@ fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<
     Ok(root.to_owned())
 }
 
-/// The addresses to which nginx forwards forms: those of `--replica`, or else of `server.listen`, where 127.0.0.1
-/// stands for an address on all interfaces. Fails for an address of `server.listen` with port 0.
+/// The addresses to which nginx forwards forms: those of `--replica`, or else of `server.listen`, where
+/// 127.0.0.1 stands for an address on all interfaces. Fails for an address of `server.listen` with port 0.
 fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
     if !options.replica.is_empty() {
         return Ok(options.replica.clone());
@@ -145,8 +145,8 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
         .collect()
 }
 
-/// Checks the address of a server for nginx: an IP address or a host name, each with a port other than 0, or a
-/// Unix socket with an absolute path. Returns it unchanged.
+/// Checks the address of a server for nginx: an IP address or a host name, each with a port other than 0, or
+/// a Unix socket with an absolute path. Returns it unchanged.
 fn parse_replica(text: &str) -> Result<String, String> {
     let is_name = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))

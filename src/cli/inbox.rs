@@ -178,9 +178,9 @@ pub(super) enum InboxCommand {
 
 impl InboxCommand {
     /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
-    /// argument that is not an id: it has other characters than hexadecimal digits and `-`. Fails if there are
-    /// several such arguments, if the remaining ones select nothing, or if they select both by ids and by options
-    /// where only one is allowed.
+    /// argument that is not an id: it has other characters than hexadecimal digits and `-`. Fails if there
+    /// are several such arguments, if the remaining ones select nothing, or if they select both by ids and by
+    /// options where only one is allowed.
     pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
         let (ids, has_filter, may_combine, options) = match self {
             Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {
@@ -215,7 +215,9 @@ impl InboxCommand {
         let folder = ids.iter().position(|word| !is_id(word)).map(|at| ids.remove(at));
         if let (Some(folder), Some(word)) = (&folder, ids.iter().find(|word| !is_id(word))) {
             let (folder, word) = (visible(folder), visible(word));
-            return Err(format!("`{folder}` and `{word}` are not ids, and only one argument can be the site's folder"));
+            return Err(format!(
+                "`{folder}` and `{word}` are not ids, and only one argument can be the site's folder"
+            ));
         }
         match (ids.is_empty(), has_filter) {
             (true, false) if options.is_empty() => Err("give the id of a submission".to_owned()),
@@ -226,8 +228,8 @@ impl InboxCommand {
     }
 }
 
-/// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime). Refuses
-/// to write an export into a folder whose files are published.
+/// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
+/// Refuses to write an export into a folder whose files are published.
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
     if let InboxCommand::Export(SubmissionExport { output: Some(output), .. }) = command {
         refuse_served_folder(config, output, "an export")?;
@@ -244,8 +246,8 @@ pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyh
 /// How long a command waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
-/// Opens the inbox, waits up to [`CATCH_UP`] for accepted submissions to be processed, and runs the command. If
-/// there is no inbox yet, prints a note and runs the command without one.
+/// Opens the inbox, waits up to [`CATCH_UP`] for accepted submissions to be processed, and runs the command.
+/// If there is no inbox yet, prints a note and runs the command without one.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = frontdesk_inbox::open(console.url)?.map(Rc::new);
     match &console.inbox {

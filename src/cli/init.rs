@@ -50,8 +50,9 @@ listen = "127.0.0.1:8082"
 const BESIDE_BUILD: &str = "desk";
 
 /// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
-/// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default folder is
-/// then `desk` beside the build. Refuses a folder that holds a site, or is inside a build or another site.
+/// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
+/// folder is then `desk` beside the build. Refuses a folder that holds a site, or is inside a build or
+/// another site.
 pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
     let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));
@@ -151,8 +152,8 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
 }
 
-/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, README and
-/// license do not. `None` if `folder` is missing or cannot be read.
+/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, README
+/// and license do not. `None` if `folder` is missing or cannot be read.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

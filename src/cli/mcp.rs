@@ -65,8 +65,8 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs warnings and errors of this program, and errors of the SDK, to standard error. At lower levels, the SDK
-/// quotes messages.
+/// Logs warnings and errors of this program, and errors of the SDK, to standard error. At lower levels, the
+/// SDK quotes messages.
 fn start_log() {
     let own =
         Targets::new().with_target("frontdesk", LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);

@@ -92,7 +92,8 @@ pub(super) fn count_faults(faults: &[Fault]) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 submission`, `2 submissions`, `2 deliveries`. A noun in `y` always gets `ies`.
+/// Formats a count with its noun: `1 submission`, `2 submissions`, `2 deliveries`. A noun in `y` always gets
+/// `ies`.
 pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if count == N::from(1) => format!("1 {noun}"),

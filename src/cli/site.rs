@@ -51,8 +51,8 @@ impl ConfigOverrides {
 }
 
 /// Makes a path from the command line absolute. Paths on the command line are relative to the working
-/// directory, while those in the configuration are relative to the site's folder. Returns a path that cannot be made
-/// absolute as it is.
+/// directory, while those in the configuration are relative to the site's folder. Returns a path that cannot
+/// be made absolute as it is.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -116,17 +116,17 @@ impl InboxLocation {
     }
 }
 
-/// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given. Prints
-/// the warnings of [`read_configuration`], and fails like it.
+/// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given.
+/// Prints the warnings of [`read_configuration`], and fails like it.
 pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
     let (config, warnings) = read_configuration(folder, &data_folder_flags(data_dir))?;
     print_faults(&warnings);
     Ok(config)
 }
 
-/// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to print;
-/// leaves out those about `frontdesk.toml`. Fails if there are errors: with a single error as it is, and otherwise
-/// with their number after printing them.
+/// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
+/// print; leaves out those about `frontdesk.toml`. Fails if there are errors: with a single error as it is,
+/// and otherwise with their number after printing them.
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
@@ -164,7 +164,8 @@ pub(super) struct SiteCache {
 }
 
 /// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
-/// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`, and updates them.
+/// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`, and updates
+/// them.
 ///
 /// A panic that no single file explains is an error. After a panic while generating resources, the site is
 /// returned without some of them, with a warning.
@@ -221,8 +222,9 @@ pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
 /// Maximum number of files that are listed as not published.
 const MAX_EXCLUSIONS: usize = 100;
 
-/// Lines about what is not published: one for each file or folder that is not hidden, up to [`MAX_EXCLUSIONS`];
-/// one with the number of further ones; one for all hidden ones; and the notes of the publication.
+/// Lines about what is not published: one for each file or folder that is not hidden, up to
+/// [`MAX_EXCLUSIONS`]; one with the number of further ones; one for all hidden ones; and the notes of the
+/// publication.
 pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String> {
     let (hidden, others): (Vec<_>, Vec<_>) =
         publication.exclusions.iter().partition(|exclusion| exclusion.reason == ExclusionReason::Hidden);
@@ -246,8 +248,8 @@ pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String
     lines
 }
 
-/// One line with the number of files and folders that are not published, except hidden ones, if there are any, and
-/// the notes of the publication. `folder` is that of the site.
+/// One line with the number of files and folders that are not published, except hidden ones, if there are
+/// any, and the notes of the publication. `folder` is that of the site.
 pub(super) fn summarize_exclusions(publication: &PublicationResult, folder: &Path) -> Vec<String> {
     let reasons = publication.exclusions.iter().map(|exclusion| &exclusion.reason);
     let count = reasons.filter(|reason| **reason != ExclusionReason::Hidden).count();

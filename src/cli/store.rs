@@ -35,8 +35,8 @@ impl StoreCommand {
     }
 }
 
-/// Migrates the inbox, or copies it to another database and leaves it unchanged. Refuses to copy it into a folder whose
-/// files are published, or while a server uses it.
+/// Migrates the inbox, or copies it to another database and leaves it unchanged. Refuses to copy it into a
+/// folder whose files are published, or while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let from = &config.store.url;
@@ -65,8 +65,8 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the URL as typed, or the content of the file after `@` without white space at both ends and a byte order
-/// mark.
+/// Returns the URL as typed, or the content of the file after `@` without white space at both ends and a byte
+/// order mark.
 fn read_url(typed: &str) -> anyhow::Result<String> {
     let Some(file) = typed.strip_prefix('@') else { return Ok(typed.to_owned()) };
     let text = std::fs::read_to_string(Path::new(file)).with_context(|| format!("cannot read {file}"))?;

@@ -513,7 +513,11 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
         ),
         ("list_submissions", json!({ "since": "soon" }), "`since` is `soon`, but it must be a time such as"),
         ("list_submissions", json!({ "cursor": id[..8] }), "is not a complete id such as"),
-        ("list_submissions", json!({ "query": "x" }), "there is no argument `query`; arguments of this tool: `text`, `form`, "),
+        (
+            "list_submissions",
+            json!({ "query": "x" }),
+            "there is no argument `query`; arguments of this tool: `text`, `form`, ",
+        ),
         ("search_submissions", json!({}), "`query` is missing"),
         (
             "search_submissions",

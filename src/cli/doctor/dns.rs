@@ -43,8 +43,8 @@ impl Resolver {
         (!servers.is_empty()).then_some(Resolver { servers, timeout: TIMEOUT })
     }
 
-    /// Returns the TXT records of a name, each with its strings joined; those that are not UTF-8 are left out.
-    /// Empty if the name does not exist. If no server answers, fails with the error of the last one.
+    /// Returns the TXT records of a name, each with its strings joined; those that are not UTF-8 are left
+    /// out. Empty if the name does not exist. If no server answers, fails with the error of the last one.
     pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
@@ -74,8 +74,8 @@ fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result
     }
 }
 
-/// Sends a query over UDP and returns the TXT records in the answer. `None` if the answer was truncated. Ignores
-/// datagrams that are not an answer with this id.
+/// Sends a query over UDP and returns the TXT records in the answer. `None` if the answer was truncated.
+/// Ignores datagrams that are not an answer with this id.
 fn query_over_udp(
     server: SocketAddr,
     id: u16,

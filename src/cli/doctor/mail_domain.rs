@@ -37,8 +37,8 @@ impl CheckResult {
     }
 }
 
-/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order. A
-/// query that fails makes the result of its record [`CheckResult::Unknown`].
+/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order.
+/// A query that fails makes the result of its record [`CheckResult::Unknown`].
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -66,8 +66,8 @@ pub(super) fn check_records(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-/// Finds the TXT record whose part before the first `end` is `version`, regardless of case and spaces. Fails if
-/// there are several such records; `described` turns their count into the start of the error message.
+/// Finds the TXT record whose part before the first `end` is `version`, regardless of case and spaces. Fails
+/// if there are several such records; `described` turns their count into the start of the error message.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
@@ -104,8 +104,8 @@ fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     }
 }
 
-/// Checks the first DKIM key (`p=`) in a selector's TXT records: an empty one has been revoked. `None` if there
-/// is no key.
+/// Checks the first DKIM key (`p=`) in a selector's TXT records: an empty one has been revoked. `None` if
+/// there is no key.
 fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
@@ -119,8 +119,8 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
-/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Does not
-/// query top-level domains. Fails if a query fails.
+/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Does
+/// not query top-level domains. Fails if a query fails.
 fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,

@@ -1,7 +1,7 @@
 //! Writes an export into its folder. Replaces only an empty folder or an unmodified export.
 //!
-//! Writes all files into a new folder beside the output, syncs them, and exchanges the two folders: atomically
-//! if the file system supports it. Then removes the files of the earlier export.
+//! Writes all files into a new folder beside the output, syncs them, and exchanges the two folders:
+//! atomically if the file system supports it. Then removes the files of the earlier export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,8 +44,8 @@ enum ExistingContent {
 
 impl ExportFolder {
     /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
-    /// and resolves the path of `output`. Refuses a place in these folders, the site's folder and those above it,
-    /// and a folder with other content than an unmodified export. Writes nothing.
+    /// and resolves the path of `output`. Refuses a place in these folders, the site's folder and those above
+    /// it, and a folder with other content than an unmodified export. Writes nothing.
     pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(folder) = find_containing_folder(output, served) {
@@ -97,9 +97,9 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Replaces the content with `files`, by path in the folder. Creates the folders above if they are missing.
-    /// Returns whether there was an earlier export. If writing fails, the earlier content stays in place. Also
-    /// fails if the export is complete, but parts of the earlier one could not be removed.
+    /// Replaces the content with `files`, by path in the folder. Creates the folders above if they are
+    /// missing. Returns whether there was an earlier export. If writing fails, the earlier content stays in
+    /// place. Also fails if the export is complete, but parts of the earlier one could not be removed.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
@@ -137,8 +137,8 @@ impl ExportFolder {
     }
 }
 
-/// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link is an
-/// error.
+/// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link is
+/// an error.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     let cannot = || format!("cannot resolve the path `{}`", path.display());
     let absolute = std::path::absolute(path).with_context(cannot)?;
@@ -159,8 +159,8 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The paths of all files in a folder and its subfolders, relative to the folder; symbolic links count as files.
-/// Names that are not UTF-8 are converted with loss; an export contains no such names.
+/// The paths of all files in a folder and its subfolders, relative to the folder; symbolic links count as
+/// files. Names that are not UTF-8 are converted with loss; an export contains no such names.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -201,8 +201,9 @@ fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Resul
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Moves the folder `draft` to `path`. If there is a folder at `path`, exchanges the two with one rename; if the
-/// file system does not support that, moves the old folder away first, so `path` does not exist for a moment.
+/// Moves the folder `draft` to `path`. If there is a folder at `path`, exchanges the two with one rename; if
+/// the file system does not support that, moves the old folder away first, so `path` does not exist for a
+/// moment.
 fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
     if *found == ExistingContent::Nothing {
         return match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
@@ -221,8 +222,8 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
     }
 }
 
-/// Removes the files with these names from a folder, and folders that become empty, including `folder`. Ignores
-/// errors.
+/// Removes the files with these names from a folder, and folders that become empty, including `folder`.
+/// Ignores errors.
 fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {

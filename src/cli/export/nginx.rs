@@ -29,8 +29,8 @@ fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
 
-/// Replaces each `{{name}}` with its value. If only white space precedes the name on its line, all lines of the
-/// value get this indentation. Panics if a name has no value.
+/// Replaces each `{{name}}` with its value. If only white space precedes the name on its line, all lines of
+/// the value get this indentation. Panics if a name has no value.
 fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! `frontdesk inbox done`, `reopen` and `note` annotate submissions; `frontdesk inbox log` lists what users changed.
+//! `frontdesk inbox done`, `reopen` and `note` annotate submissions; `frontdesk inbox log` lists what users
+//! changed.
 
 use std::process::ExitCode;
 
@@ -60,8 +61,8 @@ fn annotate(
     })
 }
 
-/// Prints the newest entries of the operator log, newest first: all, or at most `limit`. Prints nothing if there
-/// is no inbox.
+/// Prints the newest entries of the operator log, newest first: all, or at most `limit`. Prints nothing if
+/// there is no inbox.
 pub(super) fn print_log(
     as_json: bool,
     limit: Option<usize>,
@@ -112,8 +113,8 @@ fn describe(entry: &LogEntry) -> String {
     words.join("  ").trim_end().to_owned()
 }
 
-/// The number of deliveries, sessions or submissions that an action changed, with the noun. `None` if the entry
-/// names its submission, or if the action has no count.
+/// The number of deliveries, sessions or submissions that an action changed, with the noun. `None` if the
+/// entry names its submission, or if the action has no count.
 fn count_words(entry: &LogEntry) -> Option<String> {
     use OperatorAction as Action;
     let noun = match OperatorAction::ALL.into_iter().find(|action| action.name() == entry.action)? {

@@ -173,8 +173,8 @@ impl Outcome {
 }
 
 /// Applies a change to each submission, and prints a sentence about each. Returns failure if one could not be
-/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0. An error of the
-/// database ends the command; changes before it stay.
+/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0. An error of
+/// the database ends the command; changes before it stay.
 pub(super) fn change_each(
     (found, missing): (Vec<Submission>, usize),
     console: &mut Console<'_>,
@@ -251,8 +251,8 @@ pub struct DeliverOptions {
     channel: Option<String>,
 }
 
-/// Queues the selected submissions for those of the team's configured channels, or of `--channel`, that accept
-/// their forms and do not have them yet. Returns failure if a submission could not be queued.
+/// Queues the selected submissions for those of the team's configured channels, or of `--channel`, that
+/// accept their forms and do not have them yet. Returns failure if a submission could not be queued.
 pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let is_wanted = |route: &&Route| {
         route.visitor.is_none() && options.channel.as_ref().is_none_or(|name| *name == route.name)

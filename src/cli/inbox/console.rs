@@ -43,8 +43,8 @@ pub(super) struct Console<'a> {
 }
 
 impl Console<'_> {
-    /// Calls `run` with the standard streams and without an open inbox. Buffers standard output, and flushes it
-    /// after `run` has succeeded.
+    /// Calls `run` with the standard streams and without an open inbox. Buffers standard output, and flushes
+    /// it after `run` has succeeded.
     pub(super) fn with_standard_streams<T>(
         config: &Config,
         is_utc: bool,

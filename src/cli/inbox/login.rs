@@ -23,9 +23,9 @@ use frontdesk_inbox::time::{format_distance, format_local};
 /// How long to wait for a listener on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in a
-/// browser if there is a desktop. Fails if no server listens at the web interface's address, unless `address` is
-/// given.
+/// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in
+/// a browser if there is a desktop. Fails if no server listens at the web interface's address, unless
+/// `address` is given.
 pub(super) fn open(
     config: &Config,
     address: Option<&str>,
@@ -90,8 +90,8 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// The URL of the web interface: that of the first host in `inbox.host`, or else of `inbox.listen`. Fails if the
-/// web interface is switched off, or if it only has a Unix socket or a port that is picked at each start.
+/// The URL of the web interface: that of the first host in `inbox.host`, or else of `inbox.listen`. Fails if
+/// the web interface is switched off, or if it only has a Unix socket or a port that is picked at each start.
 fn base_url(config: &Config) -> anyhow::Result<String> {
     let name = config.web.inbox_pages.hosts.first();
     match (&config.inbox_listen, name) {
@@ -110,9 +110,9 @@ fn base_url(config: &Config) -> anyhow::Result<String> {
     }
 }
 
-/// Writes a page that redirects to the link into the user's runtime folder, and returns its path. `None` without
-/// a desktop or such a folder, or if the page cannot be written. Browsers are started with the page's path,
-/// because other users of this machine can read the arguments of a process.
+/// Writes a page that redirects to the link into the user's runtime folder, and returns its path. `None`
+/// without a desktop or such a folder, or if the page cannot be written. Browsers are started with the page's
+/// path, because other users of this machine can read the arguments of a process.
 fn write_redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     if ["WAYLAND_DISPLAY", "DISPLAY"].iter().all(|name| std::env::var_os(name).is_none_or(|it| it.is_empty()))
     {
@@ -132,8 +132,8 @@ fn write_redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Lists the sessions, or ends the one whose id begins with `revoke`, or all of them. Ending all also makes unused
-/// login links invalid. Does nothing if there is no inbox.
+/// Lists the sessions, or ends the one whose id begins with `revoke`, or all of them. Ending all also makes
+/// unused login links invalid. Does nothing if there is no inbox.
 pub(super) fn sessions(
     revoke: Option<&str>,
     all: bool,

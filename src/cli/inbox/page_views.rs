@@ -111,8 +111,8 @@ pub(in crate::cli) fn views_object(
     Ok(to_json(&read_report(inbox, &filter)?, &filter))
 }
 
-/// The percent-encoded path of a page, from a path as an operator writes it: with or without the leading slash
-/// and escapes. Returns a path that cannot be decoded as it is.
+/// The percent-encoded path of a page, from a path as an operator writes it: with or without the leading
+/// slash and escapes. Returns a path that cannot be decoded as it is.
 fn canonical_path(text: &str) -> String {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     match path::decode(&text) {
@@ -152,7 +152,8 @@ fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
     })
 }
 
-/// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the table of pages.
+/// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the table of
+/// pages.
 fn write_text(
     report: &ViewReport,
     filter: &ViewFilter<'_>,

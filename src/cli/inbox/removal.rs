@@ -64,8 +64,9 @@ pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> an
     if options.held { discard_matching(options, console) } else { discard_by_id(options, console) }
 }
 
-/// Removes the held submissions that match the options. Prints how many others are held only until a flood ends.
-/// Returns failure if the prefix of a source matches several sources, or if the operator does not confirm.
+/// Removes the held submissions that match the options. Prints how many others are held only until a flood
+/// ends. Returns failure if the prefix of a source matches several sources, or if the operator does not
+/// confirm.
 fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = &console.inbox else {
         writeln!(console.out, "nothing")?;
@@ -108,8 +109,8 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     Ok(report_removal(&erased, console)?)
 }
 
-/// Removes the given submissions that are held, and reports why the others were not removed. Returns failure if
-/// there are others, or if the operator does not confirm.
+/// Removes the given submissions that are held, and reports why the others were not removed. Returns failure
+/// if there are others, or if the operator does not confirm.
 fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     if console.inbox.is_none() {
@@ -162,7 +163,8 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
     with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
 }
 
-/// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are none.
+/// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are
+/// none.
 pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);

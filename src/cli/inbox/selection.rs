@@ -109,8 +109,8 @@ impl SelectionOptions {
 }
 
 /// Iterates over the selected submissions, newest first, and decrypts sealed ones with the identity if one is
-/// given. Reports and counts those that it cannot decrypt, and returns them sealed. Selects nothing if there is
-/// no inbox.
+/// given. Reports and counts those that it cannot decrypt, and returns them sealed. Selects nothing if there
+/// is no inbox.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
     words: Option<SearchText>,
@@ -188,8 +188,8 @@ impl<'a> SelectedSubmissions<'a> {
     }
 }
 
-/// Decrypts a sealed submission if an identity is given. If that fails, prints an error, leaves the submission
-/// sealed, and returns false.
+/// Decrypts a sealed submission if an identity is given. If that fails, prints an error, leaves the
+/// submission sealed, and returns false.
 pub(super) fn decrypt_with(
     identity: Option<&AgeIdentity>,
     submission: &mut Submission,
@@ -222,8 +222,8 @@ impl Iterator for SelectedSubmissions<'_> {
     }
 }
 
-/// Finds the submission whose id begins with `id`. The inner error, which has a hint, means that no submission
-/// or more than one submission matches.
+/// Finds the submission whose id begins with `id`. The inner error, which has a hint, means that no
+/// submission or more than one submission matches.
 pub(in crate::cli) fn find(
     reader: Option<&InboxReader>,
     id: &str,

@@ -134,7 +134,8 @@ fn describe_reason(reason: &ScreeningReason) -> String {
     format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
-/// `separator` followed by the text with unsafe characters made visible, or an empty string if the text is empty.
+/// `separator` followed by the text with unsafe characters made visible, or an empty string if the text is
+/// empty.
 fn after(separator: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
 }

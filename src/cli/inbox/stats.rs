@@ -22,8 +22,8 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
-/// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as JSON,
-/// and nothing as text.
+/// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as
+/// JSON, and nothing as text.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let first = first_day(&console.now, days);
@@ -46,8 +46,8 @@ fn read_counts(
     Ok((tallies, channels))
 }
 
-/// The counts of submissions and deliveries as a JSON object. The counts by day cover the last `days` days in the
-/// time zone of `now`; the totals cover all days.
+/// The counts of submissions and deliveries as a JSON object. The counts by day cover the last `days` days in
+/// the time zone of `now`; the totals cover all days.
 pub(in crate::cli) fn counts_object(
     inbox: Option<&InboxReader>,
     now: &Zoned,

@@ -99,8 +99,8 @@ fn details(submission: &Submission, width: usize) -> String {
     details.join(" · ")
 }
 
-/// Writes a line for one submission, at most `width` columns wide unless [`MIN_DETAILS`] needs more. The widths of
-/// its columns do not depend on other submissions.
+/// Writes a line for one submission, at most `width` columns wide unless [`MIN_DETAILS`] needs more. The
+/// widths of its columns do not depend on other submissions.
 pub(super) fn write_line(
     submission: &Submission,
     zone: &TimeZone,

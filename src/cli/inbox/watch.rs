@@ -71,8 +71,8 @@ impl InboxWatch {
         Ok(())
     }
 
-    /// Prints new submissions, decrypted if possible. Returns the maximum wait before the next query. A query that
-    /// fails is a warning, and is repeated.
+    /// Prints new submissions, decrypted if possible. Returns the maximum wait before the next query. A query
+    /// that fails is a warning, and is repeated.
     fn print_new(
         &mut self,
         as_json: bool,
@@ -118,8 +118,8 @@ fn minute_before(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
-/// Prints submissions as they arrive from now on. Returns only after an error; the process ends with Ctrl-C, or
-/// when standard output is closed.
+/// Prints submissions as they arrive from now on. Returns only after an error; the process ends with Ctrl-C,
+/// or when standard output is closed.
 pub(super) fn run(
     as_json: bool,
     form: Option<&str>,
@@ -140,8 +140,8 @@ pub(super) fn run(
     }
 }
 
-/// Starts a thread that exits the process as soon as the reader of standard output closes it, instead of at the
-/// next submission.
+/// Starts a thread that exits the process as soon as the reader of standard output closes it, instead of at
+/// the next submission.
 fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();

@@ -30,7 +30,9 @@ impl ToolArguments {
             let known: Vec<String> = parameters.iter().map(|(known, _)| format!("`{known}`")).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let name = quote(name);
-            return Err(ToolError::new(format!("there is no argument {name}; arguments of this tool: {known}")));
+            return Err(ToolError::new(format!(
+                "there is no argument {name}; arguments of this tool: {known}"
+            )));
         }
         Ok(ToolArguments { values })
     }

@@ -12,7 +12,7 @@ use super::envelope::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
 use crate::cli::inbox::annotate::{done_words, note_words};
-use crate::cli::inbox::change::{describe_hold, describe_release, describe_due_deliveries};
+use crate::cli::inbox::change::{describe_due_deliveries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
 use crate::cli::output::counted;
@@ -33,8 +33,8 @@ const CODE_BYTES: usize = 4;
 /// The result for one submission, as the rest of a sentence; `None` if it does not exist.
 type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first one
-/// fails, also returns the error and the remaining ids. Fails if the first change does, or if there is no
+/// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first
+/// one fails, also returns the error and the remaining ids. Fails if the first change does, or if there is no
 /// submission with one of the ids.
 fn change_each(
     session: &McpSession,
@@ -154,8 +154,8 @@ fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -
 }
 
 /// Removes held submissions in two calls: the first returns what would be removed and a code, and the second
-/// confirms exactly that with the code. A call with a code uses up the preview, even if the code is wrong. Refuses
-/// submissions that are not held; fails if none is.
+/// confirms exactly that with the code. A call with a code uses up the preview, even if the code is wrong.
+/// Refuses submissions that are not held; fails if none is.
 pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let code = arguments.word("confirmation", MAX_WORDS)?;
@@ -193,8 +193,8 @@ pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Re
     }
 }
 
-/// Describes what a confirmation would remove, and remembers the preview with a new random code. Changes nothing in
-/// the inbox.
+/// Describes what a confirmation would remove, and remembers the preview with a new random code. Changes
+/// nothing in the inbox.
 fn preview_removal(
     session: &McpSession,
     inbox: &InboxReader,

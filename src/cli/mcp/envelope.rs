@@ -13,7 +13,8 @@ use frontdesk_inbox::json;
 /// Random bytes in a boundary.
 const BOUNDARY_BYTES: usize = 12;
 
-/// Puts a result between lines with a new boundary, labels it as data, and makes unsafe characters in it visible.
+/// Puts a result between lines with a new boundary, labels it as data, and makes unsafe characters in it
+/// visible.
 pub(super) fn seal_result(data: Value) -> Result<String, ToolError> {
     let boundary = random_digits(BOUNDARY_BYTES)?;
     Ok(format!(

@@ -42,8 +42,8 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     Ok(result)
 }
 
-/// Checks the inbox, whether a channel is configured, and the secret of shared limits. Lists what it did not check
-/// because that would contact other systems.
+/// Checks the inbox, whether a channel is configured, and the secret of shared limits. Lists what it did not
+/// check because that would contact other systems.
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
     let inbox = doctor::examine_inbox(&config)?;

@@ -76,13 +76,14 @@ impl McpSession {
         site::data_folder_flags(self.data_dir.clone())
     }
 
-    /// Reads the configuration, which may have changed since the last call. Prints its warnings to standard error.
+    /// Reads the configuration, which may have changed since the last call. Prints its warnings to standard
+    /// error.
     pub(super) fn load_configuration(&self) -> anyhow::Result<Config> {
         site::load_configuration(&self.folder, self.data_dir.clone())
     }
 
-    /// Opens the inbox, and waits up to [`CATCH_UP`] for accepted submissions to be processed. `None` if nothing
-    /// has been received yet.
+    /// Opens the inbox, and waits up to [`CATCH_UP`] for accepted submissions to be processed. `None` if
+    /// nothing has been received yet.
     pub(super) fn open_inbox(config: &Config) -> Result<Option<InboxReader>, ToolError> {
         let inbox = inbox::open(&config.store.url)?;
         if let Some(inbox) = &inbox {

@@ -70,8 +70,8 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     list_page(session, &which, None)
 }
 
-/// Searches submissions for a text, newest first. Returns a page of them, with the text around the first match in
-/// each field.
+/// Searches submissions for a text, newest first. Returns a page of them, with the text around the first
+/// match in each field.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let text = arguments.required_word("query", MAX_WORDS)?;
     let mut which = ListArguments::read(arguments, &now())?;
@@ -85,7 +85,8 @@ fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())
 }
 
-/// Reads a page of submissions, with excerpts if there is a text for them. A search stops after [`SEARCH_TIME`].
+/// Reads a page of submissions, with excerpts if there is a text for them. A search stops after
+/// [`SEARCH_TIME`].
 fn list_page(
     session: &McpSession,
     which: &ListArguments,
@@ -209,8 +210,8 @@ fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     Value::Object(found.collect())
 }
 
-/// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues. `None` if
-/// there is no match.
+/// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues.
+/// `None` if there is no match.
 fn excerpt(value: &str, words: &SearchText) -> Option<String> {
     let at = words.find(value)?;
     let skipped = value[..at].chars().count().saturating_sub(BEFORE_MATCH);

@@ -220,8 +220,8 @@ fn number(most: u16, default: u16, description: &str) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default, "description": description })
 }
 
-/// The parameters of lists and searches: `name` for the text to find, the filters, the size of a page, and the
-/// position.
+/// The parameters of lists and searches: `name` for the text to find, the filters, the size of a page, and
+/// the position.
 fn filters(name: &'static str, description: &str) -> Parameters {
     let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![

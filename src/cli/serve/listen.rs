@@ -10,8 +10,9 @@ use crate::config::Config;
 use frontdesk_app::Sockets;
 use frontdesk_http::{Address, BindError, Socket};
 
-/// Fails if addresses could not be bound, each given with the option that sets it. The error names all addresses
-/// that failed for the same reason as the first one, so that the operator can change all of them at once.
+/// Fails if addresses could not be bound, each given with the option that sets it. The error names all
+/// addresses that failed for the same reason as the first one, so that the operator can change all of them at
+/// once.
 fn report_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
     let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
@@ -44,9 +45,9 @@ fn report_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     ))
 }
 
-/// Takes the sockets that a service manager passed, and binds the configured addresses of the other listeners; not
-/// those for plain HTTP if it passed a socket for TLS. Fails if an address cannot be bound, or if there is a
-/// certificate without a socket for TLS or the other way around.
+/// Takes the sockets that a service manager passed, and binds the configured addresses of the other
+/// listeners; not those for plain HTTP if it passed a socket for TLS. Fails if an address cannot be bound, or
+/// if there is a certificate without a socket for TLS or the other way around.
 pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();

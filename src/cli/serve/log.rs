@@ -107,8 +107,8 @@ impl ServerLog {
         }
     }
 
-    /// Logs the error that ended the server if the log is JSON, and returns failure. Otherwise returns the error for
-    /// printing.
+    /// Logs the error that ended the server if the log is JSON, and returns failure. Otherwise returns the
+    /// error for printing.
     pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         let error = match result {
             Err(error) if self.is_json => error,
@@ -176,7 +176,8 @@ impl LogQueue {
         Self { sender, lost }
     }
 
-    /// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`]. Returns at once if the queue is full.
+    /// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`]. Returns at once if the queue
+    /// is full.
     pub(super) fn flush(&self) {
         let (done, written) = mpsc::channel();
         if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
@@ -186,8 +187,8 @@ impl LogQueue {
     }
 }
 
-/// Writes queued lines to `out` in batches until all senders are gone. After each batch, writes how many more lines
-/// were lost, if any. Ignores write errors.
+/// Writes queued lines to `out` in batches until all senders are gone. After each batch, writes how many more
+/// lines were lost, if any. Ignores write errors.
 fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
     let mut reported = 0;
     let mut pending = Vec::new();

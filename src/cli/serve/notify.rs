@@ -15,8 +15,8 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Creates a socket for the address in `NOTIFY_SOCKET`. If the variable is not set, or after a warning if it is
-    /// invalid, notifications do nothing.
+    /// Creates a socket for the address in `NOTIFY_SOCKET`. If the variable is not set, or after a warning if
+    /// it is invalid, notifications do nothing.
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
         if name.is_empty() {
@@ -28,7 +28,8 @@ impl ServiceManager {
         })
     }
 
-    /// Creates a socket for an absolute path, or for an abstract name after `@`. The manager need not exist yet.
+    /// Creates a socket for an absolute path, or for an abstract name after `@`. The manager need not exist
+    /// yet.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

@@ -13,11 +13,12 @@ use crate::config::Config;
 use frontdesk_inbox::store::{self, Store, StoreError};
 use frontdesk_site::fault::Severity;
 
-/// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in other
-/// builds.
+/// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in
+/// other builds.
 const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 
-/// Logs an error if the clock shows a time before this version was built, or if the time zone in `TZ` is unknown.
+/// Logs an error if the clock shows a time before this version was built, or if the time zone in `TZ` is
+/// unknown.
 #[expect(clippy::disallowed_methods, reason = "the clock is checked here")]
 pub(super) fn report_environment() {
     if let Some(built_at) = BUILT_AT.and_then(|at| later_build_time(Timestamp::now(), at)) {
@@ -37,15 +38,15 @@ pub(super) fn report_environment() {
     }
 }
 
-/// Returns the time of the build if `now` is more than a day earlier. `None` if it is not, or if `built_at` is not
-/// a number of seconds in Unix time.
+/// Returns the time of the build if `now` is more than a day earlier. `None` if it is not, or if `built_at`
+/// is not a number of seconds in Unix time.
 fn later_build_time(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     let built_at = Timestamp::from_second(built_at.parse().ok()?).ok()?;
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
-/// Fails if this version can never use the database, for example because of its encoding. A database that is missing
-/// or cannot be reached passes. Logs a warning about its collation.
+/// Fails if this version can never use the database, for example because of its encoding. A database that is
+/// missing or cannot be reached passes. Logs a warning about its collation.
 pub(super) fn require_usable_database(config: &Config) -> anyhow::Result<()> {
     let warning = store::check_environment(&config.store.url)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
@@ -67,8 +68,8 @@ pub(super) fn require_usable_certificate(config: &Config) -> anyhow::Result<()> 
 }
 
 /// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
-/// Checks up to three times, a second apart, while the database cannot be reached or does not respond: a database
-/// server that is busy or starting may respond a moment later.
+/// Checks up to three times, a second apart, while the database cannot be reached or does not respond: a
+/// database server that is busy or starting may respond a moment later.
 #[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
 pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
     // The writer has already tried to open the database, and its error names the cause.
@@ -93,9 +94,9 @@ pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::
     })
 }
 
-/// Creates the data folder if the inbox is in PostgreSQL; with SQLite, the store has created the folder of its file.
-/// Only logs a warning if that fails. After the start, the server never creates the folder: if it disappears, its
-/// file system may have been unmounted.
+/// Creates the data folder if the inbox is in PostgreSQL; with SQLite, the store has created the folder of
+/// its file. Only logs a warning if that fails. After the start, the server never creates the folder: if it
+/// disappears, its file system may have been unmounted.
 pub(super) fn create_data_folder(config: &Config) {
     if config.store.url.file().is_some() {
         return;

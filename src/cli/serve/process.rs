@@ -62,8 +62,8 @@ pub(super) fn release_program_pages() {
     };
 }
 
-/// Releases the pages of the first object, the program itself, in segments without write permission. Returns 1, so
-/// that `dl_iterate_phdr` skips the other objects.
+/// Releases the pages of the first object, the program itself, in segments without write permission. Returns
+/// 1, so that `dl_iterate_phdr` skips the other objects.
 #[cfg(target_os = "linux")]
 unsafe extern "C" fn release_segments(
     object: *mut libc::dl_phdr_info,

@@ -69,8 +69,8 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Handles triggers until the process exits: reloads, publishes scheduled pages at their times, serves stronger
-    /// encodings once they are ready, frees replaced sites, and returns free memory to the system.
+    /// Handles triggers until the process exits: reloads, publishes scheduled pages at their times, serves
+    /// stronger encodings once they are ready, frees replaced sites, and returns free memory to the system.
     pub(super) fn run(mut self, reasons: &Receiver<ReloadReason>) {
         // Replaced snapshots that requests may still use. Freeing a large site takes time, so this thread
         // keeps the last reference to each.
@@ -130,8 +130,8 @@ impl Reloader {
     }
 
     /// Compresses the served site in the background, first quickly and then as strongly as possible, and
-    /// creates smaller variants of large images. Sends [`ReloadReason::Encoded`] when there are new ones. Setting the
-    /// returned flag stops the compression.
+    /// creates smaller variants of large images. Sends [`ReloadReason::Encoded`] when there are new ones.
+    /// Setting the returned flag stops the compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
@@ -174,8 +174,9 @@ impl Reloader {
         stop
     }
 
-    /// Reloads the site and its configuration. Logs the result, records it in the metrics, notifies the service
-    /// manager, and shows it in open pages of authors. Returns whether site and configuration were replaced.
+    /// Reloads the site and its configuration. Logs the result, records it in the metrics, notifies the
+    /// service manager, and shows it in open pages of authors. Returns whether site and configuration were
+    /// replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.service.notify_reloading();
@@ -206,8 +207,8 @@ impl Reloader {
         }
     }
 
-    /// With `--watch`, shows the first errors in open pages, or lets the pages reload if there are none and shows the
-    /// warnings.
+    /// With `--watch`, shows the first errors in open pages, or lets the pages reload if there are none and
+    /// shows the warnings.
     fn show_in_pages(&self, faults: &[Fault], warnings: &[Fault]) {
         if let Some(live_reload) = &self.app.live_reload {
             let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
@@ -215,8 +216,8 @@ impl Reloader {
         }
     }
 
-    /// Loads the site and its configuration, puts both into effect, and returns the warnings. If there are errors,
-    /// keeps the previous ones, and returns all faults that were found up to the failed step.
+    /// Loads the site and its configuration, puts both into effect, and returns the warnings. If there are
+    /// errors, keeps the previous ones, and returns all faults that were found up to the failed step.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
         let (config, waiting, mut faults) = self.read_configuration()?;
@@ -241,8 +242,8 @@ impl Reloader {
         Ok((snapshot, faults))
     }
 
-    /// Reads the configuration, in which keys that need a restart keep their values, and raises the limit on open
-    /// files for it. Returns it with the changed ones of these keys and the warnings, or all faults.
+    /// Reads the configuration, in which keys that need a restart keep their values, and raises the limit on
+    /// open files for it. Returns it with the changed ones of these keys and the warnings, or all faults.
     fn read_configuration(&self) -> Result<(Config, Vec<String>, Vec<Fault>), Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
@@ -279,8 +280,8 @@ impl Reloader {
         snapshot
     }
 
-    /// Logs a summary of what is not published. With `--watch`, logs each warning and, without `--drafts`, each
-    /// unpublished page; otherwise the number of warnings.
+    /// Logs a summary of what is not published. With `--watch`, logs each warning and, without `--drafts`,
+    /// each unpublished page; otherwise the number of warnings.
     fn log_warnings(&self, site: &Site, warnings: &[Fault]) {
         for note in site::summarize_exclusions(&self.cache.publication, &self.folder) {
             tracing::info!("{note}");
@@ -360,7 +361,8 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// The options of the inbox's web interface, including whether the site asks for confirmations of waitlist entries.
+/// The options of the inbox's web interface, including whether the site asks for confirmations of waitlist
+/// entries.
 pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     DeskOptions { confirms_waitlist: site.confirms_waitlist, ..config.web.inbox_pages.clone() }
 }
@@ -375,8 +377,8 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// The space to keep free on the inbox's file system: none with PostgreSQL, because submissions are then not on this
-/// machine's disk.
+/// The space to keep free on the inbox's file system: none with PostgreSQL, because submissions are then not
+/// on this machine's disk.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,

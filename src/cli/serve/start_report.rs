@@ -33,8 +33,8 @@ impl StartReport<'_> {
         }
     }
 
-    /// The lines of the banner: version, addresses, pages, inbox, channels, the next scheduled page, and a reminder
-    /// to set `base_url`.
+    /// The lines of the banner: version, addresses, pages, inbox, channels, the next scheduled page, and a
+    /// reminder to set `base_url`.
     fn banner(&self) -> Vec<String> {
         let Self { config, app, addresses, is_new, took } = self;
         let site = app.snapshot.load().site.clone();

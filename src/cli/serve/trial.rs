@@ -36,9 +36,9 @@ impl TrialLoad {
         Self { loaded: read_signature(folder) }
     }
 
-    /// Loads the site in another process if its theme or configuration has changed since the start or the last
-    /// successful trial. Fails if the process was ended by a signal or took too long. Other faults are left to the
-    /// load in this process; if no process can be started, logs a warning and succeeds.
+    /// Loads the site in another process if its theme or configuration has changed since the start or the
+    /// last successful trial. Fails if the process was ended by a signal or took too long. Other faults are
+    /// left to the load in this process; if no process can be started, logs a warning and succeeds.
     pub(super) fn run(&mut self, folder: &Path) -> Result<(), Fault> {
         let now = read_signature(folder);
         if now == self.loaded {
@@ -102,8 +102,8 @@ fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
     }
 }
 
-/// Reads the signature of the theme and the configuration. Follows symbolic links, and leaves out what cannot be
-/// read.
+/// Reads the signature of the theme and the configuration. Follows symbolic links, and leaves out what cannot
+/// be read.
 fn read_signature(folder: &Path) -> Signature {
     let mut signature = Signature::new();
     let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];
