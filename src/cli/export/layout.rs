@@ -42,7 +42,7 @@ pub(super) enum UrlContent {
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
     /// A file, which is the same for every `Accept`.
     File(StoredRepresentation),
-    /// A redirect.
+    /// A redirect to another path or URL.
     Moved(RecordedResponse),
     /// An endpoint that was removed for good (410).
     RemovedEndpoint(RecordedResponse),
