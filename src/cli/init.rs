@@ -51,8 +51,8 @@ const BESIDE_BUILD: &str = "desk";
 
 /// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
 /// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
-/// folder is then `desk` beside the build. Refuses a folder that holds a site, or is inside a build or
-/// another site.
+/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in a build or
+/// directly in another site.
 pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
     let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));

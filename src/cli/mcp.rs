@@ -89,6 +89,8 @@ impl ToolProvider for McpSession {
         TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe_tool).collect()
     }
 
+    /// Runs a tool that this session offers. A panic of the tool is logged, and is the result of this call
+    /// only.
     fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
         let shown = || visible(cut(name, MAX_NAME));
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {

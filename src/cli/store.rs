@@ -35,8 +35,8 @@ impl StoreCommand {
     }
 }
 
-/// Migrates the inbox, or copies it to another database and leaves it unchanged. Refuses to copy it into a
-/// folder whose files are published, or while a server uses it.
+/// Migrates the inbox, or copies it to another database and leaves the original unchanged. Refuses to copy it
+/// into a folder whose files are published, or while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let from = &config.store.url;
@@ -73,6 +73,7 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
     Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
 }
 
+/// Adds advice to an error that the operator can resolve. Other errors keep the hint of the store's error.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

@@ -242,7 +242,7 @@ fn telegram_target(
 const TELEGRAM: &str = "https://api.telegram.org/";
 
 /// Splits the URL of a topic into the server's root, to which JSON is published, and the body with the topic.
-/// Records an error and returns `None` if the URL is missing, or if it names no topic.
+/// Records an error and returns no body if the URL is missing or names no valid topic.
 fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBody>) {
     let expected = "must be the URL of your topic, such as \"https://ntfy.sh/a-topic-that-is-hard-to-guess\"";
     r.refuse_if(url.is_none(), "url", expected);

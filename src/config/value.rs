@@ -224,6 +224,7 @@ pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     is_valid.then_some(text).ok_or_else(|| "an e-mail address such as \"hello@example.com\"".to_owned())
 }
 
+/// Parses a boolean, which the environment and flags contain as text.
 pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     match raw {
         Raw::Flag(flag) => Ok(*flag),

@@ -202,6 +202,7 @@ pub(super) fn decrypt_with(
 impl Iterator for SelectedSubmissions<'_> {
     type Item = anyhow::Result<Submission>;
 
+    /// Skips submissions without the search text. Ends once the limit of submissions is reached.
     fn next(&mut self) -> Option<Self::Item> {
         while self.left > 0 {
             let mut submission = match self.listing.as_mut()?.next()? {

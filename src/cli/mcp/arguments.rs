@@ -151,6 +151,7 @@ fn to_integer(value: &Value) -> Option<i64> {
     })
 }
 
+/// Parses a complete id. The error quotes `word`, and `name`, the argument that contains it.
 fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     Uuid::try_parse(word).map_err(|_| {
         ToolError::new(format!(

@@ -15,8 +15,8 @@ use frontdesk_http::ShutdownPhase;
 
 /// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the
 /// drain, and another one exits at once; without a drain (`server.drain`), the first one stops the server.
-/// SIGHUP reloads, or counts as SIGTERM if the server's terminal was closed. Returns the phase of the
-/// shutdown.
+/// SIGHUP reloads, or counts as SIGTERM if the server's terminal was closed. Returns a receiver of the
+/// shutdown's phase.
 pub(super) fn install_signal_handlers(
     reload: Sender<ReloadReason>,
     notify: Arc<ServiceManager>,
