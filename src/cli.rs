@@ -188,7 +188,9 @@ enum Command {
     },
 }
 
-/// Runs this process's command line, and prints the error if it fails.
+/// Runs the command that the process's arguments name. Prints the error of a failed command to standard error
+/// and returns failure; a closed standard output counts as success. Exits at once with clap's exit code for
+/// incorrect usage, `--help` and `--version`. Installs a panic hook that counts panics.
 pub fn main() -> ExitCode {
     let print = std::panic::take_hook();
     panics::set_hook(move |panic, _| print(panic));
@@ -205,6 +207,7 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Runs one command. Exits the process with code 2 if the arguments of `inbox` contradict each other.
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
@@ -256,7 +259,8 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Suggests `--listen` instead of `--port`, and the most similar command first.
+/// Adds a tip to an error about `--port`, which does not exist: use `--listen`. Sorts suggested commands by
+/// their similarity to the typed one.
 fn improve_usage_error(mut error: clap::Error) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

@@ -95,7 +95,8 @@ pub struct Config {
 impl Config {
     /// Reads the configuration of the site in `folder`. Flags override the environment, which overrides the
     /// file. An invalid value is replaced by the default; if one of the faults is an error, the configuration
-    /// must not be used to serve.
+    /// must not be used to serve. A file that is missing or cannot be read is the only fault, except that a
+    /// build needs no file.
     ///
     /// Keys that need a restart, and options derived from them, keep their values in `running`.
     pub fn load(
@@ -126,7 +127,7 @@ impl Config {
         (config, faults)
     }
 
-    /// Like [`Config::load`], but reads from `text`.
+    /// Like [`Config::load`], but reads `text` instead of the file, and without a running server.
     pub fn parse(
         text: &str,
         folder: &Path,
@@ -173,7 +174,8 @@ impl Config {
         (config.with_effective_values(), faults)
     }
 
-    /// Records the effective values of keys that depend on the machine or on other keys.
+    /// Records the effective values of keys that depend on the machine or on other keys, where they differ
+    /// from the configured ones.
     fn with_effective_values(mut self) -> Self {
         let bytes = |bytes: u64| format!("{bytes} bytes");
         let space =
@@ -266,8 +268,10 @@ impl Config {
         ours.ne(other.settings.iter().filter(of_effect).map(Setting::identity))
     }
 
-    /// Fills in the base URL: `base_url`, or else the first ACME domain, or else the address `listening_on`,
-    /// which defaults to the first configured TCP address.
+    /// Fills in the base URL and what depends on it: the target of redirects to HTTPS, the site's origin, and
+    /// links in mails. The base URL is `base_url`, or else that of the first ACME domain, or else of the
+    /// address `listening_on`, which defaults to the first configured TCP address. 127.0.0.1 stands for an
+    /// address on all interfaces.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.http.tls.source.is_some();

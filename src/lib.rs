@@ -1,6 +1,7 @@
 //! frontdesk: a company's front desk on the web, in one binary.
 //!
-//! ARCHITECTURE.md shows how requests and submissions flow through its modules.
+//! This package contains the command line and the configuration. ARCHITECTURE.md shows how requests and
+//! submissions flow through the crates in `crates/`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

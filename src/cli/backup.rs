@@ -28,7 +28,7 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
             }
             BackupError::IsTheInbox(_) => "name another file, preferably on another disk or machine",
             BackupError::Store(StoreError::Missing(_)) => {
-                "`--site DIR` or `--data-dir DIR` selects the folder with the submissions"
+                "name the site with `--site DIR`, or the folder with its submissions with `--data-dir DIR`"
             }
             _ => return error.into(),
         };
@@ -39,8 +39,8 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verifies the backup `from` and copies it to the inbox. Replaces an existing inbox only with `force`, and
-/// keeps it under another name.
+/// Verifies the backup `from` and copies it to the inbox at `url`. Replaces an existing inbox only with
+/// `force`, and keeps it under another name. Fails if a server has the inbox open.
 pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(url)?;
     let began = Instant::now();
@@ -50,9 +50,10 @@ pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Re
             BackupError::Occupied { .. } | BackupError::Unreadable { .. } => {
                 "`--force` replaces it with the backup and keeps it under another name"
             }
-            BackupError::IsTheInbox(_) => "name the file that `frontdesk backup` wrote",
-            BackupError::Damaged { .. }
-            | BackupError::Store(StoreError::NotAnInbox(_) | StoreError::Missing(_)) => {
+            BackupError::IsTheInbox(_) | BackupError::Store(StoreError::Missing(_)) => {
+                "name the file that `frontdesk backup` wrote"
+            }
+            BackupError::Damaged { .. } | BackupError::Store(StoreError::NotAnInbox(_)) => {
                 "the inbox was not changed; restore another backup"
             }
             _ => return error.into(),
@@ -77,7 +78,7 @@ fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
     url.file().ok_or_else(|| {
         with_hint(
             anyhow!("the inbox is in {url}, not in a file"),
-            "`pg_dump` and `pg_restore` copy it; `frontdesk store move` copies it into a file",
+            "use `pg_dump` and `pg_restore`, or copy the inbox into a file with `frontdesk store move`",
         )
     })
 }

@@ -25,7 +25,8 @@ pub(super) struct CheckReport {
     pub(super) pages: usize,
 }
 
-/// Prints every fault in a site as `file:line: message`, or as JSON. Returns failure if there are any.
+/// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard
+/// output. Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
 pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
     let CheckReport { faults, notes, pages } = examine(folder, &[], drafts);
     if json {
@@ -45,19 +46,22 @@ pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<Exi
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Loads the site in `folder`, and prints nothing. Succeeds unless loading ends the process.
+/// Loads the site in `folder` without printing its faults. Succeeds even if the site has errors: a server
+/// that tries a changed theme only needs to know whether the load ends this process.
 pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     let load = || site::load_site(folder, &config, &mut SiteCache::default());
-    // On a thread with the same stack as a server's.
+    // The stack is as large as that of the server's thread, so the same templates overflow it.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, load)?;
         Ok(exit_code(thread.join().is_ok()))
     })
 }
 
-/// Loads the site in `folder`, and collects its faults. Prints nothing.
+/// Collects the faults and notes of the site in `folder`; with `drafts`, also of unpublished pages. Loads no
+/// pages if `folder` has no configuration file and is no build. Also reads the inbox, for a note about
+/// submissions that were never delivered.
 pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckReport {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), flags, None);
@@ -69,7 +73,8 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         if faults.iter().any(|fault| fault.severity == Severity::Error)
             && config.pages.operator.email.is_empty()
         {
-            // The address may be in a part that cannot be used. Pages with a form must not report it again.
+            // The address may be in a part of the file that could not be parsed. A placeholder prevents each
+            // page with a form from reporting it as missing.
             "unknown@example.invalid".clone_into(&mut config.pages.operator.email);
         }
         faults.append(&mut config.certificate_faults());
@@ -93,8 +98,8 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     CheckReport { faults, notes, pages }
 }
 
-/// Prints each effective setting on its own line, with its origin. For a value such as `auto`, also prints
-/// the configured value.
+/// Prints each effective setting with its origin on one line, as text or as a JSON object. Text shows the
+/// configured value only if it differs, as `auto` does. Warnings go to standard error.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, warnings) = site::read_configuration(folder, flags)?;
     print_faults(&warnings);

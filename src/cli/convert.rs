@@ -25,8 +25,8 @@ pub(super) struct ConvertOptions {
     /// Selector of elements to leave out, as for `convert.exclude`
     #[arg(long, value_name = "CSS", value_parser = Selector::parse)]
     exclude: Option<Selector>,
-    /// Extract the main content of a page of another site: also leave out comments, lists of links and what
-    /// else is probably not part of it
+    /// Extract the main content of a page of another site: also leave out comments, lists of links and other
+    /// parts that are probably not content
     #[arg(long)]
     article: bool,
     /// Instead of the Markdown, list each element that it leaves out, with the rule and the start of the text
@@ -34,25 +34,29 @@ pub(super) struct ConvertOptions {
     explain: bool,
 }
 
+/// Prints the page's Markdown, or with `--explain` a list of what it leaves out. Warns if the page exceeds a
+/// limit. Fails if `--selector` matches no element.
 pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     let mut bytes = Vec::new();
-    let read = if options.file == Path::new("-") {
+    let is_stdin = options.file == Path::new("-");
+    let read = if is_stdin {
         io::stdin().lock().read_to_end(&mut bytes).map(drop)
     } else {
         std::fs::read(&options.file).map(|read| bytes = read)
     };
-    read.with_context(|| format!("cannot read {}", options.file.display()))?;
+    let source = if is_stdin { "standard input".into() } else { options.file.display().to_string() };
+    read.with_context(|| format!("cannot read {source}"))?;
     let has_selector = options.selector.is_some();
     let ConvertOptions { url, selector: main, exclude, article, explain, .. } = options;
     let options = Options { url, main, exclude, article, explain, ..Options::default() };
     let converted = convert(&decode_html(&bytes).0, &options);
     if has_selector && !converted.is_selected {
         return Err(with_hint(
-            anyhow!("the selector matches nothing in this page"),
-            "without `--selector`, the main content is detected",
+            anyhow!("`--selector` matches nothing in {source}"),
+            "use another selector, or omit `--selector` to detect the main content",
         ));
     }
-    let text = if explain { explanation(&converted, article) } else { converted.document() };
+    let text = if explain { explain_omissions(&converted, article) } else { converted.document() };
     io::stdout().lock().write_all(text.as_bytes())?;
     if converted.is_truncated {
         writeln!(
@@ -63,9 +67,9 @@ pub(super) fn run(options: ConvertOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line for each element that is left out. Except for an article, also one that says whether other text
-/// is missing.
-fn explanation(converted: &Converted, is_article: bool) -> String {
+/// Describes each element that is left out on one line: the rule, the number of letters and digits, the tag,
+/// and the start of the text. Unless `is_article`, another line says how much other text is missing.
+fn explain_omissions(converted: &Converted, is_article: bool) -> String {
     let mut text = String::new();
     for omission in &converted.omissions {
         let (rule, tag) = (omission.rule.to_string(), &omission.tag);

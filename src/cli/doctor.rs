@@ -41,7 +41,8 @@ pub(super) struct DoctorOptions {
     resolver: Option<SocketAddr>,
 }
 
-/// Runs all checks and prints one line for each. Returns failure if one of them finds a problem.
+/// Sends a test message through each selected channel, runs the other checks, and prints one line for each
+/// result and a summary. Returns failure if there is a problem.
 pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
     let channels = select_channels(config, options)?;
@@ -63,20 +64,21 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     Ok(exit_code(report.bad == 0))
 }
 
-/// The channel that `--channel` names, or all channels.
+/// The channel that `--channel` names, or all channels. Fails if there is no such channel.
 fn select_channels<'a>(
     config: &'a Config,
     options: &DoctorOptions,
 ) -> anyhow::Result<Vec<&'a ChannelOptions>> {
     let Some(name) = &options.channel else { return Ok(config.channels.iter().collect()) };
     let Some(channel) = config.channels.iter().find(|channel| channel.name == *name) else {
-        let names: Vec<&str> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
-        bail!("there is no channel `{name}`; configured channels: {}", names.join(", "));
+        let names = config.channels.iter().map(|channel| channel.name.clone()).reduce(|a, b| a + ", " + &b);
+        let names = names.unwrap_or_else(|| "none".to_owned());
+        bail!("there is no channel `{name}`; configured channels: {names}");
     };
     Ok(vec![channel])
 }
 
-/// Sends a test message through each channel.
+/// Sends a test message through each channel, one after another, and reports how the receiver responded.
 fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
     if channels.is_empty() {
         report.print_note(
@@ -95,7 +97,8 @@ fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Wr
     Ok(())
 }
 
-/// Checks the SPF, DKIM and DMARC records of each sender's domain, as receiving mail servers do.
+/// Checks the SPF, DKIM and DMARC records of the sender's domain of each SMTP channel, once for each domain.
+/// Prints a note if that is not possible: the sender is at an IP address, or no name server is known.
 fn check_domains(
     channels: &[&ChannelOptions],
     options: &DoctorOptions,
@@ -125,7 +128,8 @@ fn check_domains(
     Ok(())
 }
 
-/// Checks the connection to the Redis server, and the secret that protects the hashed addresses on it.
+/// Checks the connection to the Redis server of `limits.shared_url`, and the secret that protects the hashed
+/// addresses on it. Prints nothing if no server is configured.
 fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
     let Some(shared) = &config.limits.shared else { return Ok(()) };
     let connection = match rate_limiter::test_connection(shared) {
@@ -136,8 +140,8 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
 }
 
-/// Summarizes the results: whether messages arrive, and how many problems there are in DNS records and
-/// elsewhere.
+/// Summarizes the results of `channels` tested channels, of which `failed` failed, and the numbers of
+/// problems in DNS records and elsewhere.
 fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> String {
     let sending = match (channels, failed) {
         (0, _) => "no channel was tested".to_owned(),
@@ -160,8 +164,9 @@ fn examine_files(config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Checks the inbox for problems that need the operator's attention. Connects to the database,
-/// and to nothing else.
+/// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system
+/// except the database. An inbox that cannot be opened is a problem in the result; a query that fails is an
+/// error.
 pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,
@@ -179,9 +184,10 @@ pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreEr
     for channel in digest.channels.iter().filter(|channel| !is_known(&channel.name)) {
         let waiting = channel.count(DeliveryState::Waiting) + channel.count(DeliveryState::Held);
         if waiting > 0 {
-            let name = &channel.name;
+            let (name, deliveries) = (&channel.name, counted(waiting, "delivery"));
+            let (are, resume) = (plural(waiting, "is", "are"), plural(waiting, "it resumes", "they resume"));
             findings.push(CheckResult::Bad(format!(
-                "{waiting} deliveries are waiting for the channel {name}, which is no longer configured: they resume once a channel has that name again"
+                "{deliveries} {are} waiting for the channel {name}, which is no longer configured: {resume} once a channel has that name again"
             )));
         }
     }
@@ -193,8 +199,8 @@ pub(super) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreEr
     Ok(findings)
 }
 
-/// Describes the submissions that were never delivered to anyone, and how to deliver them. `None` if there
-/// are none.
+/// Describes how many submissions were never delivered to anyone, and what the operator can do: deliver them,
+/// or without a channel, list them. `None` if there are none.
 pub(super) fn describe_undelivered(
     inbox: &InboxReader,
     has_channels: bool,
@@ -211,6 +217,7 @@ pub(super) fn describe_undelivered(
 
 struct DoctorReport<W> {
     out: W,
+    /// Number of problems printed.
     bad: usize,
 }
 
@@ -220,7 +227,7 @@ impl<W: Write> DoctorReport<W> {
         self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }
 
-    /// Prints the result of a check, and counts problems.
+    /// Prints the result of a check of `what` on one line. Counts problems in `bad`.
     fn print_result(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let style = match finding {
             CheckResult::Good(_) => GOOD,

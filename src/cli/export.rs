@@ -1,8 +1,8 @@
 //! `frontdesk export`: writes the site as static files, with rules for other servers.
 //!
 //! [`frontdesk_app::describe`] describes every response, [`layout`] assigns files to bodies, and
-//! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] replaces an earlier
-//! export atomically.
+//! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] puts the files in place
+//! and removes those of an earlier export.
 
 mod folder;
 mod hosts;
@@ -47,13 +47,15 @@ pub(super) struct ExportOptions {
     data_dir: Option<PathBuf>,
 }
 
+/// Exports the site to the output folder, and prints how many files that are. Writes nothing if `base_url` is
+/// not set, if the site has errors, or if the output folder holds anything but an unmodified export.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let site_folder = options.site.path();
     let config = site::load_configuration(site_folder, options.data_dir.clone())?.with_base_url(None);
     if config.base_url.is_none() {
         return Err(with_hint(
             anyhow!("`base_url` is not set, so every absolute link would point to this machine"),
-            "`base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
+            "set `base_url = \"https://www.example.com\"` in frontdesk.toml, or FRONTDESK_BASE_URL",
         ));
     }
     let folder = ExportFolder::claim(&options.output, site_folder, &config.served_folders)?;
@@ -102,21 +104,25 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The absolute path at which nginx finds the pages. Fails if nginx's configuration cannot contain it.
+/// The absolute path at which nginx finds the pages: `--root`, or else `public` in the output. Fails if
+/// nginx's configuration cannot contain it: it is not UTF-8, or has a line break.
 fn pages_root(options: &ExportOptions, folder: &ExportFolder) -> anyhow::Result<String> {
     let root = match &options.root {
-        Some(root) => std::path::absolute(root).with_context(|| format!("cannot find {}", root.display()))?,
+        Some(root) => std::path::absolute(root)
+            .with_context(|| format!("cannot make `--root` absolute: `{}`", root.display()))?,
         None => folder.path.join("public"),
     };
-    let root =
-        root.to_str().ok_or_else(|| anyhow!("{} is not UTF-8, which nginx.conf requires", root.display()))?;
+    let root = root.to_str().ok_or_else(|| {
+        anyhow!("the path {} cannot be written to nginx's configuration: it is not UTF-8", root.display())
+    })?;
     if root.contains(['\n', '\r']) {
-        bail!("`{root}` cannot be written to nginx.conf: it contains a line break");
+        bail!("the path `{root}` cannot be written to nginx's configuration: it contains a line break");
     }
     Ok(root.to_owned())
 }
 
-/// The addresses of the frontdesk servers that handle the forms, in nginx's syntax.
+/// The addresses to which nginx forwards forms: those of `--replica`, or else of `server.listen`, where
+/// 127.0.0.1 stands for an address on all interfaces. Fails for an address of `server.listen` with port 0.
 fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<String>> {
     if !options.replica.is_empty() {
         return Ok(options.replica.clone());
@@ -126,8 +132,10 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
         .iter()
         .map(|address| match address {
             Address::Tcp(address) if address.port() == 0 => Err(with_hint(
-                anyhow!("`{address}` has no fixed port"),
-                "`--replica 192.0.2.1:8080` names a server for the forms",
+                anyhow!(
+                    "nginx cannot forward forms to `server.listen` = `{address}`: port 0 is a different port at each start"
+                ),
+                "set a port in `server.listen`, or name a server for the forms, as in `--replica 192.0.2.1:8080`",
             )),
             Address::Tcp(address) if address.ip().is_unspecified() => {
                 Ok(format!("127.0.0.1:{}", address.port()))
@@ -137,7 +145,8 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
         .collect()
 }
 
-/// Checks the address of a server: an IP address or a host name, each with a port, or a Unix socket.
+/// Checks the address of a server for nginx: an IP address or a host name, each with a port other than 0, or
+/// a Unix socket with an absolute path. Returns it unchanged.
 fn parse_replica(text: &str) -> Result<String, String> {
     let is_name = |host: &str| {
         !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))

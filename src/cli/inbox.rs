@@ -178,8 +178,9 @@ pub(super) enum InboxCommand {
 
 impl InboxCommand {
     /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
-    /// argument that is not an id. Fails if the remaining arguments select nothing, or select both by ids
-    /// and by options where only one is allowed.
+    /// argument that is not an id: it has other characters than hexadecimal digits and `-`. Fails if there
+    /// are several such arguments, if the remaining ones select nothing, or if they select both by ids and by
+    /// options where only one is allowed.
     pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
         let (ids, has_filter, may_combine, options) = match self {
             Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {
@@ -212,8 +213,11 @@ impl InboxCommand {
         };
         let is_id = |word: &String| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         let folder = ids.iter().position(|word| !is_id(word)).map(|at| ids.remove(at));
-        if let Some(word) = ids.iter().find(|word| !is_id(word)) {
-            return Err(format!("`{}` is neither an id nor the only folder", visible(word)));
+        if let (Some(folder), Some(word)) = (&folder, ids.iter().find(|word| !is_id(word))) {
+            let (folder, word) = (visible(folder), visible(word));
+            return Err(format!(
+                "`{folder}` and `{word}` are not ids, and only one argument can be the site's folder"
+            ));
         }
         match (ids.is_empty(), has_filter) {
             (true, false) if options.is_empty() => Err("give the id of a submission".to_owned()),
@@ -225,6 +229,7 @@ impl InboxCommand {
 }
 
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
+/// Refuses to write an export into a folder whose files are published.
 pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyhow::Result<ExitCode> {
     if let InboxCommand::Export(SubmissionExport { output: Some(output), .. }) = command {
         refuse_served_folder(config, output, "an export")?;
@@ -241,7 +246,8 @@ pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyh
 /// How long a command waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
-/// Opens the inbox, waits briefly for accepted submissions to be processed, and runs the command.
+/// Opens the inbox, waits up to [`CATCH_UP`] for accepted submissions to be processed, and runs the command.
+/// If there is no inbox yet, prints a note and runs the command without one.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = frontdesk_inbox::open(console.url)?.map(Rc::new);
     match &console.inbox {

@@ -49,8 +49,10 @@ listen = "127.0.0.1:8082"
 /// The name of the folder beside a build that gets the site's configuration, unless another folder is named.
 const BESIDE_BUILD: &str = "desk";
 
-/// Writes the starter site into a new or empty folder. If `prebuilt` names a build, writes only a
-/// configuration for that build and a `.gitignore`. The default folder is beside the build.
+/// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
+/// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
+/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in a build or
+/// directly in another site.
 pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
     let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));
@@ -107,7 +109,7 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
 }
 
 /// Names the lines of the site in `folder` that are still those of the starter site although they describe
-/// the company: names, descriptions, and texts that ask to be replaced.
+/// the company: names, descriptions, and texts that ask to be replaced. `None` if there are none.
 pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     let configuration = Config::starter_file();
     let mut found = Vec::new();
@@ -126,7 +128,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
-/// The path of a folder beside the build.
+/// The path of a folder with this name beside the build.
 fn beside_build(build: &Path, name: &Path) -> PathBuf {
     match (build.file_name(), build.parent()) {
         (Some(_), Some(parent)) => parent.join(name),
@@ -136,12 +138,12 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
     }
 }
 
-/// Renders the configuration for a build. Fails if `build` is not the output of a site generator.
+/// Renders the configuration in `folder` for a build. Fails if `build` has no `index.html`.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         bail!("{} is not the output of a site generator: it has no index.html", build.display());
     }
-    let build = build.canonicalize().with_context(|| format!("cannot find {}", build.display()))?;
+    let build = build.canonicalize().with_context(|| format!("cannot resolve {}", build.display()))?;
     let folder = resolve_path(folder);
     // The site and its build often move together, so a build beside or inside `folder` gets a relative path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
@@ -150,7 +152,8 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     Ok(PREBUILT.replace("BUILD", &serde_json::Value::from(path.display().to_string()).to_string()))
 }
 
-/// A file that prevents writing a site to `folder`. A new repository's `.git`, README and license do not.
+/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, README
+/// and license do not. `None` if `folder` is missing or cannot be read.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -42,7 +42,7 @@ pub(super) struct McpOptions {
     allow_changes: bool,
 }
 
-/// Serves one client until it closes standard input.
+/// Serves one client until it closes standard input. Fails at once if the configuration has errors.
 pub(super) fn run(
     folder: PathBuf,
     data_dir: Option<PathBuf>,
@@ -65,7 +65,8 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Logs to standard error. Leaves out what the SDK logs below errors, because it quotes messages.
+/// Logs warnings and errors of this program, and errors of the SDK, to standard error. At lower levels, the
+/// SDK quotes messages.
 fn start_log() {
     let own =
         Targets::new().with_target("frontdesk", LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);
@@ -88,6 +89,8 @@ impl ToolProvider for McpSession {
         TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe_tool).collect()
     }
 
+    /// Runs a tool that this session offers. A panic of the tool is logged, and is the result of this call
+    /// only.
     fn call(&self, name: &str, arguments: Map<String, Value>) -> CallOutcome {
         let shown = || visible(cut(name, MAX_NAME));
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
@@ -118,12 +121,13 @@ fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
     session.allows_changes || tool.effect == ToolEffect::Reads
 }
 
-/// Runs a tool. Returns its labeled result.
+/// Runs a tool, and returns its result, labeled as data. Fails if there is an argument that it does not have.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)
 }
 
+/// Describes a tool for the client: the schema of its arguments, and its effect as the protocol's hints.
 fn describe_tool(tool: &ToolSpec) -> ToolDescription {
     let (is_read_only, is_destructive, is_idempotent, is_open_world) = match tool.effect {
         ToolEffect::Reads => (true, false, true, false),

@@ -17,6 +17,7 @@ pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
+/// An error with advice. Its message and its causes are those of the error that it contains.
 #[derive(Debug)]
 struct HintedError {
     error: anyhow::Error,
@@ -46,7 +47,7 @@ pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
     added.or_else(|| error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()?.hint()))
 }
 
-/// Writes an error after `label`, with its causes and its hint.
+/// Writes an error after `label`, then each cause and the hint on lines of their own.
 pub(super) fn write_error(label: &str, error: &anyhow::Error, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{label} {error}")?;
     for cause in error.chain().skip(1) {
@@ -91,7 +92,8 @@ pub(super) fn count_faults(faults: &[Fault]) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 submission`, `2 submissions`, `2 deliveries`.
+/// Formats a count with its noun: `1 submission`, `2 submissions`, `2 deliveries`. A noun in `y` always gets
+/// `ies`.
 pub(super) fn counted<N: fmt::Display + PartialEq + From<u8> + Copy>(count: N, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if count == N::from(1) => format!("1 {noun}"),

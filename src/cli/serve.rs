@@ -30,7 +30,7 @@ use self::signals::install_signal_handlers;
 use self::start_report::StartReport;
 use self::trial::TrialLoad;
 use self::watch::SiteWatcher;
-use super::output::count_faults;
+use super::output::{count_faults, with_hint};
 use super::site::{self, SiteCache};
 use crate::config::{Config, Flag};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
@@ -41,13 +41,14 @@ use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
 use frontdesk_inbox::store::disk::DiskMonitor;
 use frontdesk_process::allocator;
-use frontdesk_site::fault::{Fault, Severity};
+use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::{Encodings, Site};
 
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Serves until SIGTERM or SIGINT. SIGHUP reloads the site and its configuration.
+/// Serves until SIGTERM or SIGINT; SIGHUP reloads the site and its configuration. Starts the log of this
+/// process, which also gets the error if the server cannot start and the log is JSON.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
@@ -146,7 +147,8 @@ fn compose_app(
     })
 }
 
-/// Opens the inbox, and starts its intake. Fails if it is not writable, except with `--pages-only`.
+/// Opens the inbox, starts its intake, and creates the data folder. Fails if the inbox is not writable,
+/// except with `--pages-only`.
 fn open_inbox(config: &Config, options: ServeOptions) -> anyhow::Result<(Store, Intake)> {
     let store = Store::open(&config.store)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
@@ -169,7 +171,8 @@ fn stop(app: &AppState, worker: &DeliveryWorker) {
     tracing::info!("stopped");
 }
 
-/// Loads the site in a thread of its own, and logs what is not published.
+/// Loads the site in a thread of its own. Logs what is not published, and a warning if `server.max_memory` is
+/// too low for the site.
 fn load(
     folder: &Path,
     config: &Config,
@@ -179,8 +182,10 @@ fn load(
     log: &ServerLog,
 ) -> anyhow::Result<(Site, Vec<Fault>)> {
     let load = || load_and_compress(folder, config, cache, encodings, log, options.watch);
-    let (site, warnings) = process::run_in_new_thread(load)
-        .unwrap_or_else(|panic| Err(anyhow!("the site cannot be loaded: {}", panic.with_message())))?;
+    let (site, warnings) = process::run_in_new_thread(load).unwrap_or_else(|panic| {
+        let error = anyhow!("the site in {} cannot be loaded: {}", folder.display(), panic.with_message());
+        Err(with_hint(error, REPORT_DEFECT))
+    })?;
     log.log_notes(&site::summarize_exclusions(&cache.publication, folder));
     log.log_faults(&config.memory_faults(site.size()));
     if options.watch && !options.drafts {
@@ -189,8 +194,9 @@ fn load(
     Ok((site, warnings))
 }
 
-/// Loads the site and compresses part of it. Fails if the site has errors. Logs the warnings if
-/// `shows_warnings`, otherwise their number, and returns them with the site.
+/// Loads the site, and compresses up to [`COMPRESSED_AT_START`] bytes of it. Fails if the site has errors,
+/// after logging all faults. Logs the warnings if `shows_warnings`, otherwise their number, and returns them
+/// with the site.
 fn load_and_compress(
     folder: &Path,
     config: &Config,

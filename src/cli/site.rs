@@ -51,7 +51,8 @@ impl ConfigOverrides {
 }
 
 /// Makes a path from the command line absolute. Paths on the command line are relative to the working
-/// directory, while those in the configuration are relative to the site's folder.
+/// directory, while those in the configuration are relative to the site's folder. Returns a path that cannot
+/// be made absolute as it is.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -75,6 +76,7 @@ pub(super) struct SiteArgument {
 }
 
 impl SiteArgument {
+    /// The site's folder; by default the current folder.
     pub(super) fn path(&self) -> &Path {
         self.folder.site.as_deref().or(self.site_option.as_deref()).unwrap_or(Path::new("."))
     }
@@ -91,19 +93,23 @@ pub(super) struct InboxLocation {
     data_dir: Option<PathBuf>,
 }
 
-/// The flags for a data folder from the command line.
+/// The flag for a data folder from the command line; none if it is not given.
 pub(super) fn data_folder_flags(data_dir: Option<PathBuf>) -> Vec<Flag> {
     ConfigOverrides { data_dir, ..ConfigOverrides::default() }.flags()
 }
 
 impl InboxLocation {
     /// Reads the configuration of the site in `folder`, in the folder that `--site` names, or in the current
-    /// folder, with the data folder from the command line.
+    /// folder, with the data folder from the command line. Fails if `folder` and `--site` differ.
     pub(super) fn load_configuration(self, folder: Option<PathBuf>) -> anyhow::Result<Config> {
         if let (Some(folder), Some(option)) = (&folder, &self.site_option)
             && folder != option
         {
-            bail!("two site folders are given: {} and `--site {}`", folder.display(), option.display());
+            bail!(
+                "two site folders are given, {} and `--site {}`: give one of them",
+                folder.display(),
+                option.display()
+            );
         }
         let folder = folder.or(self.site_option).unwrap_or_else(|| ".".into());
         load_configuration(&folder, self.data_dir)
@@ -111,14 +117,16 @@ impl InboxLocation {
 }
 
 /// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given.
-/// Prints faults, and fails if one of them is an error.
+/// Prints the warnings of [`read_configuration`], and fails like it.
 pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
     let (config, warnings) = read_configuration(folder, &data_folder_flags(data_dir))?;
     print_faults(&warnings);
     Ok(config)
 }
 
-/// Reads the configuration and returns warnings to print. Prints errors, and fails if there are any.
+/// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
+/// print; leaves out those about `frontdesk.toml`. Fails if there are errors: with a single error as it is,
+/// and otherwise with their number after printing them.
 pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
     if faults.iter().any(|fault| fault.severity == Severity::Error) {
@@ -156,9 +164,11 @@ pub(super) struct SiteCache {
 }
 
 /// Loads the site with its resources, and returns the site and every fault. Returns no site if one of the
-/// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`.
+/// faults is an error. For unchanged files, reuses the results of earlier loads in `previous`, and updates
+/// them.
 ///
-/// A panic that no single file explains is an error.
+/// A panic that no single file explains is an error. After a panic while generating resources, the site is
+/// returned without some of them, with a warning.
 pub(super) fn load_site(
     folder: &Path,
     config: &Config,
@@ -212,7 +222,9 @@ pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
 /// Maximum number of files that are listed as not published.
 const MAX_EXCLUSIONS: usize = 100;
 
-/// One line for each file that is not published, up to [`MAX_EXCLUSIONS`], and one for all hidden files.
+/// Lines about what is not published: one for each file or folder that is not hidden, up to
+/// [`MAX_EXCLUSIONS`]; one with the number of further ones; one for all hidden ones; and the notes of the
+/// publication.
 pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String> {
     let (hidden, others): (Vec<_>, Vec<_>) =
         publication.exclusions.iter().partition(|exclusion| exclusion.reason == ExclusionReason::Hidden);
@@ -236,8 +248,8 @@ pub(super) fn describe_exclusions(publication: &PublicationResult) -> Vec<String
     lines
 }
 
-/// One line with the number of files that are not published, except hidden ones, and the notes. `folder` is
-/// that of the site.
+/// One line with the number of files and folders that are not published, except hidden ones, if there are
+/// any, and the notes of the publication. `folder` is that of the site.
 pub(super) fn summarize_exclusions(publication: &PublicationResult, folder: &Path) -> Vec<String> {
     let reasons = publication.exclusions.iter().map(|exclusion| &exclusion.reason);
     let count = reasons.filter(|reason| **reason != ExclusionReason::Hidden).count();
@@ -255,7 +267,7 @@ pub(super) fn refuse_served_folder(config: &Config, target: &Path, what: &str) -
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let (shown, folder) = (target.display(), folder.display());
     let error = anyhow::anyhow!("{shown} is inside {folder}, whose files are published");
-    Err(with_hint(error, format!("name a place outside of that folder for {what}")))
+    Err(with_hint(error, format!("write {what} to a place outside of that folder")))
 }
 
 /// The folder beside the inbox that caches the strongest compressed form of each file.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
-use super::output::with_hint;
+use super::output::{counted, with_hint};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_inbox::store::{self, CopyError, StoreError};
@@ -35,6 +35,8 @@ impl StoreCommand {
     }
 }
 
+/// Migrates the inbox, or copies it to another database and leaves the original unchanged. Refuses to copy it
+/// into a folder whose files are published, or while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let from = &config.store.url;
@@ -51,10 +53,11 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
             }
             let began = Instant::now();
             let copied = store::copy_inbox(from, &to).map_err(add_hint)?;
-            let (submissions, rows, took) = (copied.submissions, copied.rows, began.elapsed().as_millis());
+            let submissions = counted(copied.submissions, "submission");
+            let (rows, took) = (copied.rows, began.elapsed().as_millis());
             writeln!(
                 stderr,
-                "Copied {submissions} submissions ({rows} rows, verified, in {took} ms) from {from} to {to}.\n\
+                "Copied {submissions} ({rows} rows, verified, in {took} ms) from {from} to {to}.\n\
                  The inbox at {from} is unchanged. Set `store.url` to the new database before you start a server."
             )?;
         }
@@ -62,13 +65,15 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the URL as typed, or the content of the file after `@`.
+/// Returns the URL as typed, or the content of the file after `@` without white space at both ends and a byte
+/// order mark.
 fn read_url(typed: &str) -> anyhow::Result<String> {
     let Some(file) = typed.strip_prefix('@') else { return Ok(typed.to_owned()) };
     let text = std::fs::read_to_string(Path::new(file)).with_context(|| format!("cannot read {file}"))?;
     Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
 }
 
+/// Adds advice to an error that the operator can resolve. Other errors keep the hint of the store's error.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {
@@ -76,7 +81,7 @@ fn add_hint(error: CopyError) -> anyhow::Error {
         }
         CopyError::Occupied(_) => "name a database without submissions: two inboxes are never merged",
         CopyError::Store(StoreError::Missing(_)) => {
-            "`--site DIR` or `--data-dir DIR` selects the folder with the submissions"
+            "name the site with `--site DIR`, or the folder with its submissions with `--data-dir DIR`"
         }
         _ => return error.into(),
     };

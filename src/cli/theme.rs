@@ -11,7 +11,8 @@ use crate::config::FILE_NAME;
 use frontdesk_site::BUILT_IN_THEME;
 use frontdesk_site::fault::closest;
 
-/// Copies the named files into the site without overwriting any; lists all names if `names` is empty.
+/// Copies the named files into the site; lists all names if `names` is empty. Fails at the first name that
+/// the theme does not have or that the site already has; files before it stay copied.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
         bail!("{} is not a site folder: it has no {FILE_NAME}", site.display());
@@ -34,7 +35,7 @@ pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
         };
         let file = site.join("theme").join(name);
         if file.exists() {
-            bail!("{} already exists", file.display());
+            bail!("{} already exists: remove it to copy the theme's file again", file.display());
         }
         let folder = file.parent().unwrap_or(site);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

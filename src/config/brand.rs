@@ -4,6 +4,7 @@ use super::reader::{Reader, requests};
 use super::value::{self, Raw};
 use frontdesk_site::{BrandOptions, Color};
 
+/// Reads `[brand]`. The files are checked when the site loads.
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {
         let file = r.get(requests(name).with_example(example), "", documentation, parse_asset);
@@ -52,6 +53,7 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
     })
 }
 
+/// Parses a color. An empty text is `None`.
 fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
     value::parse_text(
         raw,

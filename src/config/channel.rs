@@ -30,12 +30,14 @@ enum ChannelKind {
     Maildir,
 }
 
+/// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out.
 pub(super) fn read(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site))).collect()
 }
 
-/// Reads the options of the channel `name`. `None` if they are incomplete or invalid.
+/// Reads the options of the channel `name`. `None`, after recording errors, if a required key is missing or
+/// unusable.
 fn read_channel(r: &mut Reader<'_>, name: String, site: SiteIdentity<'_>) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name"), "", "", value::parse_line);
@@ -73,6 +75,8 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: SiteIdentity<'_>) -> Opt
     Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
 }
 
+/// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
+/// missing or invalid. Refuses an unencrypted connection to another machine.
 fn read_smtp(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<SmtpOptions> {
     let host = r.get(deliveries("host").with_example("\"smtp.example.com\""), "", "", parse_host);
     let tls = r.get(
@@ -120,6 +124,8 @@ fn read_smtp(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<SmtpOptions> 
     Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
 }
 
+/// Reads the keys of a webhook. `None`, after recording an error, if the URL or what the body's format needs
+/// is missing or invalid. Refuses keys of other formats, and warns about unsigned messages.
 fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
     let url_key = deliveries("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
@@ -165,8 +171,8 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
             r.refuse_if(url.is_none(), "url", "is missing: the URL that submissions are posted to");
             (url, Some(body))
         }
-        BodyFormat::Telegram => telegram(r, url, token.as_deref(), chat),
-        BodyFormat::Ntfy => ntfy(r, url),
+        BodyFormat::Telegram => telegram_target(r, url, token.as_deref(), chat),
+        BodyFormat::Ntfy => ntfy_target(r, url),
     };
     if let Some(url) = &url {
         refuse_unreachable(r, "url", url, allow_private);
@@ -197,6 +203,7 @@ enum BodyFormat {
     Ntfy,
 }
 
+/// Parses the name of a format, or a template. White space at both ends of a name does not matter.
 fn parse_body_format(raw: &Raw) -> ParseResult<BodyFormat> {
     let expected = "\"standard\", the name of a service, or a template";
     match raw.as_text().ok_or(expected)?.trim() {
@@ -206,8 +213,10 @@ fn parse_body_format(raw: &Raw) -> ParseResult<BodyFormat> {
     }
 }
 
-/// The URL of `sendMessage` at the Bot API: Telegram's own, or the server that `url` names.
-fn telegram(
+/// The URL of `sendMessage` at the Bot API (Telegram's own, or the server at `url`), and the body for `chat`.
+/// Records an error and returns `None` for a part that is missing, or for both if the token is missing or
+/// invalid.
+fn telegram_target(
     r: &mut Reader<'_>,
     url: Option<Url>,
     token: Option<&str>,
@@ -232,8 +241,9 @@ fn telegram(
 
 const TELEGRAM: &str = "https://api.telegram.org/";
 
-/// Splits the URL of a topic, because JSON is published to the server's root.
-fn ntfy(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBody>) {
+/// Splits the URL of a topic into the server's root, to which JSON is published, and the body with the topic.
+/// Records an error and returns no body if the URL is missing or names no valid topic.
+fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBody>) {
     let expected = "must be the URL of your topic, such as \"https://ntfy.sh/a-topic-that-is-hard-to-guess\"";
     r.refuse_if(url.is_none(), "url", expected);
     let Some(url) = url else { return (None, None) };
@@ -245,6 +255,8 @@ fn ntfy(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBod
     (Some(url.with_target(&format!("{root}/"))), (!is_wrong).then_some(WebhookBody::Service(body)))
 }
 
+/// Reads the keys of a Maildir. `None`, after recording an error, if the path is missing or an address is
+/// invalid.
 fn read_maildir(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<MaildirOptions> {
     let path = r.file(
         deliveries("path").with_example("\"/var/mail/frontdesk\""),
@@ -257,7 +269,8 @@ fn read_maildir(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<MaildirOpt
     Some(MaildirOptions { path: path?, addresses: addresses? })
 }
 
-/// Reads the sender's address and name, which default to `operator` and `title`, and the recipients.
+/// Reads the sender's address and name, which default to `operator` and `title`, and the recipients, which
+/// default to the sender. `None`, after recording an error, if an address is missing or invalid.
 fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
     let from = r.get(
         deliveries("from").with_example("\"desk@example.com\""),
@@ -281,8 +294,9 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
 }
 
-/// Reads the certificates of a private authority from the PEM file that `key` specifies. Also
-/// returns the file's bytes, because the Redis client parses them itself. `None` if the file is unusable.
+/// Reads the certificates of a private authority from the PEM file that `key` names. Also returns the file's
+/// bytes, because the Redis client parses them itself. `None` if the key is not set or, after recording an
+/// error, if the file is unusable.
 pub(super) fn read_pem(
     r: &mut Reader<'_>,
     key: ConfigKey,
@@ -295,7 +309,8 @@ pub(super) fn read_pem(
     roots.map_err(|fault| r.refuse_if(true, &name, &fault)).ok()
 }
 
-/// Records an error if the host of a URL is an address that requests must not connect to.
+/// Records an error if the host of a URL is an IP address that requests must not connect to. Does not resolve
+/// names.
 pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow_private: bool) {
     if let Host::Address(address) = url.host()
         && let Err(why) = address::check_addresses(url.host(), &[*address], allow_private)
@@ -344,15 +359,18 @@ fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
     Url::parse(text).map_err(|why| format!("a URL to post to: {why}"))
 }
 
-/// Parses a token, which is part of a URL or a header field: visible ASCII without `/`, `?` or `#`.
+/// Parses a token, which is part of a URL or a header field: up to 200 visible ASCII characters except `/`,
+/// `?`, `#`, `%` and `\`.
 fn parse_token(raw: &Raw) -> ParseResult<String> {
     let is_safe = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'%' | b'\\');
-    value::parse_text(raw, "a token: letters, digits and a few signs, without spaces", |text| {
+    let expected = "a token of up to 200 ASCII characters, without spaces and / ? # % \\";
+    value::parse_text(raw, expected, |text| {
         (text.len() <= 200 && text.bytes().all(is_safe)).then(|| text.to_owned())
     })
 }
 
-/// Parses the id of a chat, which is negative for groups and channels, or the `@name` of a public channel.
+/// Parses the id of a chat, as a number or text, which is negative for groups and channels, or the `@name` of
+/// a public channel.
 fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     let text = match raw {
         Raw::Number(number) => number.to_string(),

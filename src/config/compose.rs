@@ -15,6 +15,7 @@ use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_site::resources::{self, ResourceOptions};
 use frontdesk_site::{PagesOptions, PrivatePath, PublicationOptions};
 
+/// Adds the routes of all channels. Without limits, the routes have no quota.
 pub(super) fn store_options(sections: &Sections) -> StoreOptions {
     let is_limited = sections.limits.requests.enabled;
     let channels = sections.channels.iter().chain(&sections.visitor_channels).map(|channel| {
@@ -24,6 +25,7 @@ pub(super) fn store_options(sections: &Sections) -> StoreOptions {
     StoreOptions { url: sections.store.url.clone(), channels: channels.collect() }
 }
 
+/// Adds the options of other sections to those of `[server]`.
 pub(super) fn web_options(sections: &Sections, store: &StoreOptions) -> WebOptions {
     let Sections { server, forms, inbox, tls, .. } = sections;
     WebOptions {
@@ -44,6 +46,7 @@ pub(super) fn web_options(sections: &Sections, store: &StoreOptions) -> WebOptio
     }
 }
 
+/// Combines `[forms]`, `[store]`, `[screening]` and `[limits]`.
 pub(super) fn intake_options(sections: &Sections) -> IntakeOptions {
     IntakeOptions {
         duplicate_window: sections.forms.duplicate_window,
@@ -55,7 +58,8 @@ pub(super) fn intake_options(sections: &Sections) -> IntakeOptions {
     }
 }
 
-/// The base URL is empty: it may depend on the address that the server listens on.
+/// Combines the sections that concern pages. The base URL is empty, because it may depend on the address that
+/// the server listens on. Drafts and pages with a date after now are not shown.
 pub(super) fn pages_options(sections: &Sections, private: Vec<PrivatePath>) -> PagesOptions {
     let site = &sections.site;
     let now = jiff::Timestamp::now();
@@ -88,6 +92,8 @@ pub(super) fn pages_options(sections: &Sections, private: Vec<PrivatePath>) -> P
     }
 }
 
+/// Combines the sections that generated resources, such as agents.md, describe. No quotas if limits are
+/// disabled.
 pub(super) fn resource_options(sections: &Sections) -> ResourceOptions {
     let limits = &sections.limits.requests;
     ResourceOptions {
@@ -99,8 +105,8 @@ pub(super) fn resource_options(sections: &Sections) -> ResourceOptions {
     }
 }
 
-/// The operator's files and folders: the configuration, the files of the inbox `url`, the data folder, and
-/// those that keys name.
+/// The operator's private files and folders: the configuration, the site's folder, the cache of certificates
+/// in `data_dir`, the files of the inbox `url`, and those that keys name, including the data folder.
 pub(super) fn private_files(
     folder: &Path,
     data_dir: &Path,

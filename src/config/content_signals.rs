@@ -4,6 +4,7 @@ use super::reader::{Reader, requests};
 use super::value;
 use frontdesk_site::resources::ContentSignals;
 
+/// Reads `[content_signals]`. A key that is not set is `None`.
 pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
     let mut signal = |name, example, documentation| {
         let key = requests(name).with_example(example);

@@ -23,6 +23,7 @@ pub(super) struct FormsSection {
     pub(super) visitor: VisitorKeys,
 }
 
+/// Reads `[forms]` with the tables of each form. The texts of mails are read with the channels.
 pub(super) fn read(r: &mut Reader<'_>) -> FormsSection {
     let duplicate_window = r.get(
         requests("forms.duplicate_window"),
@@ -77,6 +78,7 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
     FormOptions { html_posts, allowed_origins }
 }
 
+/// Parses at most [`MAX_ORIGINS`] exact origins.
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<PageOrigin>> {
     let expected = "a list of origins such as [\"https://www.example.com\"]";
     value::parse_list(raw, expected, MAX_ORIGINS, PageOrigin::parse)

@@ -13,6 +13,8 @@ pub(super) struct InboxSection {
     pub(super) options: DeskOptions,
 }
 
+/// Reads `[inbox]`. Refuses an address that other machines can reach, unless a proxy authenticates users or
+/// `allow_remote` is set.
 pub(super) fn read(r: &mut Reader<'_>) -> InboxSection {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
@@ -73,7 +75,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxSection {
     InboxSection { listen, options }
 }
 
-/// Refuses the address of the web interface if it is also one of the `others`.
+/// Records an error if the address of the web interface is also one of the `others`: the same port of the
+/// same IP address, or of all, or the same Unix socket. Port 0 never is.
 pub(super) fn refuse_shared_address<'a>(
     r: &mut Reader<'_>,
     listen: Option<&Address>,
@@ -100,6 +103,7 @@ fn parse_hosts(raw: &Raw) -> ParseResult<Vec<HostName>> {
     parse_items(raw, "a list of host names such as [\"inbox.example.com\"]", |item| item.parse().ok())
 }
 
+/// Parses the name of a header. Refuses names that browsers or HTTP give a meaning.
 fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
     /// Headers that browsers set, or whose meaning HTTP defines.
     const RESERVED: [&str; 6] =

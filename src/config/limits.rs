@@ -16,6 +16,8 @@ pub struct LimitValues {
     pub shared: Option<rate_limiter::RedisOptions>,
 }
 
+/// Reads `[limits]`. The limiters later raise a quota or budget of a network that is less than that of a
+/// source.
 pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
     let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
@@ -66,7 +68,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
 }
 
-/// Reads the keys for the Redis server. `None` if no URL is set.
+/// Reads the keys for the Redis server. `None` if no URL is set. Warns if hashed addresses are protected by
+/// neither a secret nor a password.
 fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
         requests("limits.shared_url"),

@@ -19,7 +19,7 @@ pub struct LogOptions {
     pub level: Level,
 }
 
-/// Reads `[log]`. Also returns whether the web server logs requests.
+/// Reads `[log]`. Also returns whether the web server logs each request.
 pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
     let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
     let levels = [

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use super::reader::FILE_NAME;
 use frontdesk_site as pages;
 
-/// Maximum number of files in a folder among which [`hint_at_site`] looks for a site.
-const MAX_SIBLINGS: usize = 1000;
+/// Maximum number of entries of a folder among which [`hint_at_site`] looks for a site.
+const MAX_ENTRIES: usize = 1000;
 
-/// Advice for a command on `folder`, which is not a site: names the site above it, or the only one in it.
+/// Advice for a command on `folder`, which is not a site: names the site above it or the only one in it, or
+/// else says how to create one, or how to serve the folder if it has an index.html.
 pub(super) fn hint_at_site(folder: &Path) -> String {
     let is_site = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
     let above = match folder.components().next_back() {
         Some(std::path::Component::Normal(_)) => folder.parent().map(Path::to_owned),
         _ => Some(folder.join("..")),
     };
-    let inside = std::fs::read_dir(folder).into_iter().flatten().take(MAX_SIBLINGS).flatten();
+    let inside = std::fs::read_dir(folder).into_iter().flatten().take(MAX_ENTRIES).flatten();
     let inside: Vec<PathBuf> = inside.map(|entry| entry.path()).filter(is_site).collect();
     let only = if inside.len() == 1 { inside.into_iter().next() } else { None };
     let shown = |site: PathBuf| match site.strip_prefix(".").unwrap_or(&site) {
@@ -24,7 +25,7 @@ pub(super) fn hint_at_site(folder: &Path) -> String {
     };
     let source = Some(folder).filter(|folder| pages::has_home_page(folder)).and_then(pages::find_source);
     match above.filter(is_site).or(only).map(shown) {
-        Some(site) => format!("there is a site in {site}: name this folder in the command"),
+        Some(site) => format!("there is a site in {site}: name that folder in the command"),
         None if let Some(source) = source => {
             format!(
                 "the folder has an index.html, but {} is a source without its HTML; to serve the folder as the output of a \

@@ -9,7 +9,8 @@ use std::path::Path;
 /// Maximum size of a file in bytes. Lists of domains have a few megabytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The content of a file, without a byte order mark.
+/// The content of a file, without a byte order mark. Fails if it is not a regular file, or larger than
+/// [`MAX_BYTES`].
 pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a pipe without this flag waits until another program writes to it.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
@@ -28,6 +29,7 @@ pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Like [`read_bytes`], but fails if the content is not UTF-8.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_bytes(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))

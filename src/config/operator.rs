@@ -4,7 +4,8 @@ use super::reader::{Reader, deliveries, requests};
 use super::value;
 use frontdesk_site::Operator;
 
-/// Reads `[operator]`. Also returns the contact address for security.txt, which defaults to the team's.
+/// Reads `[operator]`. Also returns the contact address for security.txt, which defaults to the team's; both
+/// are empty if neither is set.
 pub(super) fn read(r: &mut Reader<'_>) -> (Operator, String) {
     let operator = Operator {
         name: r.get(

@@ -7,6 +7,8 @@ use super::value::Raw;
 use frontdesk_site::RedirectOption;
 use frontdesk_site::fault::Fault;
 
+/// Reads `[redirects]`. Records an error for each value that is not a redirect, and leaves it out. The paths
+/// are checked when the site loads.
 pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     let example = "[redirects]\n\"/old/\" = \"/new/\"\n\"/archive/*\" = \"/blog/:splat\"\n\
                    \"/shop/\" = { to = \"https://shop.example.com/\", status = 302 }\n\"/offer-2019/\" = 410";
@@ -30,7 +32,8 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
     members.into_iter().filter_map(read).collect()
 }
 
-/// The target and the status. The target for the status 410 is empty.
+/// The target and the status, 308 by default. The target for the status 410 is empty. `None` if the value is
+/// not a redirect.
 fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
     let permanent = &Raw::Number(308);
     let (to, status) = match raw {
@@ -46,6 +49,7 @@ fn parse_redirect(raw: &Raw) -> Option<(String, u16)> {
     Some((to.as_text()?.to_owned(), u16::try_from(*status).ok()?))
 }
 
+/// Reads `[site.extra]`, whose values may have any type.
 pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
     let example = "[site.extra]\nphone = \"+1 555 0100\"";
     let members = r.members(
@@ -55,7 +59,8 @@ pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
     members.into_iter().map(|(name, raw, _)| (name, to_json(&raw))).collect()
 }
 
-/// Converts a value for templates. Dates become strings.
+/// Converts a value for templates. Dates become strings, and integers of more than 64 bits floating-point
+/// numbers.
 fn to_json(raw: &Raw) -> Value {
     match raw {
         Raw::Text(text) => text.as_str().into(),

@@ -193,10 +193,11 @@ impl fmt::Debug for Setting {
     }
 }
 
+/// Reads keys one by one, and collects their settings and faults until [`Reader::finish`].
 pub(super) struct Reader<'a> {
     /// The site's folder, to which paths are relative.
     folder: &'a Path,
-    /// The file's values and tables by dotted name, with their lines.
+    /// The file's values and tables that have not been read yet, by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
@@ -210,14 +211,18 @@ pub(super) struct Reader<'a> {
     /// The keys with secret values, by the file that holds the values: `None` for the configuration file, or
     /// the path that an environment variable names.
     secrets: BTreeMap<Option<PathBuf>, Vec<String>>,
+    /// The keys whose values were replaced by the default.
     unusable: Vec<String>,
     syntax: SyntaxFaults,
     faults: Vec<Fault>,
-    /// The faults of keys that should be set, each with its key.
+    /// Errors about keys that are not set, and all warnings, each with its key. They are left out if the file
+    /// has a misspelling of the key.
     missing: Vec<(String, Fault)>,
 }
 
 impl<'a> Reader<'a> {
+    /// Parses the file's text. After a syntax error, keeps the values that could be parsed. Ignores
+    /// environment variables that do not begin with [`PREFIX`].
     pub(super) fn new(
         text: &str,
         folder: &'a Path,
@@ -257,7 +262,8 @@ impl<'a> Reader<'a> {
 
     /// Reads the value of `key` with `parse`. `default` is written as in the file, but without quotes.
     /// `documentation` is the comment in the starter file. Records an invalid value as a fault and returns
-    /// the default, so that reading continues and finds every fault.
+    /// the default, so that reading continues and finds every fault. With a running server, a key that needs
+    /// a restart has its running value.
     pub(super) fn get<T>(
         &mut self,
         mut key: ConfigKey,
@@ -303,7 +309,8 @@ impl<'a> Reader<'a> {
         self.get(key, "", documentation, file_in(self.folder))
     }
 
-    /// Like [`Reader::file`], with a default, and without a value for an empty path.
+    /// Reads the path of one of the operator's folders like [`Reader::file`], but with a default. An empty
+    /// path is an error.
     pub(super) fn folder(&mut self, key: ConfigKey, default: &str, documentation: &'static str) -> PathBuf {
         let key = ConfigKey { names_file: true, ..key };
         let folder = self.folder;
@@ -318,7 +325,8 @@ impl<'a> Reader<'a> {
         self.get(key, "", documentation, file_in(self.folder))
     }
 
-    /// Records that the value of `key` is the path of a file or folder of the operator.
+    /// If the key was declared with [`Reader::file`] or [`Reader::folder`], records its value as the path of
+    /// a private file or folder.
     fn record_named_file(&mut self, key: &ConfigKey, raw: &Raw) {
         if let Some(path) = raw.as_text().filter(|path| key.names_file && !path.is_empty()) {
             self.named.push(named_file(self.folder.join(path), &key.name));
@@ -326,7 +334,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Finds the value of a key in the flags, the environment, a file that the environment names, or the
-    /// configuration file, in this order of precedence.
+    /// configuration file, in this order of precedence. Records secrets and private files in the values that
+    /// are overridden as well, and a fault if the file that the environment names cannot be read.
     fn find_value(&mut self, key: &ConfigKey) -> Option<(Raw, ValueOrigin)> {
         // Remove the entry in any case: `finish` reports remaining entries as unknown.
         let from_file = self.entries.remove(&*key.name).map(|(raw, line)| (raw, ValueOrigin::File(line)));
@@ -353,7 +362,8 @@ impl<'a> Reader<'a> {
         found.into_iter().flatten().next()
     }
 
-    /// Reads a table whose members the operator names. Returns each member with its line.
+    /// Reads a table whose members the operator names. Returns each member with its line. A value that is not
+    /// a table is an error.
     pub(super) fn members(
         &mut self,
         key: ConfigKey,
@@ -386,7 +396,7 @@ impl<'a> Reader<'a> {
 
     /// Reports the keys of a former table: an error for each in the file, and a warning for each variable.
     /// `hint` says what replaces them.
-    pub(super) fn removed(&mut self, table: &str, hint: &str) {
+    pub(super) fn report_removed(&mut self, table: &str, hint: &str) {
         let (prefix, variables) = (format!("{table}."), format!("{}__", variable_name(table)));
         let of_table = |key: &str| key == table || key.starts_with(&prefix);
         for (key, (raw, line)) in self.entries.extract_if(.., |key, _| of_table(key)) {
@@ -406,7 +416,8 @@ impl<'a> Reader<'a> {
         self.faults.push(fault);
     }
 
-    /// Attaches to `value` the place where `key` is set. The key must have been read.
+    /// Attaches to `value` the place where `key` is set, or the configuration file if the key is not set. The
+    /// key must have been read.
     pub(super) fn place<T>(&self, key: &str, value: T) -> Placed<T> {
         let Fault { place, line, .. } = fault_of(&self.settings, key, Fault::error, String::new());
         Placed { value, place, line }
@@ -420,7 +431,8 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Returns the names of the tables `[[list]]`, whose keys can then be read as `list.NAME.…`.
+    /// Returns the names of the tables `[[list]]`, whose keys can then be read as `list.NAME.…`. Records an
+    /// error for each table without a valid name of its own, and leaves it out.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
@@ -480,14 +492,16 @@ impl<'a> Reader<'a> {
         self.entries.keys().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect()
     }
 
-    /// Records that `file` holds a secret value, even if another origin overrides the value.
+    /// If the value is secret or contains a password, records that `file` holds it, even if another origin
+    /// overrides it.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());
         }
     }
 
-    /// Records an error about `key` if `is_wrong`, unless an error about its value is already recorded.
+    /// Records the error "`key` `message`" if `is_wrong`, unless an error about its value is already
+    /// recorded. `key` is relative to the current table.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         let key = format!("{}{key}", self.table);
         if is_wrong && !self.unusable.contains(&key) {
@@ -501,16 +515,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records a warning about `key` if `is_missing`.
-    pub(super) fn warn_if(&mut self, is_missing: bool, key: &str, message: &str, hint: &str) {
-        if is_missing {
+    /// Records a warning about `key`, which is relative to the current table, if `is_wrong`. The warning is
+    /// about the configuration file, even if another origin sets the key.
+    pub(super) fn warn_if(&mut self, is_wrong: bool, key: &str, message: &str, hint: &str) {
+        if is_wrong {
             let key = format!("{}{key}", self.table);
             let fault = fault_of(&self.settings, &key, Fault::warning, message.to_owned()).hint(hint);
             self.missing.push((key, Fault { place: FILE_NAME.to_owned(), ..fault }));
         }
     }
 
-    /// Ignores all further keys in the current table: which keys it has is not known.
+    /// Discards the remaining entries and variables of the current table, so that they are not reported as
+    /// unknown: which keys the table has is not known.
     pub(super) fn skip_table(&mut self) {
         let variables = variable_name(&self.table);
         self.entries.retain(|name, _| !name.starts_with(&self.table));
@@ -598,7 +614,7 @@ pub(super) struct ReadResult {
     pub faults: Vec<Fault>,
 }
 
-/// `name` is that of the key or the variable that names the file.
+/// Makes a path private. The reason is that `name`, a key or a variable, names it.
 fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
@@ -609,11 +625,13 @@ fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| parse_line(raw).map(|path| (!path.is_empty()).then(|| folder.join(path)))
 }
 
+/// Whether a name has up to [`MAX_NAME`] lower-case letters, digits, `-` and `_`, and begins with a letter.
 fn is_channel_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits) && name.as_bytes()[0].is_ascii_lowercase()
 }
 
+/// Adds the hint that `known` may be meant, if there is such a name.
 fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     match known {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),

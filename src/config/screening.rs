@@ -9,8 +9,9 @@ use frontdesk_inbox::submission::verdict::Signal;
 /// Maximum value of a threshold; the default thresholds are 50 and 100.
 const MAX_THRESHOLD: i64 = 1000;
 
+/// Reads `[screening]` and its files of domains.
 pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
-    r.removed(
+    r.report_removed(
         "screening.points",
         "`screening.ignored_signals` lists signals that add no points; lower values of `screening.threshold` and \
          `screening.suspicious_threshold` are stricter",

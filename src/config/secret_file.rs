@@ -16,7 +16,8 @@ pub(super) struct SecretFile {
 }
 
 impl SecretFile {
-    /// Returns a warning if every user of this machine can read the file.
+    /// Returns a warning if the file's mode lets every user of this machine read it. `None` if it cannot be
+    /// examined.
     ///
     /// The owner and the group may read the file: the server needs group permission to read another user's
     /// file. In the Debian package, the file belongs to root and the group `frontdesk`; in Kubernetes, to the

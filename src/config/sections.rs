@@ -119,14 +119,15 @@ impl Sections {
         SITE_FOLDERS.iter().map(|part| site_folder.join(part)).chain(build).collect()
     }
 
-    /// Warns about missing names. A build needs none in the configuration: its home page has them.
+    /// Warns if a name, a description, an address or a URL is not set although it is needed. A build needs no
+    /// name, description and address in the configuration.
     fn check_texts(&self, r: &mut Reader<'_>) {
         let has_own_pages = self.site.build.is_none();
         r.warn_if(
             has_own_pages && self.site.title.is_empty(),
             "operator.name",
             "neither `operator.name` nor `site.title` is set",
-            "pages, guides and feeds need a name",
+            "set `operator.name`: pages, guides and feeds need a name",
         );
         r.warn_if(
             has_own_pages && self.site.description.is_empty(),
@@ -138,7 +139,7 @@ impl Sections {
             has_own_pages && self.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
-            "forms show this address if they cannot be sent, and security.txt needs a contact",
+            "set it: forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         r.warn_if(
             self.forms.visitor.confirm.is_some()
@@ -164,13 +165,15 @@ impl Sections {
         }
     }
 
+    /// Refuses an address of the inbox's web interface that another listener uses.
     fn check_listeners(&self, r: &mut Reader<'_>) {
         let server = &self.server;
         let others = server.listen.iter().chain(&self.tls.listen).chain(&server.ops_listen);
         inbox::refuse_shared_address(r, self.inbox.listen.as_ref(), others);
     }
 
-    /// Checks the forms that answer 200 once a channel has confirmed the submission.
+    /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or
+    /// if the request would time out first.
     fn check_confirmations(&self, r: &mut Reader<'_>) {
         let confirmed = &self.forms.confirmed;
         r.refuse_if(

@@ -7,7 +7,7 @@ use frontdesk_site::{AllowedHosts, AllowedOrigin};
 /// Maximum number of hosts for one kind of content. The policy is part of every response.
 const MAX_ORIGINS: usize = 20;
 
-/// Reads `[security.allow]`.
+/// Reads `[security.allow]`: the hosts for each kind of content.
 pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
     AllowedHosts {
         script: r.get(
@@ -28,6 +28,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> AllowedHosts {
     }
 }
 
+/// Parses at most [`MAX_ORIGINS`] HTTPS origins, with `*` for all subdomains.
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<AllowedOrigin>> {
     let expected = "a list of HTTPS origins such as [\"https://plausible.example.com\"]";
     value::parse_list(raw, expected, MAX_ORIGINS, AllowedOrigin::parse)

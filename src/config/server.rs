@@ -27,6 +27,8 @@ pub(super) struct ServerSection {
     pub(super) web: WebOptions,
 }
 
+/// Reads `[server]`. Resolves paths of sockets against the site's folder. Refuses a request's deadline that
+/// is not longer than that of its body.
 pub(super) fn read(r: &mut Reader<'_>) -> ServerSection {
     let mut listen = r.get(
         restart("server.listen"),
@@ -55,7 +57,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> ServerSection {
     ServerSection { listen, ops_listen, web }
 }
 
-/// Reads the keys after the addresses.
+/// Reads all keys of `[server]` except the addresses.
 fn read_web(r: &mut Reader<'_>) -> WebOptions {
     let workers = r.get(
         restart("server.workers"),
@@ -123,6 +125,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
     WebOptions { http, count_views, ..WebOptions::default() }
 }
 
+/// Reads the trusted proxies, and how they name the client.
 fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     let forwarded_headers =
         [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));
@@ -151,6 +154,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     );
 }
 
+/// Reads how long a shutdown drains, and then waits for open requests.
 fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
     http.drain = r.get(
             requests("server.drain"),
@@ -164,6 +168,7 @@ fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
         r.get(deliveries("server.shutdown_grace"), "10s", "", value::duration(timeout_range(0)));
 }
 
+/// Reads the timeouts of connections and requests, which share one documentation.
 fn read_timeouts(r: &mut Reader<'_>) -> Timeouts {
     Timeouts {
         first_byte: r.get(

@@ -41,7 +41,7 @@ pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
     )
 }
 
-/// Reads `[site]`, `[site.extra]` and `[convert]`.
+/// Reads `[site]`, `[site.extra]` and `[convert]`. The description defaults to the tagline.
 pub(super) fn read(r: &mut Reader<'_>) -> SiteSection {
     let mut text =
         |key: ConfigKey, example| r.get(key.set_in_starter_file(example), "", "", value::parse_line);
@@ -95,6 +95,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> SiteSection {
     }
 }
 
+/// Reads the language of pages, and all languages, which must contain it.
 fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     let language = r.get(
         deliveries("site.language"),
@@ -117,6 +118,7 @@ fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     (language, languages)
 }
 
+/// Reads the exceptions for files that look private. `None` if there are none.
 fn read_publish(r: &mut Reader<'_>) -> Option<Placed<Vec<String>>> {
     let publish = r.get(
         requests("site.publish").with_example("[\"static/sample.sqlite\", \".nojekyll\"]"),
@@ -185,7 +187,7 @@ links = ["/contact/", "/waitlist/"]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
 
-/// Parses paths of files, with wildcards.
+/// Parses paths of files, with wildcards. Refuses empty paths and `..`.
 fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
     let expected =
         "a list of paths relative to the build or to this folder, such as [\"static/sample.sqlite\"]";
@@ -195,7 +197,8 @@ fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
     })
 }
 
-/// Parses groups, each with a title and links. A link is a path, or a table with `title` and `href`.
+/// Parses groups, each with a title, links and optionally a language. A link is a path, or a table with
+/// `title` and `href`, which is a path or a URL.
 fn parse_footer(raw: &Raw) -> Result<Vec<FooterGroup>, String> {
     let expected = || {
         "groups `[[site.footer]]`, each with a `title`, `links` and optionally a `lang`; a link is a path such as \"/privacy/\" or { title = \"…\", href = \"…\" }"

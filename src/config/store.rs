@@ -21,6 +21,7 @@ pub(super) struct StoreSection {
     pub(super) maintenance: MaintenanceOptions,
 }
 
+/// Reads `[store]`. Resolves the path of a SQLite file against the data folder.
 pub(super) fn read(r: &mut Reader<'_>) -> StoreSection {
     let data_dir = r.folder(
         restart("store.data_dir"),

@@ -11,6 +11,7 @@ const DUPLICATE: &str = "duplicate key";
 /// The parser's messages for text without quotes; the second one if the text begins with `t` or `f`.
 const UNQUOTED: [&str; 2] = ["string values must be quoted", "invalid boolean"];
 
+/// The faults in the syntax of the file.
 pub(super) struct SyntaxFaults {
     pub(super) faults: Vec<Fault>,
     /// Whether a part of the file cannot be read, so that keys may seem to be missing or misplaced.
@@ -19,7 +20,8 @@ pub(super) struct SyntaxFaults {
 
 impl SyntaxFaults {
     /// Returns a fault for each repeated table or key and for each value without quotes. Of other errors,
-    /// only the first counts, because the parser may misunderstand what follows.
+    /// only the first counts, because the parser may misunderstand what follows; values without quotes after
+    /// it are left out as well.
     pub(super) fn new(text: &str, errors: &[Error]) -> Self {
         let line = |error: &Error| {
             1 + text[..error.span().unwrap_or_default().start.min(text.len())].matches('\n').count()
@@ -52,6 +54,7 @@ impl SyntaxFaults {
 struct SourceLines<'a>(Vec<&'a str>);
 
 impl SourceLines<'_> {
+    /// The text of a line without white space at both ends; empty if there is no such line.
     fn line(&self, number: usize) -> &str {
         self.0.get(number - 1).copied().unwrap_or_default().trim()
     }
@@ -92,6 +95,7 @@ impl SourceLines<'_> {
         value.starts_with(char::is_alphabetic).then(|| (key.trim_end(), value))
     }
 
+    /// Describes a value without quotes: a misspelled boolean, or text.
     fn describe_unquoted(&self, number: usize) -> Option<Fault> {
         let (key, value) = self.unquoted(number)?;
         let fault = |message: String| Fault::error(FILE_NAME, Some(number), message);

@@ -106,7 +106,7 @@ fn origins_of_other_sites_are_normalized_or_refused_with_their_line() {
         "[forms]\n\nallowed_origins = [\"https://a.example\", \"*\"]",
         &[],
         &[
-            "frontdesk.toml:3: `forms.allowed_origins` must be a list of origins such as [\"https://www.example.com\"]; `*` is none: each origin must be named exactly",
+            "frontdesk.toml:3: `forms.allowed_origins` must be a list of origins such as [\"https://www.example.com\"]; `*` is not valid: each origin must be named exactly",
         ],
     );
 }
@@ -134,9 +134,9 @@ fn hosts_in_the_content_security_policy_are_parsed_strictly() {
         refuse(&text, &[], &[&expected]);
     };
     check("true", "");
-    check("[\"data:\"]", "; `data:` is none: `data:` is a scheme, not a host");
-    check("[\"*\"]", "; `*` is none: it would permit every host");
-    check("[\"https://a.example.com/x\"]", "; `https://a.example.com/x` is none: it has a path");
+    check("[\"data:\"]", "; `data:` is not valid: `data:` is a scheme, not a host");
+    check("[\"*\"]", "; `*` is not valid: it would permit every host");
+    check("[\"https://a.example.com/x\"]", "; `https://a.example.com/x` is not valid: it has a path");
     check(&format!("{:?}", ["https://a.example.com"; 21]), ", at most 20");
     let list = "[security]\nallow = [\"https://a.example.com\"]";
     refuse(list, &[], &["frontdesk.toml:2: `security.allow` must be a table, `[security.allow]`"]);

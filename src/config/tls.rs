@@ -25,7 +25,7 @@ pub(super) struct TlsSection {
     pub(super) options: TlsOptions,
 }
 
-/// [`certificate_faults`] checks the files.
+/// Reads `[tls]`. Does not open the files: [`certificate_faults`] checks them.
 pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
     let mut listen = r.get(
         restart("tls.listen"),
@@ -62,7 +62,8 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
     TlsSection { listen, options: TlsOptions { source, redirect, hsts } }
 }
 
-/// Reads where the certificate comes from: files, or a certificate authority.
+/// Reads where the certificate comes from: files, or a certificate authority. `None` if neither is set, or,
+/// after recording an error, if only one of the two files is.
 fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> Option<CertificateSource> {
     let certificate = r.file(
         restart("tls.certificate"),
@@ -129,8 +130,9 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// Fills in the host and the port of redirects. The port is that of the base URL if its scheme is https, or
-/// else that of the listener.
+/// Fills in the destination of redirects: the host of the base URL and a port, which is left out if it is
+/// 443. The port is that of the base URL if its scheme is https, or else that of the listener. Also fills in
+/// the names whose requests are redirected to the same name.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host_of_url(base_url);
@@ -153,6 +155,8 @@ fn host_of_url(base_url: &str) -> &str {
     &authority[..end]
 }
 
+/// Reads the certificate and its key, and returns their faults and a warning if the base URL is not https.
+/// Returns nothing if the site is not served over TLS.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
     let findings = check_certificate(options, host_of_url(base_url), jiff::Timestamp::now()).into_iter().map(
         |finding| {
@@ -171,7 +175,8 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// Parses host names. Rejects IP addresses, and wildcards, which TLS-ALPN-01 cannot validate.
+/// Parses host names. Rejects IP addresses, and wildcards, which TLS-ALPN-01 cannot validate. Converts names
+/// to lower case, and drops repeated ones.
 fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -201,7 +206,8 @@ fn parse_acme_directory(raw: &Raw) -> ParseResult<String> {
     address.ok_or_else(|| expected.to_owned())
 }
 
-/// Parses a duration, optionally followed by `includeSubDomains` and `preload`. `None` for "off".
+/// Parses a duration, optionally followed by `includeSubDomains` and `preload`, which needs a year and
+/// `includeSubDomains`. `None` for "off".
 fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let year = Duration::from_hours(365 * 24);
     let expected = || {

@@ -23,11 +23,12 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<Raw>),
     Table(Vec<(String, Raw)>),
-    /// A value that no key accepts: a floating-point number, a date, or an integer of more than 64 bits.
+    /// A floating-point number, a date, or an integer of more than 64 bits. Only `site.extra` accepts them.
     Other(String),
 }
 
 impl Raw {
+    /// Converts a value from the file.
     pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self::Text(text.to_string()),
@@ -112,7 +113,8 @@ impl Raw {
     }
 }
 
-/// Hides the passwords in `scheme://user:password@host?password=…`. Returns other strings unchanged.
+/// Hides the passwords in a URL: `scheme://user:password@host`, and the parameters `pass` and those whose
+/// names end with `password`. Returns other strings unchanged.
 pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
@@ -187,7 +189,8 @@ pub(super) fn parse_list<T, E: Display>(
     if items.len() > max {
         return Err(format!("{expected}, at most {max}"));
     }
-    let parse = |text: &str| parse(text).map_err(|error| format!("{expected}; `{text}` is none: {error}"));
+    let parse =
+        |text: &str| parse(text).map_err(|error| format!("{expected}; `{text}` is not valid: {error}"));
     items.into_iter().map(parse).collect()
 }
 
@@ -207,18 +210,21 @@ pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     })
 }
 
+/// Parses a CSS selector, which may be empty.
 pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a CSS selector such as \"main, .content\"", |text| {
         (text.is_empty() || frontdesk_convert::Selector::parse(text).is_ok()).then(|| text.to_owned())
     })
 }
 
+/// Parses an e-mail address, which may be empty.
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = parse_line(raw)?;
     let is_valid = text.is_empty() || Mailbox::parse(&text).is_some();
     is_valid.then_some(text).ok_or_else(|| "an e-mail address such as \"hello@example.com\"".to_owned())
 }
 
+/// Parses a boolean, which the environment and flags contain as text.
 pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     match raw {
         Raw::Flag(flag) => Ok(*flag),
@@ -228,6 +234,7 @@ pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     }
 }
 
+/// Returns a parser for whole numbers in a range.
 pub(super) fn count<T: TryFrom<i64>>(range: RangeInclusive<i64>) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let number = match raw {
@@ -265,7 +272,7 @@ fn format_in_largest_unit(number: u64, units: &[(&str, u64)]) -> String {
     unit.map_or_else(|| number.to_string(), |(name, unit)| format!("{}{name}", number / unit))
 }
 
-/// Parses a whole number with a unit, such as `24h` or `512 MB`.
+/// Parses a whole number with a unit, such as `24h` or `512 MB`. `None` for other texts and beyond 64 bits.
 fn parse_with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, unit) = units.iter().find(|(unit, _)| *unit == name.trim_start())?;
@@ -299,6 +306,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     }
 }
 
+/// Parses the disk space to keep free.
 pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
@@ -309,6 +317,7 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     }
 }
 
+/// Parses a time of day as `HH:MM`, or "off" as `None`.
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
     parse_text(raw, "a time of day in UTC such as \"07:00\", or \"off\"", |text| match text {
         "off" => Some(None),
@@ -330,6 +339,7 @@ pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
     raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
 
+/// Parses at least one address to listen on.
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "a port such as 8080, an address and a port such as \"127.0.0.1:8080\", \"localhost:8080\" or \":80\", \"unix:/PATH\", or a list of these";
     let found = match raw {
@@ -339,10 +349,12 @@ pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
+/// Like [`addresses`], but accepts an empty list or text.
 pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
     if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
 }
 
+/// Parses one address to listen on, or "off" or an empty text as `None`.
 pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>> {
     let expected =
         "a port such as 8081, an address and a port such as \"127.0.0.1:8081\", \"unix:/PATH\", or \"off\"";
@@ -355,11 +367,13 @@ pub(super) fn optional_listen_address(raw: &Raw) -> ParseResult<Option<Address>>
     })
 }
 
+/// Parses a list of IP addresses and blocks of them.
 pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     let expected = "a list of addresses or blocks such as [\"10.0.0.0/8\", \"2001:db8::/32\"]";
     parse_items(raw, expected, |item| item.parse().ok())
 }
 
+/// Parses the URL of a database. The path of a SQLite file may be relative to the data folder.
 pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {
@@ -391,7 +405,7 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, &expected, |text| (text.chars().count() >= MIN_SECRET_CHARS).then(|| text.to_owned()))
 }
 
-/// Parses a URL without a path. Removes trailing slashes.
+/// Parses an http or https URL without a path, which may be empty. Removes trailing slashes.
 pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     let address =
         web_address(raw).map_err(|_| "an address such as \"https://www.example.com\"".to_owned())?;
@@ -403,7 +417,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     Ok(trimmed.to_owned())
 }
 
-/// Parses an http or https URL, which may be empty.
+/// Parses an http or https URL without a user name, which may be empty.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let expected = || "an address such as \"https://console.example.com/\"".to_owned();
     let address = parse_line(raw).map_err(|_| expected())?;
@@ -441,7 +455,7 @@ pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
 }
 
-/// Parses a list of language tags without duplicates.
+/// Parses a list of language tags. Refuses duplicates, regardless of case.
 pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
     /// Each language adds work to every load.
     const MAX_LANGUAGES: usize = 50;

@@ -58,6 +58,8 @@ impl VisitorKeys {
         VisitorKeys { acknowledge: None, confirm: None, rule, limits: HourlyLimits { all, network, domain } }
     }
 
+    /// Reads the keys of one form: the confirmation of the waitlist form, and the acknowledgement of the
+    /// contact form.
     pub(super) fn read_form(&mut self, r: &mut Reader<'_>, form: &str) {
         if form == WAITLIST.name {
             self.confirm = r.file(
@@ -95,7 +97,8 @@ const CONFIRM: &str = "forms.waitlist.confirm";
 const REMIND_AFTER: &str = "forms.waitlist.remind_after";
 const DAY: Duration = Duration::from_hours(24);
 
-/// The channels that send mails to visitors.
+/// Reads the texts of mails to visitors, and returns a channel for each mail: the acknowledgement, the
+/// confirmation and its reminder. Leaves out mails with faults.
 pub(super) fn read_channels(
     r: &mut Reader<'_>,
     keys: &VisitorKeys,
@@ -127,8 +130,8 @@ struct MailSource<'a> {
 }
 
 impl MailSource<'_> {
-    /// The channel for the mail. Records a fault and returns `None` if the text is unusable, or if no channel
-    /// can send it.
+    /// The channel for the mail. It sends through the mail server of the first SMTP channel that accepts the
+    /// form. Records a fault and returns `None` if the text is unusable, or if there is no such channel.
     fn read(
         &self,
         r: &mut Reader<'_>,
@@ -178,6 +181,9 @@ impl MailSource<'_> {
         })
     }
 
+    /// Reads the text, and fills in the placeholders that are the same for all visitors. Records faults and
+    /// returns `None` if the file or a placeholder is unusable, or if a mail that asks for a confirmation has
+    /// no link for it.
     fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
         let asks = mail != VisitorMail::Acknowledgement;
         let text = match named_file::read_text(self.path) {

@@ -4,7 +4,8 @@ use super::reader::{Reader, requests};
 use super::value;
 use frontdesk_site::WordOverride;
 
-/// Reads all words in the file. Their names are checked when the site loads, because the theme defines them.
+/// Reads all words in the file; the environment cannot add any. Their names are checked when the site loads,
+/// because the theme defines them.
 pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
     let mut documentation = "Texts of the built-in theme, in all languages or, in a table such as `[words.de]`, in one \
          (docs/pages/languages.md). `frontdesk theme DIR words/en.toml` shows them all.";

@@ -198,7 +198,7 @@ fn a_command_in_the_wrong_folder_is_one_error_that_names_the_site() {
         assert_eq!((code, stderr), (Some(1), format!("{outside}\nhint: {new}\n")));
     }
     run(&["init", "desk"], path);
-    let site = |name: &str| format!("there is a site in {name}: name this folder in the command");
+    let site = |name: &str| format!("there is a site in {name}: name that folder in the command");
     for (folder, argument, file, near) in [
         (path.to_owned(), ".", "frontdesk.toml", "desk"),
         (path.to_owned(), "desk/pages", "desk/pages/frontdesk.toml", "desk"),

@@ -31,7 +31,7 @@ fn submissions_are_held_and_released_beside_a_running_server() {
     );
     let (code, out, err) = inbox(&server, &["retry", &id]);
     assert_eq!((code, out.as_str()), (Some(0), "Nothing to retry: no such delivery is waiting or parked.\n"));
-    assert!(err.contains("`frontdesk inbox release` delivers them"), "{err}");
+    assert!(err.contains("`frontdesk inbox release` delivers it"), "{err}");
     let (code, out, _) = inbox(&server, &["release", "--all"]);
     assert_eq!((code, out), (Some(0), format!("{id} is released: there is nothing to deliver.\n")));
     assert_eq!(server.inbox()[0]["status"], "kept");

@@ -513,7 +513,11 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
         ),
         ("list_submissions", json!({ "since": "soon" }), "`since` is `soon`, but it must be a time such as"),
         ("list_submissions", json!({ "cursor": id[..8] }), "is not a complete id such as"),
-        ("list_submissions", json!({ "query": "x" }), "there is no argument `query`: `text`, `form`, "),
+        (
+            "list_submissions",
+            json!({ "query": "x" }),
+            "there is no argument `query`; arguments of this tool: `text`, `form`, ",
+        ),
         ("search_submissions", json!({}), "`query` is missing"),
         (
             "search_submissions",
@@ -529,7 +533,7 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
             "no submission has an id that begins with `ffffffff`",
         ),
         ("stats", json!({ "days": 0 }), "`days` must be a whole number from 1 to 90, not 0"),
-        ("doctor", json!({ "channel": "x" }), "there is no argument `channel`: this tool has none"),
+        ("doctor", json!({ "channel": "x" }), "there is no argument `channel`; arguments of this tool: none"),
         ("check", json!({ "drafts": "yes" }), "`drafts` must be true or false, not `yes`"),
         ("done", json!({}), "`ids` is missing: a list of 1 to 50 complete ids"),
         ("done", json!({ "ids": many }), "`ids` has 51 ids"),

@@ -117,7 +117,7 @@ fn convert_prints_the_markdown_of_a_page() {
     assert!(omitted.iter().any(|line| line.starts_with("outside the main region ")), "{said}");
     assert_eq!(*last, "All other text is in the Markdown: 11 letters and digits.", "{said}");
     let (is_success, _, said) = run(&["--selector", ".none"]);
-    assert!(!is_success && said.contains("the selector matches nothing in this page"), "{said}");
+    assert!(!is_success && said.contains("`--selector` matches nothing in "), "{said}");
     let (is_success, _, said) = run(&["--selector", "p["]);
     assert!(!is_success && said.contains("not a CSS selector: p["), "{said}");
 }

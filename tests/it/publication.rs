@@ -556,7 +556,7 @@ fn no_command_writes_data_into_a_served_folder() {
             for (from, name) in &places {
                 let (code, said) = desk.run_in(from, &[command, &[*name, "--site", site]].concat());
                 assert_eq!(code, Some(1), "{command:?} {name}: {said}");
-                assert!(said.contains(", whose files are published\nhint: name a place outside"), "{said}");
+                assert!(said.contains(", whose files are published\nhint: write "), "{said}");
             }
         }
         let (code, said) = desk.run_in(&folder, &["export", "--output", "new", site]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, TYPE};
 
-/// Maximum time to wait for a name server's answer.
+/// Maximum time to wait for an answer over UDP, and for each step of a query over TCP.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of name servers to query, as in the C library's resolver.
 const MAX_SERVERS: usize = 3;
@@ -32,6 +32,7 @@ impl Resolver {
         Resolver { servers: vec![server], timeout: TIMEOUT }
     }
 
+    /// Takes the first [`MAX_SERVERS`] valid `nameserver` lines, on port 53. `None` if there are none.
     fn from_resolv_conf(text: &str) -> Option<Resolver> {
         let server = |line: &str| {
             let mut words = line.split_whitespace();
@@ -42,7 +43,8 @@ impl Resolver {
         (!servers.is_empty()).then_some(Resolver { servers, timeout: TIMEOUT })
     }
 
-    /// Returns the TXT records of a name, each with its strings joined. Empty if the name does not exist.
+    /// Returns the TXT records of a name, each with its strings joined; those that are not UTF-8 are left
+    /// out. Empty if the name does not exist. If no server answers, fails with the error of the last one.
     pub(super) fn query_texts(&self, name: &str) -> Result<Vec<String>, String> {
         let mut last = "no name server is known".to_owned();
         for server in &self.servers {
@@ -55,11 +57,12 @@ impl Resolver {
     }
 }
 
+/// Queries one server over UDP, and again over TCP if the answer is truncated.
 fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result<Vec<String>> {
     // An unpredictable id makes it hard for other hosts to forge an answer.
     let [.., high, low] = uuid::Uuid::now_v7().into_bytes();
     let id = u16::from_be_bytes([high, low]);
-    let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "the name is not valid");
+    let wrong = |_| io::Error::new(io::ErrorKind::InvalidInput, "this is not a valid domain name");
     let mut query = Packet::new_query(id);
     query.set_flags(PacketFlag::RECURSION_DESIRED);
     let question = Name::new(name).map_err(wrong)?;
@@ -72,6 +75,7 @@ fn query_server(server: SocketAddr, name: &str, timeout: Duration) -> io::Result
 }
 
 /// Sends a query over UDP and returns the TXT records in the answer. `None` if the answer was truncated.
+/// Ignores datagrams that are not an answer with this id.
 fn query_over_udp(
     server: SocketAddr,
     id: u16,
@@ -103,6 +107,8 @@ fn query_over_udp(
     }
 }
 
+/// Sends a query over TCP, with its length in front (RFC 1035 §4.2.2). Fails if the answer has another id.
+/// Each step may take up to `timeout`.
 fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) -> io::Result<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&server, timeout)?;
     stream.set_read_timeout(Some(timeout))?;
@@ -117,7 +123,8 @@ fn query_over_tcp(server: SocketAddr, id: u16, query: &[u8], timeout: Duration) 
     if answer.id() == id { extract_texts(&answer) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// Extracts the TXT records. Fails on any error code except `NXDOMAIN` (the name does not exist).
+/// Extracts the TXT records that are UTF-8. `NXDOMAIN` (the name does not exist) means none; any other error
+/// code is an error.
 fn extract_texts(answer: &Packet<'_>) -> io::Result<Vec<String>> {
     match answer.rcode() {
         RCODE::NoError => {}

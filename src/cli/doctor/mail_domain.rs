@@ -6,13 +6,14 @@ use super::dns::Resolver;
 const USUAL_SELECTORS: [&str; 12] =
     ["default", "mail", "dkim", "google", "selector1", "selector2", "k1", "k2", "s1", "s2", "smtp", "key1"];
 
+/// The result of a check by `frontdesk doctor`.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) enum CheckResult {
     /// No problem, with a description of the finding.
     Good(String),
     /// A problem, with advice on how to solve it.
     Bad(String),
-    /// The check was not possible, with the reason.
+    /// A remark that is not a problem, such as the reason why a check was not possible.
     Unknown(String),
 }
 
@@ -36,7 +37,8 @@ impl CheckResult {
     }
 }
 
-/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`].
+/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order.
+/// A query that fails makes the result of its record [`CheckResult::Unknown`].
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,
@@ -47,8 +49,8 @@ pub(super) fn check_records(
     let spf = ask(domain.to_owned()).map_or_else(CheckResult::Unknown, |texts| check_spf(domain, &texts));
     let dmarc = check_dmarc(domain, &ask).unwrap_or_else(CheckResult::Unknown);
     let missing = match selector {
-        Some(_) => CheckResult::Bad(format!(
-            "there is no key under that name: publish the one that your provider shows for {domain}"
+        Some(selector) => CheckResult::Bad(format!(
+            "there is no key at {selector}._domainkey.{domain}: publish the one that your provider shows"
         )),
         None => CheckResult::Unknown(
             "no key under the usual names; pass the name that your provider uses with `--dkim-selector NAME`"
@@ -64,8 +66,8 @@ pub(super) fn check_records(
     [("SPF", spf), ("DKIM", dkim), ("DMARC", dmarc)]
 }
 
-/// Finds the TXT record whose first part, up to `end`, is `version`. Fails if there are several such records;
-/// `described` turns their count into the start of the error message.
+/// Finds the TXT record whose part before the first `end` is `version`, regardless of case and spaces. Fails
+/// if there are several such records; `described` turns their count into the start of the error message.
 fn find_record<'a>(
     texts: &'a [String],
     (version, end): (&str, char),
@@ -83,6 +85,7 @@ fn find_record<'a>(
     }
 }
 
+/// Checks that there is exactly one SPF record, and that it does not allow every server to send mail.
 fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     let record = find_record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
     let allows_all = |record: &String| {
@@ -101,7 +104,8 @@ fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     }
 }
 
-/// Checks the DKIM key under a selector. `None` if the TXT records contain no key.
+/// Checks the first DKIM key (`p=`) in a selector's TXT records: an empty one has been revoked. `None` if
+/// there is no key.
 fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     let tag = |text: &str, name: &str| {
         let mut tags = text.split(';').filter_map(|tag| tag.split_once('='));
@@ -115,7 +119,8 @@ fn check_dkim_key(selector: &str, texts: &[String]) -> Option<CheckResult> {
     })
 }
 
-/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one.
+/// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Does
+/// not query top-level domains. Fails if a query fails.
 fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,

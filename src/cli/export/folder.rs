@@ -1,7 +1,7 @@
-//! Writes an export into its folder atomically. Replaces only an empty folder or an unmodified export.
+//! Writes an export into its folder. Replaces only an empty folder or an unmodified export.
 //!
-//! Writes all files into a new folder beside the output, syncs them, and swaps the two folders with one
-//! rename. Then removes the files of the earlier export.
+//! Writes all files into a new folder beside the output, syncs them, and exchanges the two folders:
+//! atomically if the file system supports it. Then removes the files of the earlier export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,6 +27,7 @@ pub(super) const FILES: &str = "files";
 pub(super) const BYTES: &str = "bytes";
 pub(super) const BLAKE3: &str = "blake3";
 
+/// The output folder of an export.
 #[derive(Debug)]
 pub(super) struct ExportFolder {
     /// Absolute and without symbolic links. The folder need not exist yet.
@@ -43,7 +44,8 @@ enum ExistingContent {
 
 impl ExportFolder {
     /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
-    /// and resolves the path of `output`.
+    /// and resolves the path of `output`. Refuses a place in these folders, the site's folder and those above
+    /// it, and a folder with other content than an unmodified export. Writes nothing.
     pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(folder) = find_containing_folder(output, served) {
@@ -53,7 +55,7 @@ impl ExportFolder {
             );
         }
         if site.canonicalize().is_ok_and(|site| site.starts_with(&path)) {
-            bail!("{} is the site's own folder, or contains it", output.display());
+            bail!("{} is the site's own folder, or contains it: name another folder", output.display());
         }
         let folder = Self { path };
         folder.examine()?;
@@ -85,7 +87,9 @@ impl ExportFolder {
                 });
             if !is_ours {
                 return Err(with_hint(
-                    anyhow!("{shown} contains `{name}`, which was added or changed after the earlier export"),
+                    anyhow!(
+                        "{shown} contains `{name}`, which is not as the earlier export wrote it: it was added, changed or made unreadable"
+                    ),
                     "move it away, or name another folder",
                 ));
             }
@@ -93,7 +97,9 @@ impl ExportFolder {
         Ok(ExistingContent::Export(files))
     }
 
-    /// Replaces the content with `files`, by name. Returns whether there was an earlier export.
+    /// Replaces the content with `files`, by path in the folder. Creates the folders above if they are
+    /// missing. Returns whether there was an earlier export. If writing fails, the earlier content stays in
+    /// place. Also fails if the export is complete, but parts of the earlier one could not be removed.
     pub fn fill(&self, files: &BTreeMap<String, Bytes>) -> anyhow::Result<bool> {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
         let parent = self.path.parent().unwrap_or(Path::new("/"));
@@ -131,9 +137,11 @@ impl ExportFolder {
     }
 }
 
-/// Returns the absolute path without symbolic links. Its last components need not exist.
+/// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link is
+/// an error.
 fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
-    let absolute = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+    let cannot = || format!("cannot resolve the path `{}`", path.display());
+    let absolute = std::path::absolute(path).with_context(cannot)?;
     let mut rest = Vec::new();
     let mut known = absolute.as_path();
     loop {
@@ -141,18 +149,18 @@ fn resolve(path: &Path) -> anyhow::Result<PathBuf> {
             Ok(real) => return Ok(rest.iter().rev().fold(real, |path, name| path.join(name))),
             Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(known).is_err() => {
                 let (Some(parent), Some(name)) = (known.parent(), known.file_name()) else {
-                    return Err(anyhow!(error).context(format!("cannot find {}", path.display())));
+                    return Err(anyhow!(error).context(cannot()));
                 };
                 rest.push(name);
                 known = parent;
             }
-            Err(error) => return Err(anyhow!(error).context(format!("cannot find {}", path.display()))),
+            Err(error) => return Err(anyhow!(error).context(cannot())),
         }
     }
 }
 
-/// The names of all files in a folder and its subfolders. Names that are not UTF-8 are converted with loss;
-/// an export contains no such names.
+/// The paths of all files in a folder and its subfolders, relative to the folder; symbolic links count as
+/// files. Names that are not UTF-8 are converted with loss; an export contains no such names.
 fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -171,7 +179,7 @@ fn files_below(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     Ok(files)
 }
 
-/// The hashes of the files in a folder's manifest. `None` if the folder has no manifest of an export.
+/// The hashes of the files in a folder's manifest. `None` if the folder has no valid manifest of an export.
 fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()?;
     if manifest["generator"] != GENERATOR {
@@ -181,7 +189,7 @@ fn read_manifest(folder: &Path) -> Option<BTreeMap<String, String>> {
     files.map(|(name, file)| Some((name.clone(), file[BLAKE3].as_str()?.to_owned()))).collect()
 }
 
-/// Creates a folder with these files, and waits until everything is on disk.
+/// Creates a folder with these files, and waits until everything is on disk. Fails if the folder exists.
 fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {
@@ -193,8 +201,9 @@ fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Resul
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Exchanges two folders with one rename. If the file system does not support that, moves the old folder away
-/// first, so the path does not exist for a moment.
+/// Moves the folder `draft` to `path`. If there is a folder at `path`, exchanges the two with one rename; if
+/// the file system does not support that, moves the old folder away first, so `path` does not exist for a
+/// moment.
 fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
     if *found == ExistingContent::Nothing {
         return match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
@@ -213,7 +222,8 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
     }
 }
 
-/// Removes the files with these names from a folder, and any folders that become empty. Ignores errors.
+/// Removes the files with these names from a folder, and folders that become empty, including `folder`.
+/// Ignores errors.
 fn remove_files<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for name in names {

@@ -3,8 +3,9 @@
 use super::layout::{ExportLayout, UrlContent};
 use frontdesk_site::path;
 
-/// Renders `_headers`: the headers of each URL. If two matching rules set the same header, hosts join the
-/// values, so each header is written in only one rule.
+/// Renders `_headers`: the headers that all responses have in common, then the others of each page (as HTML)
+/// and file. Leaves out URLs with a redirect or the status 410. If two matching rules set the same header,
+/// hosts join the values, so each header is written in only one rule.
 pub(super) fn headers(layout: &ExportLayout) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n/*\n");
     write_headers(&mut text, &layout.common);
@@ -25,8 +26,8 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Renders `_redirects`: one line `/from /to 308` for each alias and each URL without its trailing slash,
-/// followed by `rules` with placeholders.
+/// Renders `_redirects`: one line `/from /to 308` for each path that redirects, then `rules`: the lines of
+/// redirects with placeholders or query parameters.
 pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, content) in &layout.urls {

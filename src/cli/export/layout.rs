@@ -35,16 +35,21 @@ impl StoredRepresentation {
     }
 }
 
+/// The responses at a URL.
 #[derive(Debug)]
 pub(super) enum UrlContent {
+    /// `Accept` selects the representation. `neither` is the response if it allows neither.
     Page { html: StoredRepresentation, markdown: StoredRepresentation, neither: RecordedResponse },
+    /// A file, which is the same for every `Accept`.
     File(StoredRepresentation),
+    /// A redirect to another path or URL.
     Moved(RecordedResponse),
+    /// An endpoint that was removed for good (410).
     RemovedEndpoint(RecordedResponse),
 }
 
 impl UrlContent {
-    /// Whether the page was removed for good.
+    /// Whether a page was removed for good (410).
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Page { html, .. } if html.identity().reply.status == 410)
     }
@@ -60,6 +65,7 @@ impl UrlContent {
     }
 }
 
+/// The path in the export of a file below `public/`.
 pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
@@ -69,18 +75,26 @@ pub(super) fn public_path(name: &str) -> String {
 pub(super) struct ExportLayout {
     /// Sorted by decoded path.
     pub urls: Vec<(String, UrlContent)>,
+    /// The responses for missing pages.
     pub missing: UrlContent,
-    /// The same in certain folders, see [`Description::missing_in`].
+    /// The responses for missing pages in folders with a 404 page of their own, by folder; see
+    /// [`Description::missing_in`].
     pub missing_in: Vec<(String, UrlContent)>,
+    /// The response for unknown paths below `/api/`.
     pub unknown_endpoint: RecordedResponse,
+    /// The response to methods other than GET and HEAD.
     pub read_only: RecordedResponse,
+    /// The response to a path that servers may interpret differently.
     pub ambiguous: RecordedResponse,
+    /// The paths that only frontdesk can serve, such as those of the forms.
     pub endpoints: Vec<&'static str>,
     /// Headers that all responses have in common.
     pub common: Vec<(String, String)>,
 }
 
 impl ExportLayout {
+    /// Assigns a file to each response body, and finds the headers that all responses have in common. The
+    /// responses for removed pages get the files of the 404 page of their folder.
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
             description;
@@ -116,7 +130,7 @@ impl ExportLayout {
         layout
     }
 
-    /// The content of all URLs, and of the response for missing ones.
+    /// The content of all URLs, and the responses for missing pages.
     pub fn places(&self) -> impl Iterator<Item = &UrlContent> {
         self.urls.iter().chain(&self.missing_in).map(|(_, place)| place).chain([&self.missing])
     }
@@ -136,6 +150,7 @@ impl ExportLayout {
         reply.headers.iter().filter(|header| !self.common.contains(header) && !others.contains(&&*header.0))
     }
 
+    /// The headers that have the same value in every response and every encoding of it.
     fn common_headers(&self) -> Vec<(String, String)> {
         let spoken = self.places().filter_map(|place| match place {
             UrlContent::Page { neither: reply, .. }
@@ -153,14 +168,17 @@ impl ExportLayout {
     }
 }
 
+/// The names that are taken below `public/`.
 #[derive(Debug, Default)]
 struct FileNames {
+    /// The hash of each file's content, by name.
     files: BTreeMap<String, String>,
     folders: HashSet<String>,
 }
 
 impl FileNames {
-    /// Claims the name `wanted`, or one derived from the content's hash if `wanted` is taken or invalid.
+    /// Claims and returns the name `wanted`, or one derived from the content's hash if `wanted` is taken or
+    /// invalid. A name can be claimed again for the same content.
     fn claim(&mut self, wanted: &str, body: &[u8]) -> String {
         let content = fingerprint(body, 32);
         let aside = format!("{ASIDE}/{content}");

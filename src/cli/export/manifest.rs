@@ -46,6 +46,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
     text
 }
 
+/// Describes the responses at a URL: the representations of a page or a file, or else one response.
 fn describe_url(layout: &ExportLayout, content: &UrlContent) -> Value {
     match content {
         UrlContent::Page { html, markdown, neither } => json!({
@@ -63,6 +64,7 @@ fn describe_url(layout: &ExportLayout, content: &UrlContent) -> Value {
     }
 }
 
+/// Describes the files of a representation: the unencoded one with its headers, then one for each encoding.
 fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();

@@ -27,6 +27,7 @@ impl NginxMap {
         self.add_text(&format!("~{expression}"), value);
     }
 
+    /// The number of lines, including the default.
     pub fn len(&self) -> usize {
         self.lines.len()
     }

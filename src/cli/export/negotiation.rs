@@ -119,7 +119,8 @@ fn less_than_later() -> String {
     expression
 }
 
-/// The maps from `Accept` to `$frontdesk_media`: `html`, `markdown` or `none`.
+/// The maps from `Accept` to `$frontdesk_media`: `html`, `markdown` or `none`. A value that is longer than
+/// [`MAX_VALUE`] or has an unclosed quote gives `html`.
 pub(super) fn media_maps() -> Vec<NginxMap> {
     let name_of = |media| match media {
         Some(Media::Html) => "html",
@@ -179,7 +180,8 @@ pub(super) fn media_maps() -> Vec<NginxMap> {
 }
 
 /// The maps that choose by `Accept-Encoding` among the encodings whose letters are in `$frontdesk_has`. The
-/// result is `$frontdesk_encoding`: `br`, `zstd`, `gzip` or empty.
+/// result is `$frontdesk_encoding`: `br`, `zstd`, `gzip` or empty. It is empty for a value that is longer
+/// than [`MAX_VALUE`] or has an unclosed quote.
 pub(super) fn encoding_maps() -> Vec<NginxMap> {
     let source = "$http_accept_encoding";
     let mut maps = vec![

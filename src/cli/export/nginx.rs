@@ -29,7 +29,8 @@ fn quote_literal(text: &str) -> String {
     quote(&escape_variables(text))
 }
 
-/// Replaces each `{{name}}` with its value, whose lines are all indented like the first.
+/// Replaces each `{{name}}` with its value. If only white space precedes the name on its line, all lines of
+/// the value get this indentation. Panics if a name has no value.
 fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     let mut parts = template.split("{{");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -92,8 +93,8 @@ impl FileTable {
         }
     }
 
-    /// The id of a file, such as `f7`. Adds the file on first use.
-    fn id(&mut self, stored: &StoredRepresentation) -> String {
+    /// Returns the id of a file, such as `f7`. Adds the file to the maps on first use.
+    fn add_file(&mut self, stored: &StoredRepresentation) -> String {
         let identity = stored.identity();
         let values: Vec<&str> = self
             .headers
@@ -200,8 +201,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     let mut files = FileTable::new(layout);
     let (of_html, of_markdown, missing_link, missing_text) = match &layout.missing {
         UrlContent::Page { html, markdown, neither } => (
-            files.id(html),
-            files.id(markdown),
+            files.add_file(html),
+            files.add_file(markdown),
             escape_variables(neither.header("link").unwrap_or_default()),
             escape_variables(&body_text(neither)),
         ),
@@ -218,8 +219,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
 
     for (number, (_, content)) in layout.missing_in.iter().enumerate() {
         if let UrlContent::Page { html: of_html, markdown: of_markdown, .. } = content {
-            html.add_text(&missing_id(number), &files.id(of_html));
-            markdown.add_text(&missing_id(number), &files.id(of_markdown));
+            html.add_text(&missing_id(number), &files.add_file(of_html));
+            markdown.add_text(&missing_id(number), &files.add_file(of_markdown));
         }
     }
 
@@ -233,13 +234,13 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
         let id = match content {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
                 let id = format!("{}{}", if content.is_gone() { "g" } else { "p" }, html.len() - 1);
-                html.add_text(&id, &files.id(of_html));
-                markdown.add_text(&id, &files.id(of_markdown));
+                html.add_text(&id, &files.add_file(of_html));
+                markdown.add_text(&id, &files.add_file(of_markdown));
                 link.add_text(&id, &escape_variables(neither.header("link").unwrap_or_default()));
                 text.add_text(&id, &escape_variables(&body_text(neither)));
                 id
             }
-            UrlContent::File(stored) => files.id(stored),
+            UrlContent::File(stored) => files.add_file(stored),
             UrlContent::Moved(reply) => {
                 let id = format!("r{}{}", reply.status, target.len() - 1);
                 let to = reply.header("location").unwrap_or_default();
@@ -287,7 +288,7 @@ fn body_text(reply: &RecordedResponse) -> String {
     String::from_utf8_lossy(&reply.body).into_owned()
 }
 
-/// The response for removed endpoints, which is the same for all of them. `None` if there are none.
+/// The response for removed endpoints, which is the same for all of them. `None` if no endpoint was removed.
 fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
     layout.urls.iter().find_map(|(_, content)| match content {
         UrlContent::RemovedEndpoint(reply) => Some(reply),

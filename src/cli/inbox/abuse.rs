@@ -21,6 +21,7 @@ const MAX_JSON: usize = 1000;
 /// Hexadecimal digits of a source's hash in text output: 48 bits distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
 
+/// Prints the counts of the last `days` days. Without an inbox, prints zeros as JSON, and nothing as text.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = first_day(&console.now, days);
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };
@@ -35,6 +36,7 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
+/// Formats the counts since the day `first` as a JSON object.
 fn to_json(abuse: &Abuse, first: Date) -> Value {
     let signals = abuse.signals.iter().map(|of| {
         json!({ "signal": of.signal, "held": of.held, "released": of.released, "released_share": released_share(of) })
@@ -54,12 +56,14 @@ fn to_json(abuse: &Abuse, first: Date) -> Value {
     })
 }
 
-/// The share of held submissions that the operator released, from 0 to 1.
+/// The share of held submissions that the operator released, from 0 to 1; 0 if none was held.
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 fn released_share(held: &SignalCount) -> f64 {
     held.released as f64 / held.held.max(1) as f64
 }
 
+/// Writes the totals since the day `first`, and a table each of sources, signals and agents. Leaves out
+/// tables without rows.
 fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let totals = [
         format!("Since {first}:"),

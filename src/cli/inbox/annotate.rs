@@ -1,4 +1,5 @@
-//! `frontdesk inbox done`, `reopen`, `note` and `log`.
+//! `frontdesk inbox done`, `reopen` and `note` annotate submissions; `frontdesk inbox log` lists what users
+//! changed.
 
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ pub(in crate::cli) fn note_words(note: &str) -> [&'static str; 2] {
     }
 }
 
-/// Replaces the note of a submission.
+/// Replaces the note of a submission; an empty one removes it.
 pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     annotate(&[id.to_owned()], note_words(note), console, |changes, id| changes.set_note(id, note))
 }
@@ -60,7 +61,8 @@ fn annotate(
     })
 }
 
-/// Prints the operator log, newest first.
+/// Prints the newest entries of the operator log, newest first: all, or at most `limit`. Prints nothing if
+/// there is no inbox.
 pub(super) fn print_log(
     as_json: bool,
     limit: Option<usize>,
@@ -89,6 +91,7 @@ pub(super) fn print_log(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Converts an entry to a JSON object with the time in UTC.
 fn log_object(entry: &LogEntry) -> serde_json::Value {
     json!({
         "at": format_utc(entry.at),
@@ -110,7 +113,8 @@ fn describe(entry: &LogEntry) -> String {
     words.join("  ").trim_end().to_owned()
 }
 
-/// The number of things that changed, unless the rest of the entry names them.
+/// The number of deliveries, sessions or submissions that an action changed, with the noun. `None` if the
+/// entry names its submission, or if the action has no count.
 fn count_words(entry: &LogEntry) -> Option<String> {
     use OperatorAction as Action;
     let noun = match OperatorAction::ALL.into_iter().find(|action| action.name() == entry.action)? {

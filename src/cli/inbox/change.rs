@@ -1,4 +1,4 @@
-//! `frontdesk inbox retry`, `hold`, `release` and `deliver`.
+//! `frontdesk inbox retry`, `hold`, `release` and `deliver` control the deliveries of submissions.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,9 @@ impl RetryOptions {
     }
 }
 
-/// Makes the selected deliveries due now, and prints how many there are, or why no delivery matches.
+/// Makes the selected deliveries due now, restarts their schedules, and switches their channels on. Without
+/// `--channel`, also requeues submissions that could not be processed. Prints how many there are, or why none
+/// matches. Returns failure if an id has no submission.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };
@@ -61,12 +63,14 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
-            n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
+            n => writeln!(console.out, "{}.", describe_due_deliveries(n, console.url))?,
         }
     }
     Ok(exit_code(missing == 0))
 }
 
+/// Prints that nothing matches, and what may be the reason: a channel that the inbox does not know, or held
+/// submissions.
 fn explain_nothing_to_retry(
     reader: &InboxReader,
     options: &RetryOptions,
@@ -85,15 +89,20 @@ fn explain_nothing_to_retry(
     {
         let names = channels.iter().map(|channel| visible(&channel.name)).reduce(|a, b| a + ", " + &b);
         let names = names.unwrap_or_else(|| "none".to_owned());
-        writeln!(console.err, "The inbox has no channel with that name. Channels with deliveries: {names}.")?;
+        let name = visible(name);
+        writeln!(
+            console.err,
+            "The inbox contains no delivery to a channel \"{name}\". Channels with deliveries: {names}."
+        )?;
     }
     let held = |filter: &Filter| -> Result<usize, StoreError> {
         reader.count(&Filter { status: Some(Status::Held), ..filter.clone() })
     };
     let held = filters.iter().map(held).sum::<Result<usize, StoreError>>()?;
     if held > 0 {
-        let held = format!("{} {}", counted(held, "submission"), plural(held, "is", "are"));
-        writeln!(console.err, "{held} held: `frontdesk inbox release` delivers them.")?;
+        let (are, them) = (plural(held, "is", "are"), plural(held, "it", "them"));
+        let held = counted(held, "submission");
+        writeln!(console.err, "{held} {are} held: `frontdesk inbox release` delivers {them}.")?;
     }
     Ok(())
 }
@@ -127,14 +136,16 @@ pub(in crate::cli) fn describe_release(
     };
     Some(match released {
         Released::Released(0) => format!("is released{without}: there is nothing to deliver"),
-        Released::Released(n) => format!("is released{without}: {}", describe_retried(n, url)),
-        Released::AsksVisitor => "is released, but waits until the visitor confirms the address: another `release` delivers it without".to_owned(),
+        Released::Released(n) => format!("is released{without}: {}", describe_due_deliveries(n, url)),
+        Released::AsksVisitor => "is released, but waits until the visitor confirms the address: another `release` delivers it without a confirmation".to_owned(),
         Released::NotHeld => "is not held".to_owned(),
         Released::Missing => return None,
     })
 }
 
-pub(in crate::cli) fn describe_retried(count: usize, url: &DatabaseUrl) -> String {
+/// States that this many deliveries are due now, and when they are attempted: now if a server is running, or
+/// once one is.
+pub(in crate::cli) fn describe_due_deliveries(count: usize, url: &DatabaseUrl) -> String {
     let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(url) {
         let them = plural(count, "it", "them");
@@ -162,7 +173,8 @@ impl Outcome {
 }
 
 /// Applies a change to each submission, and prints a sentence about each. Returns failure if one could not be
-/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0.
+/// changed, if there is none, or if `missing`, the number of ids without a submission, is not 0. An error of
+/// the database ends the command; changes before it stay.
 pub(super) fn change_each(
     (found, missing): (Vec<Submission>, usize),
     console: &mut Console<'_>,
@@ -177,7 +189,9 @@ pub(super) fn change_each(
         let id = submission.id;
         match change(&mut changes, &submission, console)? {
             Outcome::Done(words) => writeln!(console.out, "{id} {words}.")?,
-            Outcome::Queued(n) => writeln!(console.out, "{id}: {}.", describe_retried(n, console.url))?,
+            Outcome::Queued(n) => {
+                writeln!(console.out, "{id}: {}.", describe_due_deliveries(n, console.url))?;
+            }
             Outcome::Failed(words) => {
                 failed += 1;
                 writeln!(console.out, "{id} {words}.")?;
@@ -237,7 +251,8 @@ pub struct DeliverOptions {
     channel: Option<String>,
 }
 
-/// Queues the selected submissions for delivery to each configured channel that does not have them yet.
+/// Queues the selected submissions for those of the team's configured channels, or of `--channel`, that
+/// accept their forms and do not have them yet. Returns failure if a submission could not be queued.
 pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let is_wanted = |route: &&Route| {
         route.visitor.is_none() && options.channel.as_ref().is_none_or(|name| *name == route.name)
@@ -249,7 +264,7 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
         console.report(&match (&options.channel, &names[..]) {
             (_, []) => with_hint(
                 anyhow!("no channel is configured"),
-                "a `[[channel]]` in frontdesk.toml sends submissions to a mailbox or a webhook",
+                "add a `[[channel]]` to frontdesk.toml, which sends submissions to a mailbox or a webhook",
             ),
             (name, names) => {
                 let name = visible(name.as_deref().unwrap_or_default());
@@ -290,7 +305,7 @@ fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result
         .context("some submissions were not queued; run the same command again")?;
     match added {
         0 => writeln!(console.out, "Nothing to deliver.")?,
-        n => writeln!(console.out, "{}.", describe_retried(n, console.url))?,
+        n => writeln!(console.out, "{}.", describe_due_deliveries(n, console.url))?,
     }
     let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
     if kept > 0 {

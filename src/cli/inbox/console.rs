@@ -19,11 +19,12 @@ use frontdesk_inbox::user::current_user;
 const DEFAULT_WIDTH: usize = 100;
 
 pub(super) struct Console<'a> {
+    /// The time at which the command began, in the time zone for output.
     pub(super) now: Zoned,
     pub(super) url: &'a DatabaseUrl,
     /// The user who makes changes, for the operator log.
     pub(super) user: String,
-    /// The open inbox; `None` if nothing has been received yet.
+    /// The open inbox; `None` before a command opens it, and if nothing has been received yet.
     pub(super) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
     pub(super) min_free: MinFree,
@@ -42,6 +43,8 @@ pub(super) struct Console<'a> {
 }
 
 impl Console<'_> {
+    /// Calls `run` with the standard streams and without an open inbox. Buffers standard output, and flushes
+    /// it after `run` has succeeded.
     pub(super) fn with_standard_streams<T>(
         config: &Config,
         is_utc: bool,
@@ -80,6 +83,7 @@ impl Console<'_> {
         Ok(result)
     }
 
+    /// Prints an error with its causes and its hint to standard error.
     pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
         write_error("error:", error, self.err)
     }

@@ -9,7 +9,8 @@ const MIN_NAME: usize = 12;
 /// Minimum width of a column of numbers, including the gap before it.
 const MIN_NUMBER_WIDTH: usize = 10;
 
-/// Writes a table of names and numbers. Writes nothing if there are no rows.
+/// Writes an empty line and a table of names and numbers. Cuts names so that lines fit `width`, unless that
+/// leaves less than [`MIN_NAME`]. Writes nothing if there are no rows.
 pub(super) fn write_table<const N: usize>(
     head: [&str; N],
     rows: Vec<(String, Vec<String>)>,

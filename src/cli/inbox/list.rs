@@ -1,4 +1,4 @@
-//! `frontdesk inbox list` and `frontdesk inbox export`.
+//! `frontdesk inbox list` and `frontdesk inbox export` print submissions as a table, as CSV or as JSON lines.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -17,7 +17,7 @@ use frontdesk_inbox::{csv, json};
 /// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;
 
-/// Exports the selected submissions.
+/// Options of `frontdesk inbox export`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub struct SubmissionExport {
@@ -40,7 +40,8 @@ pub struct SubmissionExport {
     pub(super) which: SelectionOptions,
 }
 
-/// Prints the selected submissions as a table. On a terminal, also prints how to see more of them.
+/// Prints the selected submissions as a table. On a terminal, prints at most [`TERMINAL_LIMIT`] unless
+/// `--limit` is given, and how to see more of them.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Requests one submission more than the limit, to find out whether there are more.
@@ -75,7 +76,8 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
     Ok(selected.finish()?)
 }
 
-/// Writes submissions to standard output, or to a file that only its owner can read.
+/// Writes submissions as CSV or JSON lines to standard output, or to a file that only its owner can read.
+/// Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
@@ -98,7 +100,9 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Passes `write` a file that only its owner can read. Replaces an existing file only with `force`.
+/// Passes `write` a file that only its owner can read, and returns the number of submissions that it has
+/// written. An existing file is an error without `force`, and is emptied first with it. Devices and pipes
+/// keep their mode.
 fn write_to_file(
     path: &Path,
     force: bool,

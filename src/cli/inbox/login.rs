@@ -23,11 +23,13 @@ use frontdesk_inbox::time::{format_distance, format_local};
 /// How long to wait for a listener on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Prints a link that logs in once, and opens it in a browser if there is a desktop.
+/// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in
+/// a browser if there is a desktop. Fails if no server listens at the web interface's address, unless
+/// `address` is given.
 pub(super) fn open(
     config: &Config,
     address: Option<&str>,
-    stay: bool,
+    is_print_only: bool,
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     let base = if let Some(address) = address {
@@ -39,14 +41,14 @@ pub(super) fn open(
     };
     let base = if base.contains("://") { base } else { format!("http://{base}") };
     if console.inbox.is_none() {
-        bail!("there is no inbox yet: start the server first");
+        bail!("there is no inbox at {} yet: start the server first, which creates it", console.url);
     }
     let token = session::create_login(console.url, &console.user, console.now.timestamp())?;
     let link = format!("{base}/login?token={}", token.as_str());
     writeln!(console.out, "{link}")?;
     console.out.flush()?;
     writeln!(console.err, "The link works once and expires in ten minutes.")?;
-    if !stay && let Some(page) = redirect_page(&link, &token) {
+    if !is_print_only && let Some(page) = write_redirect_page(&link, &token) {
         let opened = Command::new("xdg-open").arg(page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if opened.is_ok() {
             writeln!(console.err, "Opening it in your browser.")?;
@@ -80,7 +82,7 @@ fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> any
     ))
 }
 
-/// The address at which this machine reaches a listener.
+/// The address at which this machine reaches a listener: 127.0.0.1 for one on all interfaces.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -88,13 +90,14 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// The URL of the web interface. Fails if it is switched off, or if its URL is not known.
+/// The URL of the web interface: that of the first host in `inbox.host`, or else of `inbox.listen`. Fails if
+/// the web interface is switched off, or if it only has a Unix socket or a port that is picked at each start.
 fn base_url(config: &Config) -> anyhow::Result<String> {
     let name = config.web.inbox_pages.hosts.first();
     match (&config.inbox_listen, name) {
         (None, _) => Err(with_hint(
             anyhow!("the web interface is switched off"),
-            "`listen = \"127.0.0.1:8082\"` in the table `[inbox]` of frontdesk.toml switches it on",
+            "set `listen = \"127.0.0.1:8082\"` in the table `[inbox]` of frontdesk.toml, and restart the server",
         )),
         (Some(_), Some(name)) => Ok(format!("https://{name}")),
         (Some(Address::Tcp(address)), None) if address.port() != 0 => {
@@ -107,9 +110,10 @@ fn base_url(config: &Config) -> anyhow::Result<String> {
     }
 }
 
-/// Writes a page that leads to the link, and returns its path. `None` without a desktop. Browsers are started
-/// with the page's path, because other users of this machine can read the arguments of a process.
-fn redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
+/// Writes a page that redirects to the link into the user's runtime folder, and returns its path. `None`
+/// without a desktop or such a folder, or if the page cannot be written. Browsers are started with the page's
+/// path, because other users of this machine can read the arguments of a process.
+fn write_redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     if ["WAYLAND_DISPLAY", "DISPLAY"].iter().all(|name| std::env::var_os(name).is_none_or(|it| it.is_empty()))
     {
         return None;
@@ -128,7 +132,8 @@ fn redirect_page(link: &str, token: &SecretToken) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Lists the sessions, or ends one or all of them.
+/// Lists the sessions, or ends the one whose id begins with `revoke`, or all of them. Ending all also makes
+/// unused login links invalid. Does nothing if there is no inbox.
 pub(super) fn sessions(
     revoke: Option<&str>,
     all: bool,
@@ -143,7 +148,8 @@ pub(super) fn sessions(
             && found.len() != 1
         {
             let what = if found.is_empty() { "no session has" } else { "several sessions have" };
-            bail!("{what} an id that begins with `{}`", visible(prefix));
+            let error = anyhow!("{what} an id that begins with `{}`", visible(prefix));
+            return Err(with_hint(error, "`frontdesk inbox sessions` lists the ids"));
         }
         let hashes: Option<Vec<TokenHash>> =
             found.map(|found| found.iter().map(|session| session.hash).collect());

@@ -21,7 +21,7 @@ use frontdesk_site::path;
 
 /// Maximum number of pages and of hosts in text output, unless `--top` sets another one.
 const MAX_SHOWN: u16 = 10;
-/// The same in the JSON object.
+/// Maximum number of pages and of hosts in the JSON object, unless `--top` sets another one.
 const MAX_JSON: u16 = 1000;
 /// Shown for pages or hosts that are not counted separately.
 const OTHERS: &str = "(others)";
@@ -38,7 +38,7 @@ pub(in crate::cli) struct StatsOptions {
         value_parser = clap::value_parser!(u16).range(1..=90),
     )]
     days: u16,
-    /// Show this day and later ones, such as 2026-11-01
+    /// Show views on or after this day, such as 2026-11-01; counts are kept for 90 days
     #[arg(long, value_name = "DATE", value_parser = parse_day, conflicts_with = "days")]
     since: Option<Date>,
     /// Show views of this page only, such as /developers/
@@ -58,10 +58,13 @@ fn parse_day(text: &str) -> Result<Date, String> {
     date.ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
 }
 
+/// Runs `frontdesk stats`. `--days` counts back from today in this machine's time zone.
 pub(in crate::cli) fn run(options: &StatsOptions, config: &Config) -> anyhow::Result<ExitCode> {
     Console::with_standard_streams(config, false, |console| execute(options, config.web.count_views, console))
 }
 
+/// Prints the page views that the options select, as text or JSON. Prints a note if none are counted: now,
+/// according to `is_on`, or in the selected days.
 fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = options.since.unwrap_or_else(|| first_day(&console.now, options.days));
     let page = options.page.as_deref().map(canonical_path);
@@ -89,6 +92,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads the counts. Returns empty ones if there is no inbox.
 fn read_report(inbox: Option<&InboxReader>, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
     inbox.map_or(Ok(ViewReport::default()), |inbox| inbox.page_views(filter))
 }
@@ -107,7 +111,8 @@ pub(in crate::cli) fn views_object(
     Ok(to_json(&read_report(inbox, &filter)?, &filter))
 }
 
-/// The percent-encoded path of a page, from a path as an operator writes it.
+/// The percent-encoded path of a page, from a path as an operator writes it: with or without the leading
+/// slash and escapes. Returns a path that cannot be decoded as it is.
 fn canonical_path(text: &str) -> String {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("/{text}") };
     match path::decode(&text) {
@@ -116,6 +121,7 @@ fn canonical_path(text: &str) -> String {
     }
 }
 
+/// Formats a report as a JSON object. The name of pages or hosts that are not counted separately is `null`.
 fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
     let name = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
     let days = report.days.iter().map(|(day, views)| {
@@ -146,6 +152,8 @@ fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
     })
 }
 
+/// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the table of
+/// pages.
 fn write_text(
     report: &ViewReport,
     filter: &ViewFilter<'_>,

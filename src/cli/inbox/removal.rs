@@ -56,7 +56,7 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
     SourcePrefix::parse(digits).ok_or_else(|| "it must be 1 to 32 hexadecimal digits".to_owned())
 }
 
-/// Removes the selected held submissions after a confirmation.
+/// Removes the selected held submissions after a confirmation, which `--yes` replaces.
 pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(options.yes, console)? {
         return Ok(refused);
@@ -64,6 +64,9 @@ pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> an
     if options.held { discard_matching(options, console) } else { discard_by_id(options, console) }
 }
 
+/// Removes the held submissions that match the options. Prints how many others are held only until a flood
+/// ends. Returns failure if the prefix of a source matches several sources, or if the operator does not
+/// confirm.
 fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = &console.inbox else {
         writeln!(console.out, "nothing")?;
@@ -106,7 +109,8 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     Ok(report_removal(&erased, console)?)
 }
 
-/// Removes the given submissions that are held, and reports why the others were not removed.
+/// Removes the given submissions that are held, and reports why the others were not removed. Returns failure
+/// if there are others, or if the operator does not confirm.
 fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     if console.inbox.is_none() {
@@ -136,6 +140,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 /// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
+/// The question that the operator confirms: how many submissions are removed, and when they were received.
 fn removal_question(count: usize, first: Timestamp, last: Timestamp, zone: &TimeZone) -> String {
     let held = counted(count, "held submission");
     let received = if first == last {
@@ -158,7 +163,8 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
     with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
 }
 
-/// Removes all submissions from an address after a confirmation.
+/// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are
+/// none.
 pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);
@@ -177,7 +183,8 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
     Ok(report_removal(&erased, console)?)
 }
 
-/// Returns an exit code if there is no `--yes` and the operator cannot be asked to confirm.
+/// Prints an error and returns the exit code 2 if there is no `--yes` and standard input is not a terminal on
+/// which the operator could confirm.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
     if yes || console.answers.is_some() {
         return Ok(None);
@@ -190,7 +197,7 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
     Ok(Some(ExitCode::from(2)))
 }
 
-/// Asks a yes-or-no question. Any answer except yes means no.
+/// Asks a yes-or-no question. Any answer except `y` or `yes`, in either case, means no: nothing was removed.
 fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
     let Some(answers) = console.answers.as_mut() else { return Ok(false) };
     write!(console.err, "{question} [y/N] ")?;
@@ -207,15 +214,18 @@ fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
 /// The result of a removal, for the operator.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct RemovalReport {
-    /// Such as `1 submission removed`; empty if nothing was removed.
+    /// The numbers of removed rows, such as `1 submission removed`; empty if nothing was removed.
     pub(in crate::cli) removed: Vec<String>,
     /// Warnings and remarks, each with its label.
     pub(in crate::cli) remarks: Vec<String>,
-    /// Whether the removed data is in no file of the database any more.
+    /// False if the log of a SQLite database may still contain removed data. Always true with PostgreSQL, for
+    /// which a remark says how long removed data may stay.
     pub(in crate::cli) is_wiped: bool,
 }
 
 impl RemovalReport {
+    /// Describes a removal from the inbox at `url`, and names the copies of removed data that it may not have
+    /// reached.
     pub(in crate::cli) fn new(erased: &Erased, url: &DatabaseUrl) -> RemovalReport {
         let mut report = RemovalReport { is_wiped: true, ..RemovalReport::default() };
         if erased.submissions > 0 {

@@ -108,8 +108,9 @@ impl SelectionOptions {
     }
 }
 
-/// Iterates over the selected submissions, newest first, and opens sealed ones with the identity. Reports and
-/// counts those that the identity cannot open. Selects nothing if there is no inbox.
+/// Iterates over the selected submissions, newest first, and decrypts sealed ones with the identity if one is
+/// given. Reports and counts those that it cannot decrypt, and returns them sealed. Selects nothing if there
+/// is no inbox.
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
     words: Option<SearchText>,
@@ -125,6 +126,8 @@ pub(super) struct SelectedSubmissions<'a> {
 }
 
 impl<'a> SelectedSubmissions<'a> {
+    /// Starts a query. Fails if the identity cannot be read, or if `--before` is a prefix that does not match
+    /// exactly one submission.
     pub(super) fn new(
         reader: Option<&'a InboxReader>,
         which: &SelectionOptions,
@@ -174,8 +177,9 @@ impl<'a> SelectedSubmissions<'a> {
         }
     }
 
-    /// Whether a submission contains the search text. Counts sealed submissions, which cannot be searched.
-    fn contains_words(&mut self, submission: &Submission) -> bool {
+    /// Whether a submission contains the search text; true if there is none. Counts sealed submissions, whose
+    /// fields cannot be searched.
+    fn matches_search(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
         if submission.sealed.is_some() {
             self.unsearched += 1;
@@ -184,7 +188,8 @@ impl<'a> SelectedSubmissions<'a> {
     }
 }
 
-/// Decrypts a sealed submission if an identity is given. If that fails, prints an error and returns false.
+/// Decrypts a sealed submission if an identity is given. If that fails, prints an error, leaves the
+/// submission sealed, and returns false.
 pub(super) fn decrypt_with(
     identity: Option<&AgeIdentity>,
     submission: &mut Submission,
@@ -197,6 +202,7 @@ pub(super) fn decrypt_with(
 impl Iterator for SelectedSubmissions<'_> {
     type Item = anyhow::Result<Submission>;
 
+    /// Skips submissions without the search text. Ends once the limit of submissions is reached.
     fn next(&mut self) -> Option<Self::Item> {
         while self.left > 0 {
             let mut submission = match self.listing.as_mut()?.next()? {
@@ -207,7 +213,7 @@ impl Iterator for SelectedSubmissions<'_> {
                 Ok(is_open) => self.failed += usize::from(!is_open),
                 Err(error) => return Some(Err(error.into())),
             }
-            if self.contains_words(&submission) {
+            if self.matches_search(&submission) {
                 self.left -= 1;
                 self.sealed += usize::from(submission.sealed.is_some());
                 return Some(Ok(submission));
@@ -217,8 +223,8 @@ impl Iterator for SelectedSubmissions<'_> {
     }
 }
 
-/// Finds the submission whose id begins with `id`. The inner error means that no submission or
-/// more than one submission matches.
+/// Finds the submission whose id begins with `id`. The inner error, which has a hint, means that no
+/// submission or more than one submission matches.
 pub(in crate::cli) fn find(
     reader: Option<&InboxReader>,
     id: &str,

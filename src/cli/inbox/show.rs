@@ -20,7 +20,8 @@ use frontdesk_inbox::submission::verdict::ScreeningReason;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::{format_distance, format_duration, format_time};
 
-/// Prints the submission whose id begins with `id`, as text or as a JSON object.
+/// Prints the submission whose id begins with `id`, as text or as a JSON object. Returns failure if it is not
+/// exactly one, or if the identity cannot decrypt it.
 pub(super) fn run(
     id: &str,
     as_json: bool,
@@ -49,7 +50,7 @@ pub(super) fn run(
     Ok(exit_code(is_open))
 }
 
-/// A submission's deliveries and annotation.
+/// Reads a submission's deliveries and its annotation, which is empty if there is none.
 pub(in crate::cli) fn read_details(
     inbox: &InboxReader,
     id: Uuid,
@@ -133,11 +134,13 @@ fn describe_reason(reason: &ScreeningReason) -> String {
     format!("{} {}{detail}", reason.points, reason.signal.name())
 }
 
-/// `separator` followed by the text, or an empty string if the text is empty.
+/// `separator` followed by the text with unsafe characters made visible, or an empty string if the text is
+/// empty.
 fn after(separator: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("{separator}{}", visible(text)) }
 }
 
+/// Writes a delivery's channel, state and due time, the obstacle of its channel, and its attempts.
 fn write_delivery(delivery: &Delivery, now: &Zoned, out: &mut dyn Write) -> std::io::Result<()> {
     let due = delivery.due_at.map(|due| time_and_distance(due, now));
     let due = match (delivery.state, due) {

@@ -22,6 +22,8 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
 
+/// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as
+/// JSON, and nothing as text.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let first = first_day(&console.now, days);
@@ -34,6 +36,7 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reads the counts of submissions by day, and of deliveries by channel. Returns none if there is no inbox.
 fn read_counts(
     inbox: Option<&InboxReader>,
     zone: &TimeZone,
@@ -43,8 +46,8 @@ fn read_counts(
     Ok((tallies, channels))
 }
 
-/// The counts of submissions and deliveries as a JSON object. Its days are the last `days` in the time
-/// zone of `now`.
+/// The counts of submissions and deliveries as a JSON object. The counts by day cover the last `days` days in
+/// the time zone of `now`; the totals cover all days.
 pub(in crate::cli) fn counts_object(
     inbox: Option<&InboxReader>,
     now: &Zoned,
@@ -54,6 +57,7 @@ pub(in crate::cli) fn counts_object(
     Ok(to_json(&tallies, &channels, first_day(now, days)))
 }
 
+/// Prints the lines that a digest would contain now, or that nothing needs attention.
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
     let digest =

@@ -99,7 +99,8 @@ fn details(submission: &Submission, width: usize) -> String {
     details.join(" · ")
 }
 
-/// Writes a line for one submission. The widths of its columns do not depend on other submissions.
+/// Writes a line for one submission, at most `width` columns wide unless [`MIN_DETAILS`] needs more. The
+/// widths of its columns do not depend on other submissions.
 pub(super) fn write_line(
     submission: &Submission,
     zone: &TimeZone,
@@ -129,7 +130,7 @@ pub(super) fn write_line(
     writeln!(out, "{}", [id, received, form, status, rest].join(GAP).trim_end())
 }
 
-/// Colors `text` by status if `colors` is set.
+/// Colors `text` by status. Returns it unchanged without `colors` or a status.
 fn colored(text: &str, status: Option<Status>, colors: bool) -> String {
     let style = match status.filter(|_| colors) {
         Some(Status::Held | Status::Unconfirmed) => AnsiColor::Yellow.on_default(),

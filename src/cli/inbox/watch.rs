@@ -27,6 +27,7 @@ const POLL_MISSING: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct InboxWatch {
     form: Option<String>,
+    /// The newest id that a query has returned.
     newest: Option<Uuid>,
     /// Ids of recent submissions. With several servers, submissions may be committed out of id order, so each
     /// query also covers the minute before `newest`, and skips these ids.
@@ -44,6 +45,7 @@ impl InboxWatch {
         Ok(Some(new))
     }
 
+    /// Returns the submissions that are not in `seen`, newest first, and adds them.
     fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };
@@ -69,7 +71,8 @@ impl InboxWatch {
         Ok(())
     }
 
-    /// Prints new submissions. Returns the maximum wait before the next query.
+    /// Prints new submissions, decrypted if possible. Returns the maximum wait before the next query. A query
+    /// that fails is a warning, and is repeated.
     fn print_new(
         &mut self,
         as_json: bool,
@@ -115,6 +118,8 @@ fn minute_before(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_sub(MINUTE))
 }
 
+/// Prints submissions as they arrive from now on. Returns only after an error; the process ends with Ctrl-C,
+/// or when standard output is closed.
 pub(super) fn run(
     as_json: bool,
     form: Option<&str>,
@@ -135,7 +140,8 @@ pub(super) fn run(
     }
 }
 
-/// Exits the process as soon as standard output is closed, instead of at the next submission.
+/// Starts a thread that exits the process as soon as the reader of standard output closes it, instead of at
+/// the next submission.
 fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();

@@ -15,6 +15,7 @@ fn char_columns(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
+/// Adds spaces up to `width` columns. Returns wider text unchanged.
 pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
@@ -30,7 +31,8 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
 /// Minimum width of a wrapped line, in columns.
 const MIN_WRAPPED: usize = 12;
 
-/// Wraps pieces into lines, with a space between pieces. Splits pieces that are wider than a line.
+/// Wraps pieces into lines of `width` columns, at least [`MIN_WRAPPED`], with a space between pieces. Splits
+/// pieces that are wider than a line. Returns one empty line for no pieces.
 pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
     let width = width.max(MIN_WRAPPED);
     let mut lines = Vec::new();

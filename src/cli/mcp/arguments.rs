@@ -28,12 +28,16 @@ impl ToolArguments {
         let is_known = |name: &str| parameters.iter().any(|(known, _)| *known == name);
         if let Some(name) = values.keys().find(|name| !is_known(name)) {
             let known: Vec<String> = parameters.iter().map(|(known, _)| format!("`{known}`")).collect();
-            let known = if known.is_empty() { "this tool has none".to_owned() } else { known.join(", ") };
-            return Err(ToolError::new(format!("there is no argument {}: {known}", quote(name))));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let name = quote(name);
+            return Err(ToolError::new(format!(
+                "there is no argument {name}; arguments of this tool: {known}"
+            )));
         }
         Ok(ToolArguments { values })
     }
 
+    /// Removes and returns an argument. `None` for `null`.
     fn take(&mut self, name: &str) -> Option<Value> {
         self.values.remove(name).filter(|value| !value.is_null())
     }
@@ -51,7 +55,7 @@ impl ToolArguments {
         }
     }
 
-    /// A text that selects something: without surrounding white space, and not empty.
+    /// A text that selects something. Removes white space at both ends; `None` if nothing is left.
     pub(super) fn word(&mut self, name: &str, most: usize) -> Result<Option<String>, ToolError> {
         let text = self.text(name, most)?.map(|text| text.trim().to_owned());
         Ok(text.filter(|text| !text.is_empty()))
@@ -62,7 +66,7 @@ impl ToolArguments {
         self.word(name, most)?.ok_or_else(|| ToolError::new(format!("`{name}` is missing")))
     }
 
-    /// One of a few names.
+    /// A text that must be one of `choices`, in the same case. `None` if it is absent or empty.
     pub(super) fn choice(
         &mut self,
         name: &str,
@@ -75,6 +79,7 @@ impl ToolArguments {
         })
     }
 
+    /// A whole number in `range`, which may be written as `2.0`. A text is an error.
     pub(super) fn number(
         &mut self,
         name: &str,
@@ -88,6 +93,7 @@ impl ToolArguments {
         })
     }
 
+    /// A boolean; false if it is absent.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, ToolError> {
         match self.take(name) {
             None => Ok(false),
@@ -96,6 +102,7 @@ impl ToolArguments {
         }
     }
 
+    /// A time, a date, or an age, as on the command line.
     pub(super) fn time(&mut self, name: &str) -> Result<Option<TimeArgument>, ToolError> {
         let Some(word) = self.word(name, MAX_QUOTED)? else { return Ok(None) };
         let parsed = TimeArgument::parse(&word);
@@ -104,12 +111,12 @@ impl ToolArguments {
             .map_err(|expected| ToolError::new(format!("`{name}` is {}, but {expected}", quote(&word))))
     }
 
-    /// A complete id.
+    /// A complete id, not a prefix. `None` if it is absent or empty.
     pub(super) fn id(&mut self, name: &str) -> Result<Option<Uuid>, ToolError> {
         self.word(name, MAX_QUOTED)?.map(|word| parse_id(name, &word)).transpose()
     }
 
-    /// Between one and `most` complete ids, without duplicates.
+    /// A required list of one to `most` complete ids. Leaves out duplicates, which count towards `most`.
     pub(super) fn ids(&mut self, name: &str, most: usize) -> Result<Vec<Uuid>, ToolError> {
         let expected = format!("a list of 1 to {most} complete ids, as `list_submissions` returns them");
         let items = match self.take(name) {
@@ -135,7 +142,8 @@ impl ToolArguments {
     }
 }
 
-/// The value of an integer. `2.0` and `1e1` are integers, too (JSON Schema 2020-12, §4.2.3).
+/// The value of an integer; `None` for other values. `2.0` and `1e1` are integers, too (JSON Schema 2020-12,
+/// §4.2.3).
 fn to_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 2f64.powi(53))?;
@@ -143,6 +151,7 @@ fn to_integer(value: &Value) -> Option<i64> {
     })
 }
 
+/// Parses a complete id. The error quotes `word`, and `name`, the argument that contains it.
 fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     Uuid::try_parse(word).map_err(|_| {
         ToolError::new(format!(
@@ -152,6 +161,7 @@ fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     })
 }
 
+/// The error for an argument with the value `found`, which is not `expected`.
 fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
     let found = match found {
         Value::String(text) => quote(text),
@@ -162,7 +172,7 @@ fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
     ToolError::new(format!("`{name}` must be {expected}, not {found}"))
 }
 
-/// The beginning of a value, for errors.
+/// The first [`MAX_QUOTED`] characters of a value in backquotes, with unsafe ones made visible.
 fn quote(text: &str) -> String {
     let start = cut(text, MAX_QUOTED);
     let more = if start.len() < text.len() { "…" } else { "" };
@@ -241,8 +251,8 @@ mod tests {
         let values = || json!({ "limitt": 1 }).as_object().unwrap().clone();
         let parameters = [("form", json!({})), ("limit", json!({}))];
         let error = said(ToolArguments::new(values(), &parameters));
-        assert_eq!(error, "there is no argument `limitt`: `form`, `limit`");
+        assert_eq!(error, "there is no argument `limitt`; arguments of this tool: `form`, `limit`");
         let error = said(ToolArguments::new(values(), &[]));
-        assert_eq!(error, "there is no argument `limitt`: this tool has none");
+        assert_eq!(error, "there is no argument `limitt`; arguments of this tool: none");
     }
 }

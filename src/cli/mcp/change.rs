@@ -12,7 +12,7 @@ use super::envelope::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
 use crate::cli::inbox::annotate::{done_words, note_words};
-use crate::cli::inbox::change::{describe_hold, describe_release, describe_retried};
+use crate::cli::inbox::change::{describe_due_deliveries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
 use crate::cli::output::counted;
@@ -33,8 +33,9 @@ const CODE_BYTES: usize = 4;
 /// The result for one submission, as the rest of a sentence; `None` if it does not exist.
 type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns a sentence about each. If a change fails, also
-/// returns the error and the remaining ids.
+/// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first
+/// one fails, also returns the error and the remaining ids. Fails if the first change does, or if there is no
+/// submission with one of the ids.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],
@@ -71,6 +72,7 @@ fn change_each(
     Ok(json!({ "results": results }))
 }
 
+/// Holds submissions. Deliveries that have already started are not stopped.
 pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let reason = arguments.word("reason", MAX_REASON)?;
@@ -79,6 +81,7 @@ pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     })
 }
 
+/// Releases held submissions to the configured channels.
 pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     change_each(session, &ids, |changes, submission, config| {
@@ -87,6 +90,8 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
     })
 }
 
+/// Makes the waiting and parked deliveries of submissions due now, and switches their channels on. Fails if
+/// `channel` is not configured.
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let channel = arguments.word("channel", MAX_WORDS)?;
@@ -110,11 +115,12 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
                 "has no waiting or parked delivery to this channel, which is switched on".to_owned()
             }
             0 => "has no waiting or parked delivery: there is nothing to retry".to_owned(),
-            count => format!("will be retried: {}", describe_retried(count, &config.store.url)),
+            count => format!("will be retried: {}", describe_due_deliveries(count, &config.store.url)),
         }))
     })
 }
 
+/// Marks submissions as done, or as open again.
 pub(super) fn set_done(
     session: &McpSession,
     arguments: &mut ToolArguments,
@@ -127,6 +133,7 @@ pub(super) fn set_done(
     })
 }
 
+/// Replaces the note of one submission; an empty text removes it.
 pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
     let text = arguments.text("text", MAX_NOTE)?.ok_or_else(|| {
@@ -137,7 +144,7 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     })
 }
 
-/// The words for a change, or those for no change.
+/// The words for a change, or those for no change. `None` if the submission is missing.
 fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -> Option<String> {
     match annotated {
         Annotated::Changed => Some(changed.to_owned()),
@@ -147,7 +154,8 @@ fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -
 }
 
 /// Removes held submissions in two calls: the first returns what would be removed and a code, and the second
-/// confirms exactly that with the code.
+/// confirms exactly that with the code. A call with a code uses up the preview, even if the code is wrong.
+/// Refuses submissions that are not held; fails if none is.
 pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let code = arguments.word("confirmation", MAX_WORDS)?;
@@ -185,6 +193,8 @@ pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Re
     }
 }
 
+/// Describes what a confirmation would remove, and remembers the preview with a new random code. Changes
+/// nothing in the inbox.
 fn preview_removal(
     session: &McpSession,
     inbox: &InboxReader,
@@ -217,6 +227,7 @@ fn preview_removal(
     }))
 }
 
+/// Removes the submissions of a confirmed preview that are still held, and reports what was removed.
 fn remove(
     session: &McpSession,
     config: &Config,

@@ -13,7 +13,8 @@ use frontdesk_inbox::json;
 /// Random bytes in a boundary.
 const BOUNDARY_BYTES: usize = 12;
 
-/// Labels a result, and makes control characters in it visible.
+/// Puts a result between lines with a new boundary, labels it as data, and makes unsafe characters in it
+/// visible.
 pub(super) fn seal_result(data: Value) -> Result<String, ToolError> {
     let boundary = random_digits(BOUNDARY_BYTES)?;
     Ok(format!(
@@ -25,7 +26,7 @@ pub(super) fn seal_result(data: Value) -> Result<String, ToolError> {
     ))
 }
 
-/// Random bytes as hexadecimal digits.
+/// This many random bytes as hexadecimal digits.
 pub(super) fn random_digits(bytes: usize) -> Result<String, ToolError> {
     let mut random = vec![0; bytes];
     aws_lc_rs::rand::fill(&mut random)

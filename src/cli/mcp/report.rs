@@ -12,17 +12,19 @@ use crate::cli::{check, doctor};
 use crate::config::Config;
 use frontdesk_deliver::TransportOptions;
 
-/// The default and the maximum number of days that statistics cover.
+/// The default number of days that statistics cover.
 pub(super) const DAYS: u16 = 30;
+/// The maximum number of days that statistics cover.
 pub(super) const MAX_DAYS: u16 = 90;
-/// Maximum number of pages and of referring hosts.
+/// Maximum number of pages and of referring hosts in statistics.
 const MAX_ROWS: usize = 20;
 /// Maximum length of a page's path, in characters.
 const MAX_PATH: usize = 1000;
 /// Maximum number of faults that are returned.
 const MAX_FAULTS: usize = 100;
 
-/// Counts submissions, deliveries and page views.
+/// Counts submissions, deliveries and page views, the latter of one page if `page` is given. The totals of
+/// submissions and deliveries cover all days.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);
@@ -40,8 +42,8 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     Ok(result)
 }
 
-/// Checks the inbox and the configuration of channels on this machine. Lists what it did not check, because
-/// that would contact other systems.
+/// Checks the inbox, whether a channel is configured, and the secret of shared limits. Lists what it did not
+/// check because that would contact other systems.
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
     let inbox = doctor::examine_inbox(&config)?;
@@ -82,7 +84,8 @@ fn unchecked(config: &Config) -> Vec<String> {
     channels.chain(shared).collect()
 }
 
-/// Checks the site's configuration and content.
+/// Checks the site's configuration and content; with `drafts`, also unpublished pages. Returns at most
+/// [`MAX_FAULTS`] faults, and the number of all.
 pub(super) fn check_site(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let drafts = arguments.flag("drafts")?;
     let report = check::examine(&session.folder, &session.flags(), drafts);

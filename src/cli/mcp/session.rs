@@ -17,7 +17,7 @@ use frontdesk_inbox::user::current_user;
 /// How long a tool waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
-/// Why a tool did not do what it was called for, with advice, for the client.
+/// The error of a tool call as the client gets it, with causes and advice.
 #[derive(Debug)]
 pub(super) struct ToolError(String);
 
@@ -76,13 +76,14 @@ impl McpSession {
         site::data_folder_flags(self.data_dir.clone())
     }
 
-    /// Reads the configuration, which may have changed since the last call.
+    /// Reads the configuration, which may have changed since the last call. Prints its warnings to standard
+    /// error.
     pub(super) fn load_configuration(&self) -> anyhow::Result<Config> {
         site::load_configuration(&self.folder, self.data_dir.clone())
     }
 
-    /// Opens the inbox, and waits briefly for accepted submissions to be processed. `None` if nothing has
-    /// been received yet.
+    /// Opens the inbox, and waits up to [`CATCH_UP`] for accepted submissions to be processed. `None` if
+    /// nothing has been received yet.
     pub(super) fn open_inbox(config: &Config) -> Result<Option<InboxReader>, ToolError> {
         let inbox = inbox::open(&config.store.url)?;
         if let Some(inbox) = &inbox {
@@ -97,11 +98,12 @@ impl McpSession {
             .ok_or_else(|| ToolError::new("nothing has been received yet: the inbox does not exist"))
     }
 
+    /// Replaces the remembered preview.
     pub(super) fn remember(&self, preview: RemovalPreview) {
         *self.preview.lock().unwrap_or_else(PoisonError::into_inner) = Some(preview);
     }
 
-    /// The removal that was previewed last. A confirmation uses it up.
+    /// Returns and forgets the removal that was previewed last, so that it can be confirmed only once.
     pub(super) fn take_preview(&self) -> Option<RemovalPreview> {
         self.preview.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

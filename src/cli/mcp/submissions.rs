@@ -17,8 +17,9 @@ use frontdesk_inbox::store::{Annotation, Filter, InboxReader, SearchPage, Search
 use frontdesk_inbox::submission::delivery::Delivery;
 use frontdesk_inbox::submission::{Status, Submission};
 
-/// The default and the maximum number of submissions on a page.
+/// The default number of submissions on a page.
 pub(super) const PAGE_SIZE: u16 = 20;
+/// The maximum number of submissions on a page.
 pub(super) const MAX_PAGE_SIZE: u16 = 50;
 /// Maximum length of a search text, and of a channel's name, in characters.
 pub(super) const MAX_WORDS: usize = 200;
@@ -26,12 +27,12 @@ pub(super) const MAX_WORDS: usize = 200;
 const MAX_FIELD: usize = 300;
 /// The number of characters before a match that its excerpt contains.
 const BEFORE_MATCH: usize = 80;
-/// The newest attempts of each delivery that are returned.
+/// Maximum number of attempts that are returned for each delivery: the newest ones.
 const MAX_ATTEMPTS: usize = 20;
 /// How long a page searches the inbox before it returns what it has found.
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
-/// The names in [`ListArguments`] for states of work.
+/// The values of the argument `state`: whether a submission is marked as done.
 pub(super) const STATES: [&str; 2] = ["open", "done"];
 
 /// Which submissions a page lists.
@@ -42,6 +43,7 @@ struct ListArguments {
 }
 
 impl ListArguments {
+    /// Reads the filters and the size of a page. Ages are counted back from `now`.
     fn read(arguments: &mut ToolArguments, now: &Zoned) -> Result<ListArguments, ToolError> {
         let status = arguments.choice("status", &Status::ALL.map(Status::name))?;
         let state = arguments.choice("state", &STATES)?;
@@ -62,13 +64,14 @@ impl ListArguments {
     }
 }
 
-/// Lists submissions, newest first.
+/// Lists a page of submissions, newest first.
 pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let which = ListArguments::read(arguments, &now())?;
     list_page(session, &which, None)
 }
 
-/// Searches submissions for a text, and returns the text around each match.
+/// Searches submissions for a text, newest first. Returns a page of them, with the text around the first
+/// match in each field.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let text = arguments.required_word("query", MAX_WORDS)?;
     let mut which = ListArguments::read(arguments, &now())?;
@@ -76,12 +79,14 @@ pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Res
     list_page(session, &which, which.words.clone().as_ref())
 }
 
-/// Times of day in arguments are in the time zone of this machine, as on the command line.
+/// The current time in this machine's time zone, in which arguments are read, as on the command line.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())
 }
 
+/// Reads a page of submissions, with excerpts if there is a text for them. A search stops after
+/// [`SEARCH_TIME`].
 fn list_page(
     session: &McpSession,
     which: &ListArguments,
@@ -111,6 +116,7 @@ fn list_page(
     Ok(result)
 }
 
+/// Notes that older submissions were not searched, and how many encrypted ones could not be.
 fn add_notes(result: &mut Value, page: &SearchPage) {
     if page.is_partial {
         result["note"] =
@@ -122,7 +128,8 @@ fn add_notes(result: &mut Value, page: &SearchPage) {
     }
 }
 
-/// A submission on a page, with shortened fields.
+/// A submission on a page. Shortens the fields and the note, leaves out the source and members that are null,
+/// false or 0, and replaces the reasons of screening with the names of the signals.
 pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>) -> Value {
     let mut item = json_lines::submission_object(submission);
     if let Some(annotation) = annotation {
@@ -172,11 +179,11 @@ fn separate_fields(mut item: Value, submission: &Submission) -> Value {
     item
 }
 
-/// Shortens a text or the texts of an object. Returns whether one was too long.
+/// Shortens a text or the texts of an object to [`MAX_FIELD`] characters. Returns whether one was too long.
 fn shorten(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
-            // Escapes count as well.
+            // The limit is for the text as it is shown, with escapes for unsafe characters.
             let shown = visible_lines(text);
             let start = cut(&shown, MAX_FIELD);
             let is_shortened = start.len() < shown.len();
@@ -203,6 +210,8 @@ fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     Value::Object(found.collect())
 }
 
+/// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues.
+/// `None` if there is no match.
 fn excerpt(value: &str, words: &SearchText) -> Option<String> {
     let at = words.find(value)?;
     let skipped = value[..at].chars().count().saturating_sub(BEFORE_MATCH);
@@ -213,7 +222,7 @@ fn excerpt(value: &str, words: &SearchText) -> Option<String> {
     Some(format!("{before}{text}{after}"))
 }
 
-/// Reads one submission in full.
+/// Reads one submission in full, by its id or an unambiguous prefix of it.
 pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.required_word("id", MAX_WORDS)?;
     let config = session.load_configuration()?;
@@ -222,6 +231,7 @@ pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     details(&inbox, &submission)
 }
 
+/// A submission with its annotation, its processing error, and its deliveries with their newest attempts.
 fn details(inbox: &InboxReader, submission: &Submission) -> Result<Value, ToolError> {
     let (mut deliveries, annotation) = read_details(inbox, submission.id)?;
     let omitted: usize = deliveries.iter_mut().map(keep_newest_attempts).sum();
@@ -236,7 +246,7 @@ fn details(inbox: &InboxReader, submission: &Submission) -> Result<Value, ToolEr
     Ok(separate_fields(object, submission))
 }
 
-/// Removes old attempts, and returns their number.
+/// Removes all attempts except the newest [`MAX_ATTEMPTS`], and returns the number of removed ones.
 fn keep_newest_attempts(delivery: &mut Delivery) -> usize {
     let omitted = delivery.attempts.len().saturating_sub(MAX_ATTEMPTS);
     delivery.attempts.drain(..omitted);

@@ -26,6 +26,7 @@ pub(super) enum ToolEffect {
 /// The names and schemas of a tool's parameters.
 type Parameters = Vec<(&'static str, Value)>;
 
+/// The declaration of a tool.
 pub(super) struct ToolSpec {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
@@ -36,6 +37,7 @@ pub(super) struct ToolSpec {
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }
 
+/// The effect of a change that another tool reverses, and that sends nothing.
 const REVERSIBLE: ToolEffect =
     ToolEffect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
 
@@ -175,7 +177,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
     },
 ];
 
-/// A JSON Schema for the arguments of a tool.
+/// A JSON Schema for the arguments of a tool. It permits no other arguments.
 pub(super) fn input_schema(tool: &ToolSpec) -> Map<String, Value> {
     let properties: Map<String, Value> =
         (tool.parameters)().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
@@ -218,7 +220,8 @@ fn number(most: u16, default: u16, description: &str) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default, "description": description })
 }
 
-/// The text to find, the filters, the size of a page and the position, of lists and searches.
+/// The parameters of lists and searches: `name` for the text to find, the filters, the size of a page, and
+/// the position.
 fn filters(name: &'static str, description: &str) -> Parameters {
     let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![
@@ -244,7 +247,7 @@ fn filters(name: &'static str, description: &str) -> Parameters {
     ]
 }
 
-/// The ids of submissions, and another parameter.
+/// The parameter for the ids of submissions, and another one if given.
 fn ids_and(other: Option<(&'static str, Value)>) -> Parameters {
     let ids = json!({
         "type": "array",

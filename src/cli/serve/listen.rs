@@ -10,24 +10,31 @@ use crate::config::Config;
 use frontdesk_app::Sockets;
 use frontdesk_http::{Address, BindError, Socket};
 
-/// Explains why addresses could not be bound, each given with the option that sets it. Reports all addresses
-/// that fail for the first one's reason, so that the operator can change all of them at once.
-fn explain_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
+/// Fails if addresses could not be bound, each given with the option that sets it. The error names all
+/// addresses that failed for the same reason as the first one, so that the operator can change all of them at
+/// once.
+fn report_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
     let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
     let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
     let mut flags: Vec<String> = same.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
     flags.dedup();
     let flags = flags.join(" ");
+    let is_unix = same.iter().all(|(error, _)| matches!(error.address, Address::Unix(_)));
     let hint = match kind {
         std::io::ErrorKind::AddrInUse => {
             let is = if same.len() == 1 { "program is" } else { "program or several are" };
             format!("another {is} listening there; `{flags}` uses another port")
         }
+        std::io::ErrorKind::PermissionDenied if is_unix => {
+            "name a path in a folder in which this user may create files".to_owned()
+        }
         std::io::ErrorKind::PermissionDenied => {
             "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
         }
-        std::io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        std::io::ErrorKind::AddrNotAvailable => {
+            format!("this machine does not have that address; `{flags}` uses another one")
+        }
         _ => format!("`{flags}` uses another address"),
     };
     let cause = same.into_iter().next().map(|(error, _)| anyhow::Error::new(error.cause));
@@ -38,7 +45,9 @@ fn explain_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     ))
 }
 
-/// Takes the sockets that a service manager passed, and binds the addresses of the other listeners.
+/// Takes the sockets that a service manager passed, and binds the configured addresses of the other
+/// listeners; not those for plain HTTP if it passed a socket for TLS. Fails if an address cannot be bound, or
+/// if there is a certificate without a socket for TLS or the other way around.
 pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     let mut sockets = Sockets::inherited().context("cannot use the sockets passed by the service manager")?;
     let is_https_passed = !sockets.https.is_empty();
@@ -61,7 +70,7 @@ pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
         let addresses = config.inbox_listen.as_slice();
         sockets.inbox = bind_with(Socket::bind_private, addresses, "inbox.listen =").pop();
     }
-    explain_bind_errors(errors)?;
+    report_bind_errors(errors)?;
     match (&config.web.http.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
@@ -76,15 +85,19 @@ pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     Ok(sockets)
 }
 
+/// The bound addresses as URLs, or as `unix:PATH`.
 pub(super) struct ListeningAddresses {
     pub(super) public: Vec<String>,
+    /// The listener for health checks and metrics.
     pub(super) private: Option<String>,
+    /// The inbox's web interface.
     pub(super) inbox: Option<String>,
     /// The first TCP address, for links: over TLS if TLS is configured. `None` with only Unix sockets.
     pub(super) first: Option<SocketAddr>,
 }
 
 impl ListeningAddresses {
+    /// Asks each socket for its address, because port 0 becomes a free port when it is bound.
     pub(super) fn from_sockets(sockets: &Sockets) -> std::io::Result<Self> {
         let addresses =
             |sockets: &[Socket]| sockets.iter().map(Socket::address).collect::<std::io::Result<Vec<_>>>();

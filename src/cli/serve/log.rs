@@ -2,7 +2,7 @@
 //!
 //! Threads put lines into a bounded queue, and one thread writes them. If standard error is not read fast
 //! enough, the queue fills up, and further lines are dropped and counted. Lines that cannot be written, for
-//! example to a full disk, are dropped too. Logging never blocks a request.
+//! example to a full disk, are dropped and not counted. Logging never blocks a request.
 
 #![expect(clippy::disallowed_methods, reason = "a log line contains the time")]
 
@@ -29,7 +29,7 @@ use frontdesk_site::fault::{Fault, Severity};
 const MAX_QUEUED: usize = 8192;
 /// The writer stops adding queued lines to a write at this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
-/// How long a flush waits for the queue to be written.
+/// Maximum time that a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The handle to the log. Dropping it flushes the queue.
@@ -40,9 +40,9 @@ pub(super) struct ServerLog {
 }
 
 impl ServerLog {
-    /// Installs the log for this process, and logs panics.
+    /// Installs the log for this process, and a panic hook that logs uncaught panics.
     ///
-    /// Drops events from libraries, because libraries may quote requests at lower log levels.
+    /// Drops all events from libraries, because libraries may quote requests at lower log levels.
     pub(super) fn start(options: config::LogOptions) -> Self {
         let is_terminal = io::stderr().is_terminal();
         let is_json = match options.format {
@@ -107,7 +107,8 @@ impl ServerLog {
         }
     }
 
-    /// Logs the error that ended the server if the log is JSON. Otherwise returns it for printing.
+    /// Logs the error that ended the server if the log is JSON, and returns failure. Otherwise returns the
+    /// error for printing.
     pub(super) fn conclude(&self, result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         let error = match result {
             Err(error) if self.is_json => error,
@@ -153,9 +154,11 @@ enum LogMessage {
     Flush(Sender<()>),
 }
 
+/// The bounded queue of lines. Lines that do not fit are dropped.
 #[derive(Debug, Clone)]
 pub(super) struct LogQueue {
     sender: SyncSender<LogMessage>,
+    /// Number of lines that did not fit into the queue.
     pub(super) lost: Arc<AtomicU64>,
 }
 
@@ -173,7 +176,8 @@ impl LogQueue {
         Self { sender, lost }
     }
 
-    /// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`].
+    /// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`]. Returns at once if the queue
+    /// is full.
     pub(super) fn flush(&self) {
         let (done, written) = mpsc::channel();
         if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
@@ -183,7 +187,8 @@ impl LogQueue {
     }
 }
 
-/// Writes queued lines to `out` in batches until all senders are gone. Reports how many lines were lost.
+/// Writes queued lines to `out` in batches until all senders are gone. After each batch, writes how many more
+/// lines were lost, if any. Ignores write errors.
 fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU64, is_json: bool) {
     let mut reported = 0;
     let mut pending = Vec::new();

@@ -15,7 +15,8 @@ pub(super) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Connects to the socket that `NOTIFY_SOCKET` names, if the variable is set.
+    /// Creates a socket for the address in `NOTIFY_SOCKET`. If the variable is not set, or after a warning if
+    /// it is invalid, notifications do nothing.
     pub(super) fn from_environment() -> Self {
         let name = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
         if name.is_empty() {
@@ -27,7 +28,8 @@ impl ServiceManager {
         })
     }
 
-    /// Connects to an absolute path, or to an abstract name after `@`.
+    /// Creates a socket for an absolute path, or for an abstract name after `@`. The manager need not exist
+    /// yet.
     fn connect(name: &OsStr) -> io::Result<Self> {
         let address = match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -61,7 +63,7 @@ impl ServiceManager {
         self.send("STOPPING=1\nSTATUS=Shutting down");
     }
 
-    /// Ignores errors, because the server works without a manager.
+    /// Sends a notification. Ignores errors, because the server works without a manager.
     fn send(&self, state: &str) {
         if let Some((socket, manager)) = &self.manager {
             let _ = socket.send_to_addr(state.as_bytes(), manager);

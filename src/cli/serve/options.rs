@@ -14,7 +14,7 @@ pub(in crate::cli) struct ServeOptions {
 }
 
 impl ServeOptions {
-    /// Applies the options to a configuration that was just read.
+    /// Applies the options to a configuration that was just read. With `watch`, page views are not counted.
     pub(super) fn apply_to(self, mut config: Config) -> Config {
         config.pages.has_reload_script = self.watch;
         config.pages.shows_unpublished = self.drafts;

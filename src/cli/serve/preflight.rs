@@ -13,13 +13,15 @@ use crate::config::Config;
 use frontdesk_inbox::store::{self, Store, StoreError};
 use frontdesk_site::fault::Severity;
 
-/// The date of the source from which a release is built, in Unix time (reproducible-builds.org).
+/// The date of the source from which a release is built, in Unix time (reproducible-builds.org). `None` in
+/// other builds.
 const BUILT_AT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
 
-/// Logs what is wrong with the clock and the time zone of this machine.
+/// Logs an error if the clock shows a time before this version was built, or if the time zone in `TZ` is
+/// unknown.
 #[expect(clippy::disallowed_methods, reason = "the clock is checked here")]
 pub(super) fn report_environment() {
-    if let Some(built_at) = BUILT_AT.and_then(|at| is_clock_wrong(Timestamp::now(), at)) {
+    if let Some(built_at) = BUILT_AT.and_then(|at| later_build_time(Timestamp::now(), at)) {
         tracing::error!(
             %built_at,
             "the clock shows a time before this version was built: set it, for example with `timedatectl set-ntp true`"
@@ -36,13 +38,15 @@ pub(super) fn report_environment() {
     }
 }
 
-/// The time of the build, if `now` is more than a day earlier.
-fn is_clock_wrong(now: Timestamp, built_at: &str) -> Option<Timestamp> {
+/// Returns the time of the build if `now` is more than a day earlier. `None` if it is not, or if `built_at`
+/// is not a number of seconds in Unix time.
+fn later_build_time(now: Timestamp, built_at: &str) -> Option<Timestamp> {
     let built_at = Timestamp::from_second(built_at.parse().ok()?).ok()?;
     (now < built_at.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(built_at)).then_some(built_at)
 }
 
-/// Fails if the inbox can never be stored in the database. Logs a warning about its collation.
+/// Fails if this version can never use the database, for example because of its encoding. A database that is
+/// missing or cannot be reached passes. Logs a warning about its collation.
 pub(super) fn require_usable_database(config: &Config) -> anyhow::Result<()> {
     let warning = store::check_environment(&config.store.url)
         .with_context(|| format!("cannot store submissions in {}", config.store.url))?;
@@ -64,8 +68,8 @@ pub(super) fn require_usable_certificate(config: &Config) -> anyhow::Result<()> 
 }
 
 /// Fails if the inbox is not writable. Otherwise every form would answer 500, and only the log would say so.
-/// Checks up to three times while there is no connection to the database: a server that is busy or starting
-/// may respond a moment later.
+/// Checks up to three times, a second apart, while the database cannot be reached or does not respond: a
+/// database server that is busy or starting may respond a moment later.
 #[expect(clippy::disallowed_methods, reason = "the start waits for the database; nothing is served yet")]
 pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::Result<()> {
     // The writer has already tried to open the database, and its error names the cause.
@@ -90,8 +94,9 @@ pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::
     })
 }
 
-/// Creates the data folder if the inbox is not in it. For SQLite, the store has already created the folder.
-/// After the start, the server never creates it: if it disappears, its file system may have been unmounted.
+/// Creates the data folder if the inbox is in PostgreSQL; with SQLite, the store has created the folder of
+/// its file. Only logs a warning if that fails. After the start, the server never creates the folder: if it
+/// disappears, its file system may have been unmounted.
 pub(super) fn create_data_folder(config: &Config) {
     if config.store.url.file().is_some() {
         return;
@@ -115,9 +120,9 @@ mod tests {
             ("2026-11-19T14:00:00Z", false),
             ("2030-01-01T00:00:00Z", false),
         ] {
-            let found = is_clock_wrong(now.parse().expect("a time"), &text);
+            let found = later_build_time(now.parse().expect("a time"), &text);
             assert_eq!(found, is_wrong.then_some(built_at), "{now}");
         }
-        assert_eq!(is_clock_wrong(Timestamp::UNIX_EPOCH, "no number"), None);
+        assert_eq!(later_build_time(Timestamp::UNIX_EPOCH, "no number"), None);
     }
 }

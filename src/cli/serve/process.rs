@@ -42,7 +42,7 @@ fn connections_within(descriptors: u64) -> usize {
 }
 
 /// Runs `work`, which loads the site, in a new thread, because a thread keeps freed memory for reuse until it
-/// ends. Catches a panic.
+/// ends. Returns a panic of `work` as an error. Panics if no thread can be started.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Panic> {
     let caught = || panics::catch(Part::Content, work);
     std::thread::scope(|scope| {
@@ -62,7 +62,8 @@ pub(super) fn release_program_pages() {
     };
 }
 
-/// Releases the segments of the first object, the program itself, that the process has never written to.
+/// Releases the pages of the first object, the program itself, in segments without write permission. Returns
+/// 1, so that `dl_iterate_phdr` skips the other objects.
 #[cfg(target_os = "linux")]
 unsafe extern "C" fn release_segments(
     object: *mut libc::dl_phdr_info,

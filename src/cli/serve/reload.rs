@@ -29,7 +29,7 @@ use frontdesk_limits::ByteLimiter;
 use frontdesk_limits::rate_limiter::RateLimiter;
 use frontdesk_process::allocator;
 use frontdesk_process::panics::{self, Part};
-use frontdesk_site::fault::{Fault, Severity};
+use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::{Encodings, Site};
 
 /// How many bytes of response bodies are compressed before a new site is served. Fewer than at startup,
@@ -69,7 +69,8 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Handles triggers until the process exits.
+    /// Handles triggers until the process exits: reloads, publishes scheduled pages at their times, serves
+    /// stronger encodings once they are ready, frees replaced sites, and returns free memory to the system.
     pub(super) fn run(mut self, reasons: &Receiver<ReloadReason>) {
         // Replaced snapshots that requests may still use. Freeing a large site takes time, so this thread
         // keeps the last reference to each.
@@ -129,7 +130,8 @@ impl Reloader {
     }
 
     /// Compresses the served site in the background, first quickly and then as strongly as possible, and
-    /// creates smaller variants of large images. Setting the returned flag stops the compression.
+    /// creates smaller variants of large images. Sends [`ReloadReason::Encoded`] when there are new ones.
+    /// Setting the returned flag stops the compression.
     fn start_encoding(&self) -> Arc<AtomicBool> {
         let stop = Arc::new(AtomicBool::new(false));
         let (site, encodings) = (self.app.snapshot.load().site.clone(), self.encodings.clone());
@@ -172,18 +174,17 @@ impl Reloader {
         stop
     }
 
-    /// Reloads the site and its configuration, and logs the result. Returns whether they were replaced.
+    /// Reloads the site and its configuration. Logs the result, records it in the metrics, notifies the
+    /// service manager, and shows it in open pages of authors. Returns whether site and configuration were
+    /// replaced.
     fn reload(&mut self) -> bool {
         let began = Instant::now();
         self.service.notify_reloading();
         let reloaded = process::run_in_new_thread(|| self.try_reload()).unwrap_or_else(|panic| {
             // Parts of the cache may not match each other any more.
             self.cache = SiteCache::default();
-            Err(vec![Fault::error(
-                "pages/",
-                None,
-                format!("the site cannot be loaded: {}", panic.with_message()),
-            )])
+            let message = format!("the site cannot be reloaded: {}", panic.with_message());
+            Err(vec![Fault::error(self.folder.display().to_string(), None, message).hint(REPORT_DEFECT)])
         });
         self.app.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
         let pages = self.app.snapshot.load().site.page_count;
@@ -206,7 +207,8 @@ impl Reloader {
         }
     }
 
-    /// Shows errors in open pages, or lets the pages reload if there are none, and shows the warnings.
+    /// With `--watch`, shows the first errors in open pages, or lets the pages reload if there are none and
+    /// shows the warnings.
     fn show_in_pages(&self, faults: &[Fault], warnings: &[Fault]) {
         if let Some(live_reload) = &self.app.live_reload {
             let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
@@ -214,8 +216,8 @@ impl Reloader {
         }
     }
 
-    /// Loads the site and its configuration, puts both into effect, and returns the warnings. Otherwise
-    /// returns all faults.
+    /// Loads the site and its configuration, puts both into effect, and returns the warnings. If there are
+    /// errors, keeps the previous ones, and returns all faults that were found up to the failed step.
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
         let (config, waiting, mut faults) = self.read_configuration()?;
@@ -240,8 +242,8 @@ impl Reloader {
         Ok((snapshot, faults))
     }
 
-    /// Reads the configuration, in which keys that need a restart keep their values. Returns it with the
-    /// changed ones of these keys and the warnings, or all faults.
+    /// Reads the configuration, in which keys that need a restart keep their values, and raises the limit on
+    /// open files for it. Returns it with the changed ones of these keys and the warnings, or all faults.
     fn read_configuration(&self) -> Result<(Config, Vec<String>, Vec<Fault>), Vec<Fault>> {
         let load = |running| {
             let (config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
@@ -258,7 +260,8 @@ impl Reloader {
         Ok((config, waiting, warnings))
     }
 
-    /// Puts a configuration and a site into effect. Each key declares what a change to it affects.
+    /// Puts a configuration and a site into effect for new requests, submissions and deliveries. Reloads the
+    /// certificate. Each key declares what a change to it affects.
     fn apply(&mut self, config: Config, site: Site, before: &Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, before))));
         // New submissions are queued for the new channels before the worker delivers to these channels.
@@ -277,7 +280,8 @@ impl Reloader {
         snapshot
     }
 
-    /// Logs what is not published, and the warnings: each one for authors, and otherwise their number.
+    /// Logs a summary of what is not published. With `--watch`, logs each warning and, without `--drafts`,
+    /// each unpublished page; otherwise the number of warnings.
     fn log_warnings(&self, site: &Site, warnings: &[Fault]) {
         for note in site::summarize_exclusions(&self.cache.publication, &self.folder) {
             tracing::info!("{note}");
@@ -305,7 +309,7 @@ fn publication_reload(publication: Timestamp, last_reload: Option<Timestamp>) ->
     }
 }
 
-/// The shorter of `interval` and the time from `now` to `until`.
+/// The shorter of `interval` and the time from `now` to `until`, which is zero if `until` has passed.
 fn shortened(interval: Duration, until: Option<Timestamp>, now: Timestamp) -> Duration {
     let rest = until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
     rest.map_or(interval, |rest| rest.min(interval))
@@ -357,11 +361,13 @@ pub(super) fn compose_snapshot(
     }
 }
 
-/// The options of the inbox's web interface.
+/// The options of the inbox's web interface, including whether the site asks for confirmations of waitlist
+/// entries.
 pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     DeskOptions { confirms_waitlist: site.confirms_waitlist, ..config.web.inbox_pages.clone() }
 }
 
+/// The options of the delivery worker. Its channels are those of the team and those of visitors.
 pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     WorkerOptions {
         place: config.store.url.clone(),
@@ -371,8 +377,8 @@ pub(super) fn worker_options(config: &Config) -> WorkerOptions {
     }
 }
 
-/// The space to keep free in the data folder: none with PostgreSQL, because the folder then
-/// contains no submissions.
+/// The space to keep free on the inbox's file system: none with PostgreSQL, because submissions are then not
+/// on this machine's disk.
 pub(super) fn min_free(config: &Config) -> MinFree {
     match config.store.url.file() {
         Some(_) => config.maintenance.min_free,

@@ -33,6 +33,8 @@ impl StartReport<'_> {
         }
     }
 
+    /// The lines of the banner: version, addresses, pages, inbox, channels, the next scheduled page, and a
+    /// reminder to set `base_url`.
     fn banner(&self) -> Vec<String> {
         let Self { config, app, addresses, is_new, took } = self;
         let site = app.snapshot.load().site.clone();
@@ -77,7 +79,7 @@ impl StartReport<'_> {
         lines
     }
 
-    /// Logs the contents of the banner as one event.
+    /// Logs the main contents of the banner as one event, and an error if submissions cannot be stored.
     fn log(&self) {
         let Self { config, app, addresses, is_new, took } = self;
         let site = app.snapshot.load().site.clone();

@@ -21,7 +21,7 @@ const MAX_TIME: Duration = Duration::from_mins(5);
 const MAX_ADDRESS_SPACE: u64 = 6 << 30;
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The inode, size and change times of each file.
+/// The inode, size and change time of each file and folder.
 type Signature = BTreeMap<PathBuf, [i64; 4]>;
 
 /// Remembers which templates and configuration were loaded last.
@@ -33,13 +33,14 @@ pub(super) struct TrialLoad {
 impl TrialLoad {
     /// For a site that has just been loaded.
     pub(super) fn after_load(folder: &Path) -> Self {
-        Self { loaded: sign(folder) }
+        Self { loaded: read_signature(folder) }
     }
 
-    /// Loads the site in another process if its theme or configuration has changed. Fails if that process was
-    /// ended by a signal or took too long. Other faults are left to the load in this process.
+    /// Loads the site in another process if its theme or configuration has changed since the start or the
+    /// last successful trial. Fails if the process was ended by a signal or took too long. Other faults are
+    /// left to the load in this process; if no process can be started, logs a warning and succeeds.
     pub(super) fn run(&mut self, folder: &Path) -> Result<(), Fault> {
-        let now = sign(folder);
+        let now = read_signature(folder);
         if now == self.loaded {
             return Ok(());
         }
@@ -58,11 +59,14 @@ impl TrialLoad {
                 Ok(())
             }
             Some(why) => Err(Fault::error(
-                "theme/",
+                folder.display().to_string(),
                 None,
-                format!("the theme or configuration has changed, and a process that tried to load it failed: {why}"),
+                format!("the changed theme or {FILE_NAME} was not loaded, because a process that tried it failed: {why}"),
             )
-            .hint("undo the last change; `frontdesk check` fails in the same way, and shows whether a change helps")),
+            .hint(format!(
+                "undo the last change, or correct it until `frontdesk check {}` completes",
+                folder.display()
+            ))),
         }
     }
 }
@@ -72,6 +76,7 @@ enum TrialError {
     Io(std::io::Error),
 }
 
+/// Runs `frontdesk check --load-only` with a limit on its memory. Kills the process after [`MAX_TIME`].
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
 fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
     // Works even after the program's file was replaced by an upgrade.
@@ -97,7 +102,9 @@ fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
     }
 }
 
-fn sign(folder: &Path) -> Signature {
+/// Reads the signature of the theme and the configuration. Follows symbolic links, and leaves out what cannot
+/// be read.
+fn read_signature(folder: &Path) -> Signature {
     let mut signature = Signature::new();
     let mut rest = vec![folder.join("theme"), folder.join(FILE_NAME)];
     while let Some(path) = rest.pop() {
@@ -128,13 +135,13 @@ mod tests {
         write("frontdesk.toml", "");
         write("theme/partials/head.html", "a");
         write("pages/index.md", "a");
-        let before = sign(site);
+        let before = read_signature(site);
         write("pages/index.md", "other");
-        assert_eq!(sign(site), before);
+        assert_eq!(read_signature(site), before);
         write("theme/partials/head.html", "other");
-        let changed = sign(site);
+        let changed = read_signature(site);
         assert_ne!(changed, before);
         write("frontdesk.toml", "# other");
-        assert_ne!(sign(site), changed);
+        assert_ne!(read_signature(site), changed);
     }
 }

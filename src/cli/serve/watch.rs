@@ -11,8 +11,10 @@ use crate::cli::site;
 use crate::config::Config;
 use frontdesk_site::{BuildOptions, SITE_FOLDERS};
 
+/// The reason for which the reload thread wakes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReloadReason {
+    /// SIGHUP.
     Signal,
     /// A change in the site's folder.
     Changed,
@@ -31,8 +33,8 @@ const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
 /// Maximum wait for a rebuild. The previous site is served until the rebuild ends.
 const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
 
-/// Discards reload triggers until none has arrived for the quiet period and the build, if there is one, has a
-/// home page again. Returns after the maximum wait in any case.
+/// Discards reload triggers of all kinds until none has arrived for the quiet period and the build, if there
+/// is one, has a home page again. Returns after the maximum wait in any case.
 pub(super) fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
     let (quiet, max) = match build {
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
@@ -49,13 +51,16 @@ pub(super) fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Opt
     }
 }
 
-/// Triggers a reload whenever a file in the site changes, except for files in the data folder.
+/// Triggers a reload whenever a file in the site's folder or its build changes, except for files in the data
+/// folder.
 pub(super) struct SiteWatcher {
     watcher: notify::RecommendedWatcher,
     folders: Vec<(PathBuf, RecursiveMode)>,
 }
 
 impl SiteWatcher {
+    /// Starts to watch the existing ones of the site's folders, and sends [`ReloadReason::Changed`] after
+    /// changes. Fails if the build, or without one the site's folder, cannot be watched.
     pub(super) fn start(
         folder: &Path,
         config: &Config,
@@ -87,7 +92,8 @@ impl SiteWatcher {
         Ok(watcher)
     }
 
-    /// Watches folders that did not exist before, such as one that a rebuild has removed and created again.
+    /// Watches all folders that exist now, also those that did not exist before, such as one that a rebuild
+    /// has removed and created again. Logs a warning for a folder that cannot be watched.
     pub(super) fn watch_new_folders(&mut self) {
         for (folder, mode) in self.folders.iter().filter(|(folder, _)| folder.is_dir()) {
             if let Err(error) = self.watcher.watch(folder, *mode) {
@@ -110,7 +116,8 @@ fn watched_folders(root: &Path, build: Option<PathBuf>) -> Vec<(PathBuf, Recursi
     [(build.clone(), RecursiveMode::Recursive)].into_iter().chain(above).chain(own).collect()
 }
 
-/// Returns a predicate for the paths of files that can affect the site.
+/// Returns a predicate for the paths of files that can affect the site: those in its folder and its build,
+/// except the data folder, the database and the cached encodings.
 fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> impl Fn(&Path) -> bool + use<> {
     let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);

@@ -66,12 +66,12 @@ fn a_retry_without_deliveries_explains_why() {
     let (code, out, err) = inbox.run("retry --channel bax");
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(out, "Nothing to retry: no such delivery for channel \"bax\" is waiting or parked.\n");
-    assert_eq!(err, "The inbox has no channel with that name. Channels with deliveries: box.\n");
+    assert_eq!(err, "The inbox contains no delivery to a channel \"bax\". Channels with deliveries: box.\n");
     let id = &ids(&inbox)[0];
     inbox.run(&format!("hold {id}"));
     let (_, out, err) = inbox.run(&format!("retry {id}"));
     assert_eq!(out, "Nothing to retry: no such delivery is waiting or parked.\n");
-    assert_eq!(err, "1 submission is held: `frontdesk inbox release` delivers them.\n");
+    assert_eq!(err, "1 submission is held: `frontdesk inbox release` delivers it.\n");
     let (code, out, err) = inbox.run("retry ffff");
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));
     assert!(err.starts_with("error: no submission has an id that begins with `ffff`\n"), "{err}");
