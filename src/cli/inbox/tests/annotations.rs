@@ -44,7 +44,7 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
     assert!(out.contains("note         call\\u{1b}[2J\n"), "{out}");
     let long = format!("note {id} {}", "x".repeat(4001));
     let refused = inbox.try_run(&long, &mut Vec::new()).unwrap_err();
-    assert!(refused.to_string().contains("4000 characters"), "{refused}");
+    assert!(refused.to_string().contains("the maximum is 4000"), "{refused}");
     let typed = Typed::parse_from(["inbox", "note", id, ""]);
     assert!(matches!(typed.command, InboxCommand::Note { ref text, .. } if text.is_empty()));
 }

@@ -174,7 +174,7 @@ fn a_template_that_produces_no_json_is_refused_with_its_line() {
         ("[{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}]", "instructions"),
         ("{{ \"x\" * 2000000 }}", "bytes"),
         ("{{ \"x\" * 2000000000 }}", "line 1 of the template"),
-        (&format!("{{{}", " ".repeat(MAX_TEMPLATE_BYTES)), "at most 65536 bytes"),
+        (&format!("{{{}", " ".repeat(MAX_TEMPLATE_BYTES)), "at most 65536"),
         // This template is valid for a submission, but not for a digest.
         ("{% if form %}{}{% endif %}", "is not JSON"),
     ] {

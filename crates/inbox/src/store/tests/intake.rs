@@ -94,7 +94,7 @@ fn a_faulty_row_is_set_aside_and_delays_no_other() {
     let queue = fixture.reader().queue().unwrap();
     assert_eq!((queue.pending, queue.set_aside), (0, 1));
     let error = fixture.reader().get(poison).unwrap().unwrap().error.expect("the error is stored");
-    assert!(error.contains("SQLite 1811") && !error.contains("poison"), "{error}");
+    assert!(error.contains("code 1811") && !error.contains("poison"), "{error}");
     fixture.store.health().unwrap();
     // Once the cause is removed, a retry processes the submission.
     fixture.connection().execute_batch("DROP TRIGGER refuse").unwrap();
