@@ -3,8 +3,8 @@
 //!
 //! Submissions are processed in order of arrival, as if each had been stored before the next one, so the
 //! outcome does not depend on how arrivals are grouped into batches. A submission may repeat an earlier one,
-//! its original, if their content hashes are equal and [`MaxAges`] permits it. The reuse of an idempotency
-//! key for different content is only logged.
+//! its original, if their content hashes are equal and the original is young enough ([`MaxAges`]). The reuse
+//! of an idempotency key for different content is only logged.
 //!
 //! A repeat must not be treated worse than a new submission:
 //!

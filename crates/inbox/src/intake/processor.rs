@@ -115,7 +115,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// The number of submissions released after a flood and not yet logged: one log entry names them all.
+    /// The number of submissions released after a flood and not yet logged; one log entry has their sum.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
