@@ -56,7 +56,7 @@ pub(crate) struct Known {
     pub keys: HashMap<Hash, i64>,
 }
 
-/// What becomes of a candidate.
+/// The fate of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     New {

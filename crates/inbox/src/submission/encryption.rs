@@ -120,7 +120,9 @@ fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityErr
         return unusable("is too large to be an identity file (more than 64 KiB)");
     }
     if text.starts_with(b"age-encryption.org/") || text.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        return unusable("is itself encrypted, for example with a passphrase; decrypt it first with `age -d`");
+        return unusable(
+            "is itself encrypted, for example with a passphrase; decrypt it first with `age -d`",
+        );
     }
     if text.starts_with(b"-----BEGIN ") {
         return unusable("is an SSH key or another PEM file; only keys from `age-keygen` are supported");
@@ -144,7 +146,8 @@ fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityErr
     Ok(AgeIdentity(identities))
 }
 
-/// What is wrong with a line that is not an X25519 identity. Does not quote the line, which may be a secret.
+/// Explains what is wrong with a line that is not an X25519 identity. Does not quote the line, which may be a
+/// secret.
 fn explain_invalid_line(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
         "the identity needs an age plugin; only keys from `age-keygen` are supported"
