@@ -19,8 +19,10 @@ impl SecretToken {
     pub fn generate() -> Result<SecretToken, StoreError> {
         let mut bytes = [0; TOKEN_BYTES];
         let random = aws_lc_rs::rand::fill(&mut bytes);
-        let failure = || std::io::Error::other("the random number generator failed");
-        random.map_err(|_| StoreError::io("/dev/urandom".as_ref(), failure()))?;
+        random.map_err(|_| {
+            let error = std::io::Error::other("the random number generator failed");
+            StoreError::io("/dev/urandom".as_ref(), error)
+        })?;
         Ok(SecretToken(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 

@@ -80,6 +80,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
+    /// Rates before any submission.
     pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
         Rates {
             quota,

@@ -165,6 +165,8 @@ impl TextScan {
         scan
     }
 
+    /// Counts a link, its markup and a link to a messenger, and notes its domain if it is the first of a URL
+    /// shortener or the first that is blocked.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
