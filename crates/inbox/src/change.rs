@@ -1,4 +1,4 @@
-//! Holds, releases, delivers, retries and annotates submissions, and says what became of each.
+//! Holds, releases, delivers, retries and annotates submissions, and reports the result of each change.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -15,12 +15,13 @@ const DEFAULT_REASON: &str = "held by the operator";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     Held {
-        /// Deliveries that had arrived or were under way, which the hold does not stop.
+        /// Deliveries to the team that had arrived or were under way, which the hold does not stop.
         gone: usize,
+        /// All deliveries to the team.
         deliveries: usize,
     },
     AlreadyHeld,
-    /// Every channel has received it.
+    /// Every channel has received the submission. Also the result if it has not been processed yet.
     AlreadyDelivered,
     Missing,
 }
@@ -28,9 +29,10 @@ pub enum Held {
 /// The result of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Contains the number of deliveries that are due now.
+    /// Contains the number of deliveries that are waiting or in progress, mails to the visitor included.
     Released(usize),
-    /// It waits until the visitor confirms the address. Another release delivers it without a confirmation.
+    /// The submission stays held until the visitor confirms the address. Another release delivers it without
+    /// a confirmation.
     AsksVisitor,
     NotHeld,
     Missing,
@@ -42,17 +44,19 @@ pub enum Queued {
     /// Contains the number of new deliveries, at least one.
     Queued(usize),
     Held,
-    /// It is encrypted, so no channel can read it.
+    /// The submission is encrypted, so no channel can read it.
     Sealed,
-    /// None of the channels accepts its form.
+    /// None of the channels accepts the submission's form.
     NotAccepted,
-    /// It could not be processed.
+    /// The submission could not be processed.
     SetAside,
+    /// Every channel that accepts the form has a delivery of the submission, in any state. Also the result if
+    /// the submission has not been processed yet.
     AlreadyDelivered,
     Missing,
 }
 
-/// Makes changes on behalf of a user, and logs them.
+/// Makes changes on behalf of a user. The operator log records them.
 pub struct Changes<'a> {
     reader: &'a InboxReader,
     pub editor: Editor,
@@ -64,7 +68,9 @@ impl<'a> Changes<'a> {
         Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
     }
 
-    /// Holds a submission. Deliveries that have already started are not stopped.
+    /// Holds a submission; see [`Editor::hold`]. Does not stop attempts that have begun. Without a reason,
+    /// records `DEFAULT_REASON`. If nothing changes, `submission` decides which cause is reported, so it
+    /// must have been read just before.
     pub fn hold(
         &mut self,
         submission: &Submission,
@@ -85,7 +91,8 @@ impl<'a> Changes<'a> {
         Ok(Held::Held { gone: states.iter().filter(is_gone).count(), deliveries: states.len() })
     }
 
-    /// Releases a held submission to the channels that are configured now.
+    /// Releases a held submission to `channels`, or first asks its visitor for a confirmation; see
+    /// [`Editor::release`].
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<Released, StoreError> {
         if !self.editor.release(id, channels, now)? {
             return Ok(if self.exists(id)? { Released::NotHeld } else { Released::Missing });
@@ -97,7 +104,8 @@ impl<'a> Changes<'a> {
         Ok(Released::Released(due))
     }
 
-    /// Queues a submission for those of the channels that have no delivery of it.
+    /// Queues a submission for those of the channels that accept its form and have no delivery of it. If
+    /// nothing changes, `submission` decides which cause is reported, so it must have been read just before.
     pub fn deliver(
         &mut self,
         submission: &Submission,
@@ -116,17 +124,18 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// Makes waiting and parked deliveries due now. Returns their number.
+    /// Makes waiting and parked deliveries due now, has submissions that were set aside processed again, and
+    /// switches their channels on; see [`Editor::retry`]. Returns the number of deliveries and submissions.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         self.editor.retry(retry, now)
     }
 
-    /// Marks a submission as done, or as open again.
+    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         self.editor.set_done(id, is_done, now)
     }
 
-    /// Replaces the note of a submission; an empty one removes it.
+    /// Replaces the note of a submission; an empty one removes it. Fails if the note is too long.
     pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
         self.editor.set_note(id, note)
     }

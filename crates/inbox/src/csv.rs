@@ -16,9 +16,10 @@ use crate::submission::verdict::ScreeningReason;
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, FORMS};
 
-/// Writes a byte order mark, a header with a column for each field of each form, and one record per
-/// submission. Returns the number of submissions. With `all`, adds columns for repeats, the source and the
-/// result of screening. For a terminal, leaves out the mark and makes control characters visible.
+/// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
+/// columns are [`EXPORT_COLUMNS`], each field of each form and, with `all`, the repeats, the source, the
+/// result of screening, the agent and the time of confirmation. For a terminal, leaves out the mark and makes
+/// control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     all: bool,
@@ -31,7 +32,7 @@ pub fn write<E: From<std::io::Error>>(
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&EXPORT_COLUMNS[..], &all_field_names(), others].concat();
     if !to_terminal {
-        // Without this mark, Excel takes the file for one in the code page of Windows.
+        // Without a byte order mark, Excel decodes the file by the code page of Windows.
         write!(out, "\u{feff}")?;
     }
     write_record(columns.iter().copied(), to_terminal, out)?;
@@ -56,7 +57,7 @@ pub fn write<E: From<std::io::Error>>(
     Ok(count)
 }
 
-/// Joins reasons with their points: `honeypot 60: filled in; links 30: 4 links`.
+/// Joins reasons with their points: `honeypot 100: hidden field filled in; links 3: 4 links among 100 words`.
 fn format_reasons(reasons: &[ScreeningReason]) -> String {
     let describe = |reason: &ScreeningReason| {
         let detail = if reason.detail.is_empty() { String::new() } else { format!(": {}", reason.detail) };
@@ -78,7 +79,8 @@ fn all_field_names() -> Vec<&'static str> {
     names
 }
 
-/// Writes one record. Quotes values as CSV requires, and disarms formulas.
+/// Writes one record. Puts values with separators (also `;` and tabs), quotation marks or line breaks in
+/// quotation marks, and `'` before values that a spreadsheet would evaluate as formulas.
 fn write_record<'a>(
     values: impl Iterator<Item = &'a str>,
     to_terminal: bool,

@@ -2,9 +2,9 @@
 //!
 //! [`Intake::accept`] returns once the submission is committed and synced to stable storage. A thread then
 //! screens the submission, and queues it for its channels. If it repeats an earlier one
-//! ([`DedupKey`](frontdesk_forms::DedupKey)), the thread only counts the repeat on the original's row.
-//! Requests do not wait for this, so neither the response nor its timing reveals whether a submission is a
-//! repeat.
+//! ([`DedupKey`](frontdesk_forms::DedupKey)), the thread stores no second submission, but records the repeat
+//! with the original, which it may release. Requests do not wait for this, so neither the response nor its
+//! timing reveals whether a submission is a repeat.
 
 pub(crate) mod batch;
 mod duplicates;
@@ -31,7 +31,8 @@ use processor::{Counts, Processor};
 
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
-    /// How long the same content counts as a repeat.
+    /// How long the same content counts as a repeat. Does not apply to forms of which only the address is
+    /// compared ([`DedupKey::Address`](frontdesk_forms::DedupKey::Address)).
     pub duplicate_window: Duration,
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
@@ -92,8 +93,9 @@ impl fmt::Debug for Arrival {
 
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
-    /// accepts the form, encrypts the submission. It is then also screened here, because the processor cannot
-    /// read it.
+    /// accepts the form, encrypts the fields. The submission is then also screened here, because the
+    /// processor cannot read it; the details of the reasons are dropped. If screening panics, it gets no
+    /// points.
     pub(crate) fn prepare_row(
         self,
         options: &IntakeOptions,
@@ -102,7 +104,7 @@ impl Arrival {
     ) -> Result<Accepting, StoreError> {
         let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
         let fields = serde_json::to_string(&entry)
-            .map_err(|_| StoreError::Damaged("an entry cannot be serialized"))?;
+            .map_err(|_| StoreError::Unprocessable("its fields cannot be written as JSON".to_owned()))?;
         let form = entry.form().name;
         let channels = channels.iter().filter(|channel| channel.accepts(form)).count();
         let encrypt =
@@ -120,7 +122,7 @@ impl Arrival {
             evidence = Evidence::Verdict(verdict.without_details());
         }
         let evidence = serde_json::to_string(&evidence)
-            .map_err(|_| StoreError::Damaged("evidence cannot be serialized"))?;
+            .map_err(|_| StoreError::Unprocessable("its evidence cannot be written as JSON".to_owned()))?;
         let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
         Ok(Accepting {
             entry,
@@ -158,14 +160,15 @@ impl Intake {
         &self.store
     }
 
-    /// Stores a submission and returns the request's id, like [`Store::append`].
+    /// Stores a submission and returns its id, like [`Store::append`]. If the processor finds that it repeats
+    /// an earlier one, the id identifies only the request; [`Store::settle`] finds the original.
     pub async fn accept(&self, arrival: Arrival) -> Result<Uuid, StoreError> {
         let accepting =
             arrival.prepare_row(&self.options.load(), &self.store.channels.load(), &self.messages)?;
         self.store.append(accepting).await
     }
 
-    /// The numbers of repeated and held submissions since the process started.
+    /// The numbers of repeated and held submissions, and of skipped mails, since the process started.
     pub fn counts(&self) -> &Counts {
         &self.processor.counts
     }

@@ -13,7 +13,8 @@ use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 use frontdesk_forms::text::escape_unsafe_in_json;
 
-/// Writes each submission as a JSON object on one line. Returns the number of submissions.
+/// Writes each submission as a JSON object on one line. Returns the number of submissions. Stops at the first
+/// error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     out: &mut dyn Write,
@@ -31,8 +32,9 @@ pub fn to_line(value: &Value) -> String {
     escape_unsafe_in_json(&value.to_string())
 }
 
-/// A submission as it appears in a listing. `_held`, `_released_at`, `_asked_at`, `_confirmed_at`,
-/// `_confirm_by` and `_sealed` exist only if they apply; `_score` is null if the submission was not screened.
+/// A submission as it appears in a listing. `_held`, `_released_at` and `_sealed` exist only if they apply,
+/// and `_asked_at`, `_confirmed_at` and `_confirm_by` only if the visitor had to confirm the address.
+/// `_score` is null if the submission was not screened.
 pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
         "id": submission.id.to_string(),
@@ -67,6 +69,7 @@ pub fn submission_object(submission: &Submission) -> Value {
     object
 }
 
+/// A submission with `_deliveries`, each with its attempts.
 pub fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) -> Value {
     let mut object = submission_object(submission);
     object["_deliveries"] = deliveries.iter().map(delivery_object).collect();

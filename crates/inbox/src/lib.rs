@@ -1,5 +1,6 @@
-//! Operators' actions on submissions, shared by the command line and the web interface: finding, changing,
-//! removing and exporting submissions, and sessions of the web interface. Decides, and prints nothing.
+//! Submissions, from their acceptance to the operator's last action: intake, screening, the store,
+//! encryption, and the actions that the command line and the web interface share. Returns results, and prints
+//! nothing.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
@@ -20,7 +21,7 @@ pub mod user;
 
 use crate::store::{DatabaseUrl, IdMatch, InboxReader, StoreError};
 
-/// Opens the inbox. `None` if nothing has been received yet.
+/// Opens the inbox for reading. `None` if there is no database yet, or an empty one.
 pub fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     match InboxReader::open(place) {
         Ok(inbox) => Ok(Some(inbox)),
@@ -29,7 +30,7 @@ pub fn open(place: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
     }
 }
 
-/// Finds the submission whose id begins with `prefix`. Finds nothing if there is no inbox.
+/// Finds submissions by a prefix of their id, like [`InboxReader::find`]. Finds none if there is no inbox.
 pub fn find(reader: Option<&InboxReader>, prefix: &str) -> Result<IdMatch, StoreError> {
     reader.map_or(Ok(IdMatch::None), |reader| reader.find(prefix))
 }

@@ -23,7 +23,7 @@ pub struct ListQuery {
 }
 
 impl ListQuery {
-    /// Reads the decoded parameters of a URL.
+    /// Reads the decoded parameters of a URL. Shortens the search text to `MAX_TEXT` bytes.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
@@ -67,11 +67,12 @@ impl ListQuery {
         ListQuery { before: None, ..self.clone() }
     }
 
-    /// Whether it leaves out any submissions.
+    /// Whether the query has a filter or a search text. Its position does not count.
     pub fn is_filtered(&self) -> bool {
         *self != ListQuery { before: self.before, ..ListQuery::default() }
     }
 
+    /// The filter without the search text. For open submissions of any status, leaves out held ones.
     pub fn filter(&self) -> Filter {
         Filter {
             form: self.form.map(str::to_owned),
@@ -84,6 +85,7 @@ impl ListQuery {
         }
     }
 
+    /// The search text for [`InboxReader`](crate::store::InboxReader); `None` if it is empty.
     pub fn words(&self) -> Option<SearchText> {
         SearchText::parse(&self.text)
     }

@@ -1,4 +1,4 @@
-//! Previews of permanent removals: what `discard` and `erase` would remove, and what cannot be discarded.
+//! Previews what a discard would remove and what cannot be discarded, and removes no more than was previewed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::{Editor, Erased, HeldFilter, HeldSummary, InboxReader, StoreError};
 use crate::submission::Submission;
 
-/// Held submissions that would be discarded, and others, which cannot be discarded.
+/// Held submissions, unconfirmed ones included, which would be discarded, and others, which cannot be.
 #[derive(Clone, Debug, Default)]
 pub struct DiscardPreview {
     pub held: Vec<Submission>,
@@ -21,7 +21,7 @@ impl DiscardPreview {
         DiscardPreview { held, others }
     }
 
-    /// When the first and the last of the held submissions were received; `None` if there are none.
+    /// When the earliest and the latest of the held submissions were received; `None` if there are none.
     pub fn received(&self) -> Option<(Timestamp, Timestamp)> {
         let received = || self.held.iter().map(|submission| submission.received_at);
         received().min().zip(received().max())
@@ -31,7 +31,7 @@ impl DiscardPreview {
         self.held.iter().map(|submission| submission.id).collect()
     }
 
-    /// Removes those that are still held.
+    /// Removes those of the held submissions that are still held; see [`Editor::discard`].
     pub fn discard(&self, editor: &mut Editor) -> Result<Discarded, StoreError> {
         let erased = editor.discard(&self.ids())?;
         let stayed = self.held.len().saturating_sub(erased.submissions);
@@ -46,23 +46,24 @@ pub struct Discarded {
     pub stayed: usize,
 }
 
-/// The submissions that a filter selects, or the reason why they may not be discarded.
+/// The number of held submissions that a filter selects, or the reason why they must not be discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldPreview {
-    /// The prefix of a hash belongs to this many sources.
+    /// The hashes of this many sources begin with the filter's prefix, but the operator means one source.
     SeveralSources(usize),
     Held(HeldSummary),
 }
 
-/// Counts the held submissions that a filter selects.
+/// Counts the held submissions that a filter selects, unless it has a source prefix that is ambiguous.
 pub fn preview_held(reader: &InboxReader, filter: &HeldFilter) -> Result<HeldPreview, StoreError> {
     let held = reader.held(filter)?;
     let is_ambiguous = filter.source.is_some() && held.sources > 1;
     Ok(if is_ambiguous { HeldPreview::SeveralSources(held.sources) } else { HeldPreview::Held(held) })
 }
 
-/// The filter that removes what a preview showed. The operator did not confirm the removal of submissions
-/// that arrived after the preview.
+/// The filter, limited to submissions received up to the last one that the preview showed, because the
+/// operator did not confirm the removal of later ones. Selects none if the preview showed none. Earlier
+/// submissions that have become held since the preview are selected.
 pub fn confirmed_filter(filter: &HeldFilter, shown: &HeldSummary) -> HeldFilter {
     let before = shown.received.map_or(Timestamp::MIN, |(_, last)| last + Duration::from_millis(1));
     HeldFilter { before: Some(before), ..filter.clone() }

@@ -3,7 +3,7 @@
 //! [`screen()`] is a pure function of the submission, facts about its request and the operator's options.
 //! Each [`Signal`] adds points, up to its maximum. A submission with
 //! [`ScreeningOptions::suspicious_threshold`] points or more is marked as suspicious and delivered, and one
-//! with [`ScreeningOptions::threshold`] or more is held until the operator releases or discards it.
+//! with [`ScreeningOptions::threshold`] or more is held for the operator's review.
 //!
 //! No single signal proves that a submission is spam, and most hold a submission only in combination with
 //! others. Programs may use the forms too, so what only browsers send (`Origin`, the time taken to fill in
@@ -42,7 +42,7 @@ pub struct ScreeningOptions {
     pub threshold: u32,
     /// A submission with at least this many points is marked as suspicious, unless it is held; 0 counts as 1.
     pub suspicious_threshold: u32,
-    /// Signals that add no points. Signals that always hold a submission cannot be ignored.
+    /// Signals that add no points. Has no effect on signals that always hold a submission.
     pub ignored: Vec<Signal>,
     /// Additions to the built-in list of disposable domains, and exceptions to it.
     pub disposable: Domains,
@@ -86,7 +86,7 @@ impl Signal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestSignals<'a> {
     pub rate: Rate,
-    /// Number of other sources that sent the same content within a day; see [`Repeats::observe`].
+    /// Number of other sources that recently sent nearly the same message; see [`Repeats::observe`].
     pub repeats: u32,
     pub origin: Origin,
     /// The agent whose signature was verified (Web Bot Auth), if any. Signals based on data that only
@@ -102,8 +102,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate for the window with the highest percentage of its quota used. Each window is given as its
-    /// remaining requests and its quota. Without windows, the rate is zero.
+    /// The rate for the window with the highest percentage of its quota used. Each window is given as the
+    /// number of requests that remain, and its quota. Without windows, the rate is zero.
     pub fn most_used(windows: impl IntoIterator<Item = (u32, u32)>) -> Rate {
         let rates = windows
             .into_iter()
@@ -111,6 +111,7 @@ impl Rate {
         rates.max_by_key(|rate| rate.percent()).unwrap_or_default()
     }
 
+    /// The used part of the quota in percent, at most 100. A quota of 0 counts as 1.
     fn percent(self) -> u32 {
         let percent = u64::from(self.used) * 100 / u64::from(self.quota.max(1));
         u32::try_from(percent).unwrap_or(100).min(100)
@@ -135,8 +136,8 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Returns the earlier verdict, if any. Otherwise screens the submission, and records that `source` (an
-    /// address or a keyed hash of it) sent the message.
+    /// Returns the earlier verdict, if any. Otherwise screens the submission, and records in `repeats` that
+    /// `source` (an address or a keyed hash of it) sent the message.
     pub fn judge(
         &self,
         entry: &Entry,
@@ -161,6 +162,8 @@ impl Evidence {
     }
 }
 
+/// Screens a submission: finds signals in its text and its request, and adds up their points. Finds none if
+/// screening is disabled.
 pub fn screen(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -176,7 +179,8 @@ pub fn screen(
     score_findings(findings, options)
 }
 
-/// Converts findings to points, and compares their sum with the thresholds.
+/// Converts findings to points, and compares their sum with the thresholds: to hold a submission, without
+/// those of [`Signal::Rate`]. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -197,6 +201,8 @@ fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVe
     ScreeningVerdict { score, reasons, hold, suspicious, threshold }
 }
 
+/// Adds the signals in how a submission was sent: the source's rate, repeated messages and the hidden field.
+/// Unless a verified agent sent it, also the time taken to fill in the form, and the origin.
 fn find_request_signals(
     entry: &Entry,
     extras: &Extras,
@@ -234,6 +240,7 @@ fn find_request_signals(
     }
 }
 
+/// Adds the signals in the domain of the e-mail address. Finds none if the address is invalid.
 fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
     let domain = mailbox.domain();

@@ -9,7 +9,8 @@ use crate::store::{
 /// The number of random bytes in a token.
 const TOKEN_BYTES: usize = 32;
 
-/// A random token of 256 bits, as 64 hexadecimal digits. Its owner is logged in, so it is never logged.
+/// A random token of 256 bits, as 64 hexadecimal digits. It gives access to the inbox, so it has no `Debug`
+/// output and must not be logged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretToken(String);
 
@@ -18,11 +19,14 @@ impl SecretToken {
     pub fn generate() -> Result<SecretToken, StoreError> {
         let mut bytes = [0; TOKEN_BYTES];
         let random = aws_lc_rs::rand::fill(&mut bytes);
-        random.map_err(|_| StoreError::io("/dev/urandom".as_ref(), std::io::ErrorKind::Other.into()))?;
+        random.map_err(|_| {
+            let error = std::io::Error::other("the random number generator failed");
+            StoreError::io("/dev/urandom".as_ref(), error)
+        })?;
         Ok(SecretToken(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Parses the digits of a token.
+    /// Parses the digits of a token. `None` unless they are 64 hexadecimal digits in lower case.
     pub fn parse(text: &str) -> Option<SecretToken> {
         let is_token = text.len() == 2 * TOKEN_BYTES
             && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -38,21 +42,24 @@ impl SecretToken {
         *blake3::hash(self.0.as_bytes()).as_bytes()
     }
 
-    /// The token that each form must send back. Another site can neither read nor compute it.
+    /// The CSRF token that each form must send back, for this session and user. Another site can neither read
+    /// nor compute it.
     pub fn form_token(&self, user: &str) -> String {
         let key = blake3::derive_key("frontdesk 2026-11 inbox form token", self.0.as_bytes());
         blake3::keyed_hash(&key, user.as_bytes()).to_hex().to_string()
     }
 }
 
-/// Creates a login link's token for a user. It is valid for ten minutes, and once.
+/// Creates the token of a login link for a user, valid once and for ten minutes. Replaces the oldest unused
+/// link if there are too many.
 pub fn create_login(place: &DatabaseUrl, user: &str, now: Timestamp) -> Result<SecretToken, StoreError> {
     let token = SecretToken::generate()?;
     Editor::open(place)?.on_behalf_of(user).create_login(&token.hash(), now)?;
     Ok(token)
 }
 
-/// Uses up a login token. Returns the token of the new session, or `None` if the login token is not valid.
+/// Uses up a login token, and starts a session, which replaces the least recently used one if there are too
+/// many. Returns the session's token, or `None` if the login token is unknown, expired or used.
 pub fn log_in(
     place: &DatabaseUrl,
     login: &SecretToken,
@@ -63,8 +70,8 @@ pub fn log_in(
     Ok(user.map(|_| session))
 }
 
-/// The session with this token, unless it has expired. Extends it. Ends a session that was last used in the
-/// future.
+/// Returns the session with this token, and extends it, at most once a minute. `None` if it has ended or
+/// expired. A session whose last use is in the future, because a clock was ahead, is ended.
 pub fn resume(
     place: &DatabaseUrl,
     reader: &InboxReader,
@@ -85,7 +92,7 @@ pub fn resume(
     Ok(Some(session))
 }
 
-/// The sessions whose short id begins with `prefix`.
+/// The sessions whose short id begins with `prefix`, in lower case; none if `prefix` is empty.
 pub fn find<'a>(sessions: &'a [Session], prefix: &str) -> Vec<&'a Session> {
     let matches = |session: &&Session| !prefix.is_empty() && session.short_id().starts_with(prefix);
     sessions.iter().filter(matches).collect()

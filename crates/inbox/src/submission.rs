@@ -54,7 +54,7 @@ pub struct Submission {
     pub id: Uuid,
     /// The form's name; the form may have been removed since.
     pub form: String,
-    /// When the server accepted the submission, to the millisecond.
+    /// When the server had read the whole request, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
@@ -63,7 +63,7 @@ pub struct Submission {
     pub released_at: Option<Timestamp>,
     /// The host whose key signed the request, such as `agent.example.com`. `None` for unsigned requests.
     pub agent: Option<String>,
-    /// Why processing failed, while the submission is set aside.
+    /// Why the submission cannot be processed, if it is set aside.
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
@@ -74,7 +74,7 @@ pub struct Submission {
     pub source: String,
     /// The number of repeats.
     pub repeats: u64,
-    /// Set if the visitor had to confirm the address.
+    /// Set if the visitor has or had to confirm the address.
     pub confirmation: Option<Confirmation>,
 }
 
@@ -90,7 +90,8 @@ impl Submission {
         Value::Object(members.collect()).to_string()
     }
 
-    /// Decrypts `sealed` into `fields`, if the submission is sealed. On error, changes nothing.
+    /// Decrypts `sealed` into `fields`, and clears `sealed`. Does nothing if the submission is not sealed. On
+    /// error, changes nothing.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
@@ -105,7 +106,7 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object with string values.
+/// Parses a JSON object with string values, in its order. The error says what is wrong.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
     let fields: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
@@ -116,7 +117,7 @@ pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'stati
     fields.into_iter().map(text).collect()
 }
 
-/// Omits the values, because logs must not contain what visitors write.
+/// Shows only the names of fields: logs must not contain what visitors write.
 impl fmt::Debug for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
@@ -133,13 +134,16 @@ impl fmt::Debug for Submission {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
+    /// When the hold began. Some repeats move this to their time.
     pub since: Timestamp,
+    /// The operator's reason, or the reasons of screening or the flood, in words.
     pub because: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirmation {
-    /// When the link in the last mail expires.
+    /// When the link in the last mail expires; before the first mail, when it would if the mail were sent at
+    /// once.
     pub expires_at: Timestamp,
     /// When an attempt to send the mail that asks the visitor last began, or when the mail was queued. `None`
     /// if it has not been queued, for example because of a limit of mails to visitors.
@@ -148,13 +152,14 @@ pub struct Confirmation {
     pub confirmed_at: Option<Timestamp>,
 }
 
-/// The stored part of the screening verdict. A release does not change it.
+/// The stored part of the screening verdict. A release by the operator does not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screening {
     pub score: u32,
     /// The reasons, most points first. Sealing removes their details.
     pub reasons: Vec<ScreeningReason>,
-    /// Whether screening held the submission. False if only the operator did.
+    /// Whether screening or a flood held the submission when it was processed. The operator's hold of a
+    /// submission in a flood makes this false.
     pub withheld: bool,
     pub suspicious: bool,
 }
@@ -167,20 +172,21 @@ impl Screening {
 }
 
 named_enum! {
-    /// The state of a submission, derived from its deliveries.
+    /// The state of a submission, derived from its hold, its processing and its deliveries to the team.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Status {
-        /// Stored only: no channel is configured for its form.
+        /// Stored only: the submission has no delivery to the team, because no channel accepted its form.
         Kept = "kept",
-        /// At least one delivery is pending.
+        /// At least one delivery is pending and none is parked, or the submission has not been processed yet.
         Waiting = "waiting",
-        /// Every channel has received the submission.
+        /// Every channel for which the submission was queued has received it.
         Delivered = "delivered",
         /// The visitor has not confirmed the address yet.
         Unconfirmed = "unconfirmed",
         /// The submission is waiting to be released or discarded.
         Held = "held",
-        /// At least one delivery is a dead letter: all attempts failed, or the receiver refused it for good.
+        /// At least one delivery is a dead letter (all attempts failed, or the receiver refused it for good),
+        /// or the submission was set aside.
         Parked = "parked",
     }
 }

@@ -40,6 +40,7 @@ impl TimeArgument {
     }
 }
 
+/// Parses an age such as `3d`. `None` if it is not an age, or too long to be counted in seconds.
 fn parse_age(text: &str) -> Option<SignedDuration> {
     let seconds = match text.chars().last()? {
         's' => 1,
@@ -83,7 +84,8 @@ pub fn format_local(moment: Timestamp, zone: &TimeZone) -> String {
     moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Formats the time from `now` to `moment` in the largest unit that fits: `in 4 min`, `3 h ago` or `now`.
+/// Formats the time from `now` to `moment`, rounded down in the largest unit that fits: `in 4 min`, `3 h ago`
+/// or `now`.
 pub fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     let seconds = moment.as_second() - now.as_second();
     let (number, unit) = match seconds.abs() {
@@ -97,7 +99,8 @@ pub fn format_distance(moment: Timestamp, now: Timestamp) -> String {
     if seconds > 0 { format!("in {number} {unit}") } else { format!("{number} {unit} ago") }
 }
 
-/// Formats the time between two moments: `120 ms`, `3.4 s` or `2 min`.
+/// Formats the time between two moments, rounded down: `120 ms`, `3.4 s` or `2 min`. A negative time is `0
+/// ms`.
 pub fn format_duration(from: Timestamp, to: Timestamp) -> String {
     match to.as_millisecond() - from.as_millisecond() {
         ms @ ..1000 => format!("{} ms", ms.max(0)),

@@ -7,6 +7,7 @@ pub fn current_user() -> String {
     find_user(&users, id).unwrap_or_else(|| format!("uid {id}"))
 }
 
+/// The name of the user with this id in the text of `/etc/passwd`. Skips malformed lines.
 fn find_user(users: &str, id: u32) -> Option<String> {
     users.lines().find_map(|line| {
         let mut parts = line.split(':');

@@ -1,5 +1,5 @@
 //! Processes a batch of rows from the table `intake` in one transaction: screens each submission, detects
-//! repeats and floods, and writes submissions and deliveries.
+//! repeats and floods, writes submissions and deliveries, and queues acknowledgements to visitors.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -30,18 +30,19 @@ pub(crate) struct Processed {
     pub rows: usize,
     /// Rows that repeated an earlier submission.
     pub repeats: usize,
-    /// New submissions that are held.
+    /// New submissions that screening or a flood holds. Unconfirmed ones do not count.
     pub held: usize,
     /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
-    /// Mails to visitors that were not queued because of a limit per hour.
+    /// Acknowledgements to visitors that were not queued because of a limit per hour.
     pub skipped_mails: LimitCounts,
-    /// Whether deliveries were queued.
+    /// Whether deliveries may have become due. Also true if all new deliveries are held.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
     pub has_more: bool,
 }
 
+/// The configuration with which a batch is processed.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
@@ -129,8 +130,8 @@ pub(crate) fn process(
 /// State that screening keeps between submissions.
 pub(crate) struct Screener {
     messages: Arc<Repeats>,
-    /// The verdicts on submissions whose transaction is not committed yet. If it is retried, the messages
-    /// must not be counted again.
+    /// The verdicts on submissions whose transaction is not committed yet. If the transaction is retried, the
+    /// messages must not be counted again.
     verdicts: Mutex<HashMap<Uuid, ScreeningVerdict>>,
 }
 
@@ -139,12 +140,14 @@ impl Screener {
         Screener { messages, verdicts: Mutex::default() }
     }
 
-    /// Call this after each commit.
+    /// Forgets the verdicts on the submissions of earlier batches. Call this after each commit.
     pub fn forget_verdicts(&self) {
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Calls `judge` unless a verdict has been stored since the last [`Screener::forget_verdicts`].
+    /// Calls `judge` and stores its verdict, or returns the verdict that was stored for this id since the
+    /// last [`Screener::forget_verdicts`]. If `judge` panics, stores nothing and fails with
+    /// [`StoreError::Unprocessable`].
     fn verdict_once(
         &self,
         id: Uuid,
@@ -166,16 +169,20 @@ impl Screener {
     }
 }
 
+/// A row of the intake with its verdict.
 struct Screened {
     row: PendingRow,
     candidate: Candidate,
     verdict: ScreeningVerdict,
-    /// Whether the entry is held only because its form asks for confirmations.
+    /// Whether the submission is held only because it is suspicious and its form asks for confirmations:
+    /// suspicious visitors are not asked.
     is_unasked: bool,
 }
 
 impl Screened {
-    /// Screens a row, unless it was screened when it was accepted.
+    /// Screens a row, unless it was screened when it was accepted. A row of a form that this version does not
+    /// know gets no points. If the form asks for confirmations, suspicious submissions are held. Fails if the
+    /// row is damaged or screening panics.
     fn parse_and_screen(
         row: PendingRow,
         options: &IntakeOptions,
@@ -203,7 +210,8 @@ impl Screened {
             // A newer version that shares this database has accepted a form that this version does not know.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
-        // An unconfirmed submission is not delivered with a mark, and a suspicious one gets no mail: hold it.
+        // Suspicious visitors get no mail, so the submission could never be confirmed: hold it for the
+        // operator.
         let needs_confirmation = !row.is_sealed && store::confirmation_rule(channels, row.form()?).is_some();
         let is_unasked = needs_confirmation && verdict.suspicious && !verdict.hold;
         let verdict = ScreeningVerdict { hold: verdict.hold || is_unasked, ..verdict };
@@ -224,6 +232,8 @@ impl Screened {
         Ok(Screened { row, candidate, verdict, is_unasked })
     }
 
+    /// The submission to insert, with the hash under which repeats find it. If a flood is the cause of the
+    /// hold, adds that to the verdict's reasons.
     fn to_new_submission(&self, hold: HoldCause, rank: i64) -> NewSubmission<'_> {
         let mut verdict = self.verdict.clone();
         if hold == HoldCause::Flood {
@@ -249,7 +259,8 @@ fn stored_content_hash(candidate: &Candidate, day: i64) -> Hash {
     if candidate.is_lasting { candidate.content } else { store::with_day_prefix(candidate.content, day) }
 }
 
-/// Looks up the submissions that the candidates may repeat.
+/// Looks up the submissions that the candidates may repeat, and the earlier uses of their idempotency keys.
+/// `window` is [`MaxAges::window`].
 fn find_known(
     tx: &Transaction<'_>,
     candidates: &[Candidate],
@@ -269,8 +280,9 @@ fn find_known(
     Ok(Known { contents: tx.find_originals(&contents, channels, now)?, keys: tx.key_uses(&keys)? })
 }
 
-/// Queues the acknowledgements of new submissions. Held and suspicious submissions get none, now or later,
-/// because their addresses may belong to third parties.
+/// Queues the acknowledgements of new submissions, within the limits of mails to visitors. Returns the fates
+/// of those that it tried to queue. Held and suspicious submissions get none, now or later, because their
+/// addresses may belong to third parties. Encrypted ones get none, because their addresses cannot be read.
 fn acknowledge(
     tx: &Transaction<'_>,
     new: &[NewSubmission<'_>],
@@ -301,7 +313,7 @@ fn acknowledge(
     Ok(fates)
 }
 
-/// Writes the decisions about earlier submissions.
+/// Writes the changes to submissions that have been repeated, which may be new ones of this batch.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,

@@ -1,14 +1,21 @@
 //! Decides which submissions of a batch are new, which repeat an earlier one, and which are held because of a
-//! flood. All functions are pure.
+//! flood. No function reads a clock or the database.
 //!
 //! Submissions are processed in order of arrival, as if each had been stored before the next one, so the
-//! outcome does not depend on how arrivals are grouped into batches. Two submissions are the same if their
-//! content hashes are equal. The reuse of an idempotency key for different content is only logged.
+//! outcome does not depend on how arrivals are grouped into batches. A submission may repeat an earlier one,
+//! its original, if their content hashes are equal and the original is young enough ([`MaxAges`]). The reuse
+//! of an idempotency key for different content is only logged.
 //!
-//! A repeat must not be treated worse than a new submission, so a repeat that is not held itself releases a
-//! held original. A held submission repeats a held original only if both have the same source, because the
-//! operator may discard everything from that source. A repeat counts as a new submission if no channel
-//! delivers the original, or if the original is suspicious and the repeat is not.
+//! A repeat must not be treated worse than a new submission:
+//!
+//! - If no channel delivers the original, the submission is new. If the original is not held but suspicious,
+//!   only suspicious and held submissions are repeats.
+//! - A submission that screening holds repeats a held original only if both have the same source, because
+//!   the operator may discard everything from one source. The source of an unconfirmed original is ignored.
+//! - A submission that is not held is new if the operator holds the original. Otherwise it releases a held
+//!   original, or renews its confirmation if both need one. If the submission belongs to a flood, it does
+//!   not release the original: if both have the same source, the flood then holds the original; if not, the
+//!   submission is new.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,12 +50,13 @@ pub(crate) struct Candidate {
 /// The stored submissions that a batch may repeat.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// The newest submission for each content hash.
+    /// The newest submission with each content hash.
     pub contents: HashMap<Hash, Original>,
     /// When the newest submission with each idempotency key was received, as Unix time in milliseconds.
     pub keys: HashMap<Hash, i64>,
 }
 
+/// The fate of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     New {
@@ -56,8 +64,10 @@ pub(crate) enum Fate {
         reuses_key: bool,
         /// Why the submission is held, if it is; never [`HoldCause::Operator`].
         hold: HoldCause,
+        /// The rank of its deliveries; see [`flood::rank`].
         rank: i64,
     },
+    /// Contains the id of the original.
     Repeat(Uuid),
 }
 
@@ -99,13 +109,14 @@ pub(crate) struct Decision {
     /// Held originals, and when their last held repeat was received, as Unix time in milliseconds. They count
     /// as held since then.
     pub held_again: BTreeMap<Uuid, i64>,
-    /// Originals that are not held, with the lowest rank of their repeats.
+    /// Originals that are not held, with the lowest rank of their repeats from other sources.
     pub ranks: BTreeMap<Uuid, i64>,
     /// Unconfirmed originals, and when their last clean repeat was received, as Unix time in milliseconds.
     pub renewed: BTreeMap<Uuid, i64>,
 }
 
-/// Decides the fate of each candidate, in order of arrival. Counts deliverable submissions in `rates`.
+/// Decides the fate of each candidate. The candidates must be in order of arrival. Counts in `rates` the new
+/// submissions that screening does not hold, and the repeats that may change the rank of their original.
 pub(crate) fn decide(
     candidates: &[Candidate],
     mut known: Known,
@@ -120,6 +131,8 @@ pub(crate) fn decide(
     decision
 }
 
+/// Decides the fate of one candidate by the rules at the top of this file. Updates `known` and `rates` for
+/// the next candidates, and adds the changes to originals to `decision`.
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
@@ -137,7 +150,7 @@ fn decide_one(
         // Without a confirmation, the repeat would be delivered if it were new, so it releases the original.
         let awaits_confirmation = original.hold == HoldCause::Unconfirmed && candidate.needs_confirmation;
         if original.hold == HoldCause::None || awaits_confirmation || candidate.is_held {
-            count_repeat(candidate, original, rates, decision);
+            record_repeat(candidate, original, rates, decision);
             return Fate::Repeat(original.id);
         }
         let load = rates.count(&candidate.form, candidate.network, candidate.received_at);
@@ -170,8 +183,15 @@ fn decide_one(
     }
 }
 
-/// Counts a repeat that does not change the original's hold.
-fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
+/// Records a repeat that leaves the cause of its original's hold unchanged. Adds one to the original's
+/// repeats, and:
+///
+/// - If the original is not held, counts a repeat from another source for its network. If the repeat's rank
+///   is lower than that of the original's deliveries, they get it.
+/// - If the original is unconfirmed, renews its confirmation, unless screening holds the repeat.
+/// - Otherwise, the original counts as held since the repeat, so that it is kept as long as the repeat would
+///   be.
+fn record_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     if original.hold == HoldCause::None {
         // A repeat from the same source, for example after a double click, does not use up any allowance.
@@ -194,7 +214,9 @@ fn count_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, d
     }
 }
 
-/// Counts a repeat that releases the held original, or leaves it held until a flood ends.
+/// Records a repeat that releases its held original or, if the repeat belongs to a flood, makes the flood the
+/// cause of the original's hold. Also decides anew whether the original is suspicious, and its rank. Updates
+/// `original` for the next candidates.
 fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, decision: &mut Decision) {
     *decision.repeats.entry(original.id).or_default() += 1;
     // A later copy must not mark a submission as suspicious if screening has found nothing.
@@ -216,7 +238,8 @@ fn ease_hold(candidate: &Candidate, original: &mut Original, load: flood::Load, 
     decision.held_again.remove(&original.id);
 }
 
-/// Whether a submission counts as a repeat of a stored one with the same content.
+/// Whether a submission counts as a repeat of a stored one with the same content. In a flood, `decide_one`
+/// makes some of these repeats new submissions.
 fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
     original.is_deliverable
         && match original.hold {
@@ -224,8 +247,7 @@ fn is_repeat(candidate: &Candidate, original: &Original) -> bool {
             HoldCause::Unconfirmed => true,
             HoldCause::None => candidate.is_held || candidate.is_suspicious || !original.is_suspicious,
             _ if candidate.is_held => candidate.source == original.source,
-            // The repeat releases the original, unless the repeat is itself part of a flood; see
-            // `decide_one`.
+            // The repeat releases the original, unless the repeat belongs to a flood; see `decide_one`.
             HoldCause::Flood | HoldCause::Screening => true,
             HoldCause::Operator => false,
         }

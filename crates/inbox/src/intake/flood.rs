@@ -1,10 +1,12 @@
-//! Detects floods: more new submissions to a form than its quota allows. All functions are pure.
+//! Detects floods: more new submissions to a form than its quota allows. No function reads a clock or the
+//! database.
 //!
 //! During a flood, submissions beyond the quota are held until the flood ends if their network has recently
-//! sent more than a few. Others are delivered, so a flood does not silence visitors from other networks. The
-//! number of submissions from a network also determines the order in which they are delivered.
+//! sent [`A_FEW`] or more to the form. Others are delivered, so a flood does not silence visitors from other
+//! networks. The number of submissions from a network also determines the order in which they are delivered.
 //!
-//! Times are Unix time in microseconds.
+//! Times are Unix time in microseconds, except `received_at`, `latest` and `over_at`, which are in
+//! milliseconds.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,20 +18,21 @@ use frontdesk_limits::{Gcra, Quota};
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-/// A network's first submissions within an hour, up to this number, are never part of a flood. Its count
-/// decreases by this number per hour, so that as many do not accumulate.
+/// A network's first submissions to a form, up to this number, are never part of a flood. The network's count
+/// decreases by this number per hour, so one that sends no more often than that is never held by a flood.
 const A_FEW: u32 = 3;
 /// A network that sends more than this number of submissions per day, to all forms combined, is a
-/// high-volume network. One submission counts against the allowance for a day.
+/// high-volume network. A used-up allowance recovers by one submission a day.
 const DAILY_ALLOWANCE: u32 = 2;
 /// The maximum of [`NetworkLoad::in_days`].
 const MAX_COUNTED: u32 = 8;
-/// Stored in place of a form's name for a network's allowance and count. No form has these names.
+/// The name under which a network's daily allowance is stored, in place of a form's. No form has this name.
 const ALLOWANCE: &str = "";
+/// The name under which [`NetworkLoad::in_days`] is stored, in place of a form's. No form has this name.
 const ALL_FORMS: &str = "*";
 
-/// Counts a submission against a form's quota. If the quota is used up, records only the time, and returns
-/// false.
+/// Counts a submission against a form's quotas per minute and per hour, and returns true. If either is used
+/// up, only records in [`FormRate::over_at`] that it was exceeded at `now`, and returns false.
 fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     let minute = Gcra::per(MINUTE, quota.per_minute).charge(rate.minute, now);
     let hour = Gcra::per(HOUR, quota.per_hour).charge(rate.hour, now);
@@ -41,8 +44,11 @@ fn count_in_quota(rate: &mut FormRate, quota: Quota, now: i64) -> bool {
     false
 }
 
+/// The load to which a submission adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
+    /// Whether the submission belongs to a flood: it exceeds its form's quota, and its network has sent
+    /// [`A_FEW`] or more before it.
     pub is_flood: bool,
     pub network: NetworkLoad,
 }
@@ -54,7 +60,8 @@ pub(crate) struct NetworkLoad {
     pub before: u64,
     /// Whether the network has used up its daily allowance.
     pub is_high_volume: bool,
-    /// A count of the network's submissions to all forms, which decreases by one each day.
+    /// A count of the network's submissions to all forms, at most [`MAX_COUNTED`], which decreases by one
+    /// each day.
     pub in_days: u64,
 }
 
@@ -73,6 +80,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
+    /// Rates before any submission.
     pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
         Rates {
             quota,
@@ -83,7 +91,8 @@ impl Rates {
         }
     }
 
-    /// Counts a request only for its network. That is enough for a repeat, which is not delivered separately.
+    /// Counts a submission for its network, but not against the form's quota, and returns what the network
+    /// had sent before. That is enough for a repeat, which is not delivered separately.
     pub(crate) fn count_for_network(&mut self, form: &str, network: Hash, received_at: i64) -> NetworkLoad {
         let now = self.microseconds_by_database_clock(received_at);
         self.changed.insert(network);
@@ -98,8 +107,8 @@ impl Rates {
         NetworkLoad { before, is_high_volume, in_days: count(ALL_FORMS, DAY, DAY * MAX_COUNTED) }
     }
 
-    /// Counts a deliverable submission for its network and against the form's quota. `received_at` is in
-    /// milliseconds.
+    /// Counts a submission that screening does not hold for its network and against the form's quota, and
+    /// returns the load before it. A submission beyond the quota counts only for its network.
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
         let now = self.microseconds_by_database_clock(received_at);

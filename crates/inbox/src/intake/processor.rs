@@ -30,11 +30,12 @@ const BUSY_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How often to look for submissions that other replicas have accepted but not processed.
 const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
-/// How often to check an SQLite file for submissions that the operator has retried.
+/// How often to check a SQLite file for submissions that the operator has retried.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay before the next try while another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
-/// The maximum number of submissions that one transaction releases. Visitors may be waiting for it.
+/// The maximum number of submissions that one transaction releases, and of mails asking for a confirmation
+/// that it queues. Visitors may be waiting for it.
 const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The minimum time between notifications to other replicas: PostgreSQL serializes commits with a NOTIFY.
@@ -47,9 +48,11 @@ const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
 #[derive(Default)]
 pub struct Counts {
     pub repeats: AtomicU64,
+    /// New submissions that screening or a flood held.
     pub held: AtomicU64,
+    /// New or repeated submissions that a flood held.
     pub in_flood: AtomicU64,
-    /// Mails to visitors that were not sent because of each [`MailLimit`].
+    /// Acknowledgements to visitors that were not sent because of each [`MailLimit`].
     pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
 }
 
@@ -67,6 +70,7 @@ impl Drop for Processor {
 }
 
 impl Processor {
+    /// Starts the thread, which begins with the rows that are already in the intake.
     pub fn start(
         options: Arc<ArcSwap<IntakeOptions>>,
         store: Store,
@@ -93,7 +97,8 @@ impl Processor {
         Ok(Processor { store, counts, is_stopping, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Processes submissions for at most [`MAX_PAUSE`], then ends the thread. The rest stay in the intake.
+    /// Processes submissions for about [`MAX_PAUSE`] at most, and waits until the thread has ended. Later
+    /// submissions stay in the intake. Further calls do nothing.
     pub fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
         self.store.events().accepted.notify_one();
@@ -110,7 +115,7 @@ struct ProcessorThread {
     store: Store,
     /// Whether submissions may still be held because of a flood.
     is_flooded: bool,
-    /// The number of submissions released after a flood. Logged once all of them have been released.
+    /// The number of submissions released after a flood and not yet logged; one log entry has their sum.
     released: usize,
     screener: Arc<Screener>,
     counts: Arc<Counts>,
@@ -122,6 +127,9 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
+    /// Processes the intake, releases ended floods and queues mails that ask for confirmations: each time a
+    /// submission is accepted, and at intervals. After an error, retries every second; logs the start and the
+    /// end of such an outage. Returns once the processor is stopped or the store is closed.
     fn run_until_stopped(mut self) {
         let look_every = if self.store.is_shared() { REPLICA_CHECK_INTERVAL } else { FILE_CHECK_INTERVAL };
         loop {
@@ -153,6 +161,9 @@ impl ProcessorThread {
         }
     }
 
+    /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_PAUSE`] is over.
+    /// Pauses while another replica is processing a batch and, for up to [`MAX_PAUSE`], while submissions are
+    /// being accepted.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -170,7 +181,8 @@ impl ProcessorThread {
         }
     }
 
-    /// Queues the mails that ask visitors to confirm their addresses.
+    /// Queues the mails that ask visitors to confirm their addresses, in several transactions. Stops early if
+    /// submissions are being accepted; the next call continues.
     fn queue_confirmations(&mut self) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         if !channels
@@ -199,7 +211,8 @@ impl ProcessorThread {
         }
     }
 
-    /// Logs which limits have stopped mails. Notifies the team if it is the limit for all visitors.
+    /// Logs which limits have stopped mails, for each limit at most once per [`LIMIT_LOG_INTERVAL`]. If the
+    /// limit for all visitors is among them, signals that the team is to be notified.
     fn report_limits(&mut self, stopped: LimitCounts, effect: &'static str) {
         for limit in MailLimit::ALL.into_iter().filter(|limit| stopped[*limit as usize] > 0) {
             if limit == MailLimit::All {
@@ -213,6 +226,9 @@ impl ProcessorThread {
         }
     }
 
+    /// Releases up to [`MAX_RELEASED`] submissions of each flood that has ended, and lets the next pass
+    /// release the rest. Also signals that the team is to be notified of floods that go on, and of a limit of
+    /// mails to visitors. Does nothing while submissions are being accepted or if none can be held.
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let options = self.options.load();
@@ -250,7 +266,8 @@ impl ProcessorThread {
         Ok(())
     }
 
-    /// Processes a batch. Returns `None` while another replica is processing one.
+    /// Processes a batch. If one of its rows is faulty, processes only the oldest row, or sets it aside if it
+    /// is the faulty one. Returns `None` while another replica is processing a batch.
     fn process_batch(&mut self) -> Result<Option<Processed>, StoreError> {
         match self.process_up_to(BATCH, Uuid::nil()..=Uuid::max()) {
             Err(error) if error.is_caused_by_row() => {}
@@ -277,7 +294,8 @@ impl ProcessorThread {
             .map(|processed| Processed { has_more: true, ..processed }))
     }
 
-    /// Like [`batch::process`]. Also updates the counts, and notifies other threads and replicas.
+    /// Like [`batch::process`]. After the commit, also updates the counts, logs limits that stopped mails,
+    /// and notifies other threads and replicas.
     fn process_up_to(
         &mut self,
         most: usize,

@@ -1,4 +1,4 @@
-//! The signals in a submission's own text: links, words, spelling and names.
+//! Finds the signals in a submission's own text: links, words, spelling and names.
 
 use std::sync::LazyLock;
 
@@ -27,6 +27,7 @@ const SHORTENERS: &str = include_str!("shorteners.txt");
 const MESSENGERS: [&str; 7] =
     ["api.whatsapp.com", "chat.whatsapp.com", "m.me", "t.me", "telegram.me", "viber.click", "wa.me"];
 
+/// The hashes of the names of messengers.
 static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     let hash = |name| split_words(name).first().map(|word| word.hash).unwrap_or_default();
     ["whatsapp", "telegram", "viber", "wechat", "телеграм"].map(hash)
@@ -57,6 +58,7 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
+/// Adds the signals in all fields except the address: at most one finding for each signal.
 pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, findings: &mut Findings) {
     let entry = text.entry;
     let scan = TextScan::run(text, blocked);
@@ -108,24 +110,35 @@ fn link_strength(links: usize, words: usize) -> u32 {
     u32::try_from(many.min(50) + dense).unwrap_or(100)
 }
 
+/// The findings of one pass over the tokens of a text.
 #[derive(Default)]
 struct TextScan {
     links: usize,
     words: usize,
+    /// Two for each link in forum markup, and one for each link in HTML.
     markup: usize,
+    /// The domain of the first link through a URL shortener.
     shortener: Option<String>,
+    /// The domain of the first link to a blocked domain.
     blocked: Option<String>,
+    /// Whether the text names a messenger or links to one.
     messenger: bool,
+    /// The numbers of capital and of small letters.
     upper: u32,
     lower: u32,
+    /// The number of words with invisible characters.
     hidden: usize,
+    /// The number of words with letters from several alphabets.
     mixed: usize,
+    /// The number of words with at least three decorative letters.
     decorative: usize,
+    /// The number of words of the lexicon in disguise.
     disguised: usize,
     offer: Weights,
 }
 
 impl TextScan {
+    /// Scans a text. `blocked` are the operator's blocked domains.
     fn run(text: &TokenizedText<'_>, blocked: &Domains) -> TextScan {
         let mut scan = TextScan::default();
         let messengers = &*MESSENGER_NAMES;
@@ -152,6 +165,8 @@ impl TextScan {
         scan
     }
 
+    /// Counts a link, its markup and a link to a messenger, and notes its domain if it is the first of a URL
+    /// shortener or the first that is blocked.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
@@ -169,7 +184,8 @@ impl TextScan {
     }
 }
 
-/// The strength in percent and the description of [`Signal::Name`].
+/// The strength in percent and the description of [`Signal::Name`]. The description does not apply if the
+/// strength is 0.
 fn find_name_signal(entry: &Entry) -> (u32, &'static str) {
     let names = ["name", "firstname", "lastname"].map(|field| entry.get(field));
     let any_name = |is_odd: fn(&str) -> bool| names.iter().flatten().any(|name| is_odd(name));
@@ -190,7 +206,7 @@ fn has_link(text: &str) -> bool {
     Tokenizer::new(text).any(|token| matches!(token, Token::Link(_)))
 }
 
-/// Whether every word of the text, apart from links, consists of random letters.
+/// Whether the text has words apart from links, and all of them consist of random letters.
 fn is_random_letters(text: &str) -> bool {
     let mut words = text.split_whitespace().filter(|word| !has_link(word)).peekable();
     words.peek().is_some() && words.all(is_gibberish)

@@ -49,7 +49,7 @@ impl Sieve {
     }
 }
 
-/// The domain and its parent domains with at least two labels.
+/// The domain without dots at its end, and those of its parent domains that have at least two labels.
 fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(domain.trim_end_matches('.')), |name: &&'a str| {
         let (_, parent) = name.split_once('.')?;
@@ -57,7 +57,7 @@ fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Searches sorted lower-case lines for a name, ignoring case.
+/// Whether one of these lines, in lower case and sorted by byte, is the name, ignoring case. A binary search.
 pub(super) fn sorted_lines_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut low, mut high) = (0, bytes.len());
@@ -94,8 +94,8 @@ pub struct Domains {
 pub struct NotADomain(pub usize);
 
 impl Domains {
-    /// Parses one domain per line. `#` begins a comment. `-example.com` excludes the domain and its
-    /// subdomains from the list.
+    /// Parses one domain per line, which stands for its subdomains too. `#` begins a comment. `-example.com`
+    /// excludes the domain and its subdomains from the list. Fails at the first invalid line.
     pub fn parse(text: &str) -> Result<Domains, NotADomain> {
         let mut domains = Domains::default();
         for (at, line) in text.lines().enumerate() {
@@ -126,12 +126,13 @@ impl Domains {
         contains_domain(&self.listed, domain) && !self.is_excepted(domain)
     }
 
+    /// Whether the domain or a parent domain is an exception.
     fn is_excepted(&self, domain: &str) -> bool {
         contains_domain(&self.excepted, domain)
     }
 }
 
-/// Whether a sorted list contains the domain or a parent domain.
+/// Whether a sorted list contains the domain or a parent domain, ignoring case.
 fn contains_domain(sorted: &[String], domain: &str) -> bool {
     let has = |name: &str| {
         sorted.binary_search_by(|line| compare_ignoring_case(line.as_bytes(), name.as_bytes())).is_ok()

@@ -40,21 +40,25 @@ const MOST_OF_OURS: u32 = 5;
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
+/// The topics that promise money; see [`Signal::Lure`](crate::submission::verdict::Signal::Lure).
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
 /// The ID of a word in the lexicon.
 type Id = u16;
 /// The ID of all words that are not in the lexicon.
 const UNKNOWN: Id = 0;
+/// Marks the end of a sentence among the IDs of words.
 const BREAK: Id = Id::MAX;
 
 /// Number of slots in the hash table of words, a power of two: enough that most are free, and few enough that
 /// the table fits into a fast CPU cache.
 const SLOTS: usize = 8192;
 
+/// A place in a phrase that one word fills.
 struct Step {
     /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
+    /// The words that fit; more than one if the phrase has alternatives.
     words: Vec<Id>,
 }
 
@@ -113,7 +117,8 @@ impl Lexicon {
         lexicon
     }
 
-    /// Parses a phrase, and adds it to a topic, or to the enquiry phrases if `topic` is `None`.
+    /// Parses a phrase, and adds it to a topic, or to the enquiry phrases if `topic` is `None`. An
+    /// alternative of several words counts as its first word.
     fn add_phrase(&mut self, topic: Option<usize>, weight: u32, phrase: &str) {
         let mut steps: Vec<Step> = Vec::new();
         let mut gap = false;
@@ -181,6 +186,7 @@ fn split_hash(hash: u64) -> (usize, u32) {
     (usize::from(place) % SLOTS, u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
 }
 
+/// The words of a text. Drops links and the ends of sentences.
 pub(super) fn split_words(text: &str) -> Vec<Word> {
     let word = |token| if let Token::Word(word) = token { Some(word) } else { None };
     Tokenizer::new(text).filter_map(word).collect()
@@ -203,7 +209,7 @@ impl Words {
         Words { ids: Vec::with_capacity(words), ..Words::default() }
     }
 
-    /// Adds a word, and recognizes it if it is disguised.
+    /// Adds a word. Counts it if it is a word of the lexicon in disguise, and takes it for that word.
     pub fn push(&mut self, word: Word) {
         let lexicon = &*LEXICON;
         let mut id = if word.is_number() { lexicon.any_number } else { lexicon.find_id(word.hash) };
@@ -236,7 +242,7 @@ impl Words {
     }
 
     /// Ends a sequence of single letters. If at least five letters form a significant word, counts it as
-    /// disguised.
+    /// disguised, and adds it.
     fn end_spelled_word(&mut self) {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
@@ -248,7 +254,7 @@ impl Words {
         }
     }
 
-    /// Ends the text, and returns the weights of the phrases found, by topic.
+    /// Ends the text, and returns the weights of the phrases found, by topic. Each phrase counts once.
     pub fn weigh_phrases(&mut self) -> Weights {
         self.end_sentence();
         let lexicon = &*LEXICON;
@@ -332,7 +338,7 @@ impl Weights {
         topics.filter(|(_, (name, _))| MONEY.contains(name)).map(|(weight, _)| weight).sum()
     }
 
-    /// The topics with their weights, in descending order: `cold pitch 4, search ranking 3`.
+    /// The topics found, with their weights, in descending order: `cold pitch 4, search ranking 3`.
     pub fn describe_topics(&self) -> String {
         let topics = self.topics.iter().zip(TOPICS).map(|(weight, (_, title))| (*weight, title));
         let mut topics: Vec<(u32, &str)> = topics.filter(|(weight, _)| *weight > 0).collect();

@@ -3,23 +3,27 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Where a request comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Neither field is present.
     #[default]
     NotABrowser,
+    /// This site. The caller also uses this for origins that the operator permits.
     Same,
     /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with every
     /// POST.
     Missing,
-    /// The request comes from another site. Browsers make a preflight request before they send JSON to
-    /// another site, and the server rejects the preflight, so such a request should not arrive.
+    /// Another site. Browsers make a preflight request before they send JSON to another site, and the server
+    /// rejects the preflight, so such a request should not arrive.
     Foreign,
 }
 
 impl Origin {
-    /// `own` contains this site's base URL and the request's `Host`, each with or without scheme and port.
+    /// Classifies a request by the values of `Origin` and `Sec-Fetch-Site`. `own` contains this site's base
+    /// URL and the request's `Host`, each with or without scheme and port; schemes are not compared. An
+    /// origin that the operator permits is [`Origin::Foreign`] here.
     pub fn classify(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
         let site = sec_fetch_site.map(str::trim);
         let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));
@@ -39,7 +43,7 @@ impl Origin {
     }
 }
 
-/// The authority without a default port: `www.example.com` for `https://www.example.com:443/`.
+/// The authority of a URL, without the port 443 or 80: `www.example.com` for `https://www.example.com:443/`.
 fn authority(url: &str) -> &str {
     let rest = url.trim().split_once("://").map_or(url.trim(), |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();

@@ -21,16 +21,21 @@ use super::text::{Token, TokenizedText};
 pub const WINDOW: Duration = Duration::from_hours(24);
 /// Maximum number of senders that are counted for a message.
 pub const MAX_SENDERS: usize = 5;
-/// In scripts that do not separate words, each character counts as a word.
+/// Messages of fewer words than this are ignored. In scripts that do not separate words, each character
+/// counts as a word.
 const MIN_WORDS: usize = 20;
 /// Messages with fewer letters than this are ignored too, because [`MIN_WORDS`] characters of a script that
 /// does not separate words are only a short sentence.
 const MIN_LETTERS: u32 = 80;
+/// Number of words that are hashed together.
 const RUN: usize = 6;
+/// Number of hashes that represent a message.
 const KEPT: usize = 5;
+/// Number of hashes that two messages must have in common to count as the same.
 const AGREEING: usize = 3;
 /// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
+/// Number of slots in a set. A hash may be in any slot of its set.
 const WAYS: usize = 8;
 
 /// One hash of a message, and the senders of messages with that hash.
@@ -56,7 +61,7 @@ pub struct Repeats {
     keys: [u64; RUN + 2],
     start: Instant,
     /// The table of hashes; empty until the first message is observed.
-    places: Mutex<Vec<[SenderSlot; WAYS]>>,
+    table: Mutex<Vec<[SenderSlot; WAYS]>>,
 }
 
 impl fmt::Debug for Repeats {
@@ -73,12 +78,13 @@ impl Repeats {
             keys: std::array::from_fn(|at| key.hash_one((3u8, at))),
             key,
             start: now,
-            places: Mutex::default(),
+            table: Mutex::default(),
         }
     }
 
-    /// Records a message from `source`. Returns the number of other sources that sent the same message within
-    /// a day, up to `MAX_SENDERS`. `source` is an address or a keyed hash of it.
+    /// Records a message from `source`, an address or a keyed hash of it. Returns the number of other sources
+    /// that have sent nearly the same message, up to `MAX_SENDERS`; zero if the message is too short. The
+    /// senders of a message are forgotten once it has not been seen for `WINDOW`, or if the table is full.
     pub fn observe(&self, text: &TokenizedText<'_>, source: impl Hash, now: Instant) -> u32 {
         let Some(hashes) = self.smallest_hashes(text.message()) else { return 0 };
         let sender = self.key.hash_one((0u8, source)).to_le_bytes();
@@ -86,18 +92,19 @@ impl Repeats {
         // Starts at 1, because 0 marks a free slot.
         let seconds = now.saturating_duration_since(self.start).as_secs().saturating_add(1);
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.resize(SETS, [SenderSlot::default(); WAYS]);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.resize(SETS, [SenderSlot::default(); WAYS]);
         let mut others = hashes.map(|hash| {
             let set = usize::try_from(hash % SETS as u64).unwrap_or_default();
-            observe_hash(&mut places[set], hash, sender, seconds)
+            observe_hash(&mut table[set], hash, sender, seconds)
         });
-        drop(places);
+        drop(table);
         others.sort_unstable_by(|a, b| b.cmp(a));
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }
 
-    /// The smallest hashes of the runs of words in a message. `None` if the message is too short.
+    /// The smallest hashes of the runs of words in a message. `None` if the message has too few words,
+    /// letters or different runs.
     fn smallest_hashes(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;
@@ -148,22 +155,23 @@ fn insert_smallest(smallest: &mut [u64; KEPT], hash: u64) {
     smallest.sort_unstable();
 }
 
-/// Adds `sender` to the senders of a hash, and returns the number of other senders. A new hash in a full set
-/// replaces the hash with the fewest senders or, if several have equally few, the one seen least recently.
+/// Adds `sender` to the senders of a hash, up to [`MAX_SENDERS`] in all, and returns the number of its other
+/// senders. A new hash takes a free or expired slot. In a full set, it replaces the hash with the
+/// fewest senders or, if several have equally few, the one seen least recently.
 fn observe_hash(set: &mut [SenderSlot; WAYS], hash: u64, sender: u32, seconds: u32) -> usize {
     let window = u32::try_from(WINDOW.as_secs()).unwrap_or(u32::MAX);
-    let is_live = |place: &SenderSlot| place.seen != 0 && seconds.saturating_sub(place.seen) <= window;
-    let known = set.iter().position(|place| is_live(place) && place.hash == hash);
-    let worth = |place: &SenderSlot| if is_live(place) { (place.sender_count(), place.seen) } else { (0, 0) };
+    let is_live = |slot: &SenderSlot| slot.seen != 0 && seconds.saturating_sub(slot.seen) <= window;
+    let known = set.iter().position(|slot| is_live(slot) && slot.hash == hash);
+    let worth = |slot: &SenderSlot| if is_live(slot) { (slot.sender_count(), slot.seen) } else { (0, 0) };
     let at = known.or_else(|| (0..WAYS).min_by_key(|at| worth(&set[*at]))).unwrap_or_default();
-    let place = &mut set[at];
+    let slot = &mut set[at];
     if known.is_none() {
-        *place = SenderSlot { hash, ..SenderSlot::default() };
+        *slot = SenderSlot { hash, ..SenderSlot::default() };
     }
-    place.seen = seconds;
-    let others = place.senders.iter().filter(|known| **known != 0 && **known != sender).count();
-    if !place.senders.contains(&sender)
-        && let Some(free) = place.senders.iter_mut().find(|known| **known == 0)
+    slot.seen = seconds;
+    let others = slot.senders.iter().filter(|known| **known != 0 && **known != sender).count();
+    if !slot.senders.contains(&sender)
+        && let Some(free) = slot.senders.iter_mut().find(|known| **known == 0)
     {
         *free = sender;
     }
@@ -314,7 +322,7 @@ mod tests {
             0,
             "the hash was seen again, so it is no longer the oldest"
         );
-        let hashes = |set: &[SenderSlot; WAYS]| set.map(|place| place.hash);
+        let hashes = |set: &[SenderSlot; WAYS]| set.map(|slot| slot.hash);
         observe_hash(&mut set, 9, 100, 12);
         assert_eq!(hashes(&set), [1, 9, 3, 4, 5, 6, 7, 8]);
         observe_hash(&mut set, 10, 100, 13);

@@ -1,8 +1,8 @@
 //! Splits text into folded words, links and sentence breaks, in one pass.
 //!
-//! A word is identified by a hash of its folded letters: in lower case, without accents, without a plural
-//! `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces between
-//! words, each character is a word. A link is a single token, and its parts do not count as words.
+//! A word is identified by a hash of its folded letters: in lower case, without most accents, without a
+//! plural `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces
+//! between words, each character is a word. A link is a single token, and its parts do not count as words.
 
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::text::is_invisible;
@@ -17,6 +17,7 @@ pub struct TokenizedText<'a> {
 }
 
 impl<'a> TokenizedText<'a> {
+    /// Tokenizes the fields in the form's order, except for the address, and the message last.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let length: usize = entry.fields().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
@@ -31,7 +32,7 @@ impl<'a> TokenizedText<'a> {
         TokenizedText { entry, tokens, message }
     }
 
-    /// The tokens of the message; empty if there is no message.
+    /// The tokens of the message, with a break at the end; empty if there is no message.
     pub(super) fn message(&self) -> &[Token<'a>] {
         &self.tokens[self.message..]
     }
@@ -73,7 +74,8 @@ impl Word {
         self.letters > 3 && self.scripts.count_ones() > 1
     }
 
-    /// Whether the word may be another word in disguise.
+    /// Whether the word may be another word in disguise: has letters from several alphabets, invisible
+    /// characters, decorative letters, or digits among letters.
     pub fn is_disguised(self) -> bool {
         self.is_mixed() || self.hidden > 0 || self.decorative > 0 || (self.digits > 0 && self.letters > 1)
     }
@@ -81,7 +83,7 @@ impl Word {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextLink<'a> {
-    /// The host name as written, without `www.`.
+    /// The host name as written, without `www.` and a port. May be empty.
     pub domain: &'a str,
     /// The markup around the link; `None` for plain text.
     pub markup: Option<Markup>,
@@ -95,8 +97,10 @@ pub(super) enum Markup {
     Forum,
 }
 
+/// Iterates over the tokens of a text.
 pub(super) struct Tokenizer<'a> {
     text: &'a str,
+    /// The byte offset of the next token.
     at: usize,
 }
 
@@ -187,7 +191,8 @@ impl<'a> Iterator for Tokenizer<'a> {
 }
 
 impl Tokenizer<'_> {
-    /// A fast path of [`Tokenizer::read_word`] for words of ASCII letters. `None` for other words.
+    /// A fast path of [`Tokenizer::read_word`] for words of ASCII letters. `None` for other words, which it
+    /// does not consume.
     fn read_ascii_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];
         let (mut before, mut hash) = (0, 0);
@@ -223,7 +228,8 @@ impl Tokenizer<'_> {
         })
     }
 
-    /// The next character of a word, and its length in bytes. `None` at the end of the word.
+    /// The next character of a word, and its length in bytes. `None` at the end of the word. Does not consume
+    /// the character.
     fn fold_next(&self) -> Option<(Folded, usize)> {
         let byte = *self.text.as_bytes().get(self.at)?;
         let next = match BYTE_CLASSES[usize::from(byte)] {
@@ -242,6 +248,7 @@ impl Tokenizer<'_> {
         Some(next).filter(|(folded, _)| !matches!(folded, Folded::Sign(_) | Folded::Stop | Folded::Other))
     }
 
+    /// Consumes the word that begins here, and folds and counts its letters.
     fn read_word(&mut self) -> Word {
         if let Some(word) = self.read_ascii_word() {
             return word;
@@ -335,9 +342,11 @@ enum Folded {
     Sign(char),
     /// A character that belongs to the previous letter, such as an accent or an apostrophe.
     Mark,
+    /// An invisible character.
     Unseen,
     /// A character that ends a sentence.
     Stop,
+    /// A character between words, such as a quotation mark.
     Other,
 }
 
@@ -346,7 +355,8 @@ const LATIN: &[u8; 192] = b"aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnoo
 aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllll\
 lllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
 
-/// Folds a non-ASCII character. Letters are folded to lower case without accents.
+/// Folds a non-ASCII character. Letters become lower-case ones, those up to U+017F without their accents, and
+/// full-width and decorative ones plain ones.
 fn fold_char(c: char) -> Folded {
     let code = u32::from(c);
     let case = || match c {
@@ -459,8 +469,9 @@ const COMMON_ENDINGS: [&str; 24] = [
     "click", "link", "icu", "vip", "win", "bet", "casino", "ru", "cn", "ly", "me",
 ];
 
-/// The link that begins at byte `at` with a scheme, `www.` or a domain, and the position of its end. `None`
-/// if no link begins there, as in an e-mail address or in the middle of a word.
+/// The link that begins at byte `at` with a scheme, `www.` or a domain, and the byte offset of its end.
+/// `None` if no link begins there, as in an e-mail address or in the middle of a word. A domain alone is a
+/// link if it has a path or one of the [`COMMON_ENDINGS`].
 fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let bytes = text.as_bytes();
     let rest = &bytes[at..];

@@ -33,12 +33,12 @@ impl Route {
         Route { name: name.to_owned(), forms: Vec::new(), quota: None, visitor: None }
     }
 
-    /// Whether the channel delivers submissions to a form to the team.
+    /// Whether the channel delivers submissions of this form to the team.
     pub fn accepts(&self, form: &str) -> bool {
         self.visitor.is_none() && self.takes(form)
     }
 
-    /// The rule for mails to visitors that send a form, if the channel sends these mails.
+    /// The channel's rule for this mail to visitors who send this form; `None` if it does not send the mail.
     pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
         self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
     }
@@ -67,7 +67,8 @@ pub struct Delivery {
     /// The channel may no longer be configured.
     pub channel: String,
     pub state: DeliveryState,
-    /// When the next attempt begins or, during an attempt, when its lease ends.
+    /// When the next attempt begins or, during an attempt, when its lease ends. `None` if no attempt is to
+    /// follow.
     pub due_at: Option<Timestamp>,
     pub obstacle: Option<Obstacle>,
     /// Oldest first.
@@ -97,7 +98,8 @@ impl AttemptEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
     pub at: Timestamp,
-    /// `None` if the receiver may have accepted it: see [`crate::submission::outcome::Cause::Uncertain`].
+    /// Whether the receiver accepted the submission. `None` if that is not known: see
+    /// [`Cause::Uncertain`](crate::submission::outcome::Cause::Uncertain).
     pub delivered: Option<bool>,
     /// The receiver's reply or the error.
     pub answer: String,
@@ -125,6 +127,7 @@ pub struct Lease {
 /// The number of attempts that a channel may start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Capacity {
+    /// The maximum number of all attempts.
     pub any: usize,
     /// The maximum number of retries among these.
     pub retries: usize,
@@ -143,7 +146,7 @@ pub struct ChannelTarget {
 pub struct ClaimRequest {
     pub target: ChannelTarget,
     pub capacity: Capacity,
-    /// The number of attempts so far. Seeds pseudorandom choices.
+    /// The number of attempts on this channel so far. Seeds pseudorandom choices.
     pub turn: usize,
 }
 
@@ -168,7 +171,7 @@ pub struct DueDelivery {
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
-    /// The number of consecutive attempts whose outcome is unknown, without the last one.
+    /// The number of consecutive interrupted attempts, without the last one.
     pub interrupted: u32,
 }
 
@@ -177,8 +180,8 @@ impl DueDelivery {
         self.failures > 0
     }
 
-    /// Whether it counts towards [`Candidates::high_volume`]. An interrupted attempt was counted when it
-    /// began.
+    /// Whether an attempt counts towards [`Candidates::high_volume`]: a first attempt for a high-volume
+    /// network. An interrupted attempt was counted when it began.
     pub fn is_paced(&self) -> bool {
         self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
@@ -211,14 +214,17 @@ pub struct Claims {
     pub is_paused: bool,
     /// Whether the rate limit for high-volume networks delays some of the waiting deliveries.
     pub is_paced: bool,
-    /// When the deliveries that were not claimed are due.
+    /// When the deliveries that were not claimed are due, and the next lease ends.
     pub next: NextDue,
 }
 
-/// When the next deliveries are due. A time in the past means that the capacity was exhausted.
+/// When the next deliveries are due, or the next leases end. A time in the past means that due deliveries
+/// were not claimed, for instance because the capacity was exhausted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextDue {
+    /// When the next delivery without failures is due, or its lease ends.
     pub first: Option<Timestamp>,
+    /// When the next delivery that has failed before is due, or its lease ends.
     pub retry: Option<Timestamp>,
 }
 
@@ -229,9 +235,9 @@ pub struct Claimed {
     pub submission: Submission,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
-    /// The number of attempts whose outcome is uncertain.
+    /// The number of earlier attempts whose outcome is uncertain.
     pub uncertain: u32,
-    /// The recipients that have it from an earlier attempt.
+    /// The recipients that have received the submission in an earlier attempt.
     pub reached: Vec<String>,
     /// Whether the attempt counts towards [`Capacity::retries`].
     pub is_retry: bool,

@@ -32,8 +32,10 @@ impl Recipient {
     /// Parses an X25519 recipient, `age1…`. Errors do not quote the input, which may be a secret.
     pub fn parse(text: &str) -> Result<Recipient, String> {
         let upper = text.trim().to_ascii_uppercase();
-        let problem = if upper.contains("AGE-SECRET-KEY-") || upper.contains("AGE-PLUGIN-") {
+        let problem = if upper.contains("AGE-SECRET-KEY-") {
             "this is the secret half, which must not be on the server; `age-keygen -y FILE` prints the public one"
+        } else if upper.contains("AGE-PLUGIN-") {
+            "this is the secret half of a plugin's key; it must not be on the server, and plugins are not supported"
         } else if upper.starts_with("SSH-") {
             "SSH keys are not supported"
         } else if upper.strip_prefix("AGE1").is_some_and(|rest| rest.contains('1')) {
@@ -43,15 +45,15 @@ impl Recipient {
             match PublicKey::parse(text) {
                 Some(key) if key.is_usable() => return Ok(Recipient(key)),
                 Some(_) => "this one is invalid: nothing can be encrypted to it",
-                None if upper.starts_with("AGE1") => "a character is wrong or missing",
+                None if upper.starts_with("AGE1") => "a character is wrong, missing or added",
                 None => return Err(EXPECTED.to_owned()),
             }
         };
         Err(format!("{EXPECTED} ({problem})"))
     }
 
-    /// Encrypts at most [`MAX_PLAIN_BYTES`]. The result is 200 bytes longer than `plain`, plus 16 bytes for
-    /// each 64 KiB beyond the first.
+    /// Encrypts up to [`MAX_PLAIN_BYTES`]; fails if `plain` is longer. The result is 200 bytes longer than
+    /// `plain`, plus 16 bytes for each 64 KiB beyond the first.
     pub fn encrypt(&self, plain: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         if plain.len() > MAX_PLAIN_BYTES {
             return Err(EncryptionError::TooLarge);
@@ -95,6 +97,8 @@ impl AgeIdentity {
         parse_identities(path, text.expose_secret())
     }
 
+    /// Decrypts with the first key that fits. Fails with [`EncryptionError::TooLarge`] if the text is longer
+    /// than [`MAX_PLAIN_BYTES`], which only another program encrypts.
     pub fn decrypt(&self, sealed: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         format::decrypt(&self.0, sealed, MAX_PLAIN_BYTES)
     }
@@ -106,19 +110,22 @@ impl fmt::Debug for AgeIdentity {
     }
 }
 
-/// `path` appears only in errors.
+/// Parses the content of an identity file; see [`AgeIdentity::read`]. `path` appears only in errors, which do
+/// not quote the content.
 fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityError> {
     let unusable = |problem| Err(IdentityError::File { path: path.to_owned(), problem });
     // Editors on Windows write a byte order mark.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.len() > MAX_IDENTITY_FILE_BYTES {
-        return unusable("is too large to be an identity file");
+        return unusable("is too large to be an identity file (more than 64 KiB)");
     }
     if text.starts_with(b"age-encryption.org/") || text.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {
-        return unusable("is protected by a passphrase; decrypt it first with `age -d`");
+        return unusable(
+            "is itself encrypted, for example with a passphrase; decrypt it first with `age -d`",
+        );
     }
     if text.starts_with(b"-----BEGIN ") {
-        return unusable("is an SSH key; only keys from `age-keygen` are supported");
+        return unusable("is an SSH key or another PEM file; only keys from `age-keygen` are supported");
     }
     let mut identities = Vec::new();
     for (line, text) in (1..).zip(text.split(|byte| *byte == b'\n')) {
@@ -134,18 +141,20 @@ fn parse_identities(path: &Path, text: &[u8]) -> Result<AgeIdentity, IdentityErr
         })?);
     }
     if identities.is_empty() {
-        return unusable("contains no identity; `age-keygen -o FILE` creates one");
+        return unusable("contains no identity; name the file that `age-keygen -o FILE` has written");
     }
     Ok(AgeIdentity(identities))
 }
 
+/// Explains what is wrong with a line that is not an X25519 identity. Does not quote the line, which may be a
+/// secret.
 fn explain_invalid_line(line: &[u8]) -> &'static str {
     if line.starts_with(b"AGE-PLUGIN-") {
         "the identity needs an age plugin; only keys from `age-keygen` are supported"
     } else if line.starts_with(b"age1") {
         "this is a public key; decryption needs the secret half, AGE-SECRET-KEY-1…"
     } else {
-        "this is not an identity; `age-keygen` writes one as a line that begins with AGE-SECRET-KEY-1"
+        "this is not an identity, or not a complete one: AGE-SECRET-KEY-1 and 58 more characters"
     }
 }
 
@@ -302,10 +311,10 @@ mod tests {
         check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ", "the secret half");
         check("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFh1", "SSH keys are not supported");
         check("age1yubikey1qwt50d05nh5vutpdzmlg5wn80xq5negm4uj9ghv0snvdd3yysf5yw3rhl3t", "plugins");
-        check(&public[..40], "a character is wrong or missing");
+        check(&public[..40], "a character is wrong, missing or added");
         let (rest, last) = public.split_at(public.len() - 1);
         let other = if last == "q" { "p" } else { "q" };
-        check(&format!("{rest}{other}"), "a character is wrong or missing");
+        check(&format!("{rest}{other}"), "a character is wrong, missing or added");
     }
 
     #[test]
@@ -331,8 +340,8 @@ mod tests {
         check(&format!("# public\n{public}\n"), "key.txt:2: this is a public key");
         check("AGE-PLUGIN-YUBIKEY-1QQQQQQQ\n", "key.txt:1: the identity needs an age plugin");
         check("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n", "is an SSH key");
-        check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "protected by a passphrase");
-        check("age-encryption.org/v1\n-> scrypt 4SXWcOsxdOZ3p2Io0Iq9BA 18\n", "protected by a passphrase");
+        check("-----BEGIN AGE ENCRYPTED FILE-----\nYWdlLWVuY3J5cHRpb24\n", "is itself encrypted");
+        check("age-encryption.org/v1\n-> scrypt 4SXWcOsxdOZ3p2Io0Iq9BA 18\n", "is itself encrypted");
         check(&format!("{secret}\n{}\n", &secret[..60]), "key.txt:2: this is not an identity");
         check(&"#".repeat(MAX_IDENTITY_FILE_BYTES + 1), "is too large");
         let error = AgeIdentity::read(&folder.path().join("nowhere")).unwrap_err();

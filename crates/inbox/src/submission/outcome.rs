@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum duration of an attempt. A mail server may take ten minutes to accept a message (RFC 5321
-/// §4.5.3.2).
+/// The maximum duration of an attempt: more than the timeouts of all its steps together. One step is a mail
+/// server's reply to a message, which may take ten minutes (RFC 5321 §4.5.3.2).
 pub const LONGEST_ATTEMPT: Duration = Duration::from_mins(31);
 
 pub const MAX_ANSWER_CHARS: usize = 300;
@@ -16,7 +16,8 @@ pub enum Outcome {
     /// The receiver has accepted the notification: with an SMTP 2xx reply after the end of the message, an
     /// HTTP 2xx status, or a file in `new/`. Contains the reply.
     Delivered(String),
-    /// It is not certain that the receiver has accepted the notification. A retry uses the same id.
+    /// The receiver has refused the notification, or is not certain to have accepted it for all recipients. A
+    /// retry uses the same message id, so that a receiver can recognize a copy.
     Failed(AttemptFailure),
 }
 
@@ -53,8 +54,8 @@ named_enum! {
         Channel = "channel",
         /// The channel or this notification: the error, such as HTTP 403 or 500, does not say which.
         Unclear = "unclear",
-        /// The receiver may have accepted the notification: it had all of it, and its reply cannot be read. A
-        /// retry may make a copy, so there is only one, after a while.
+        /// The receiver may have accepted the notification: it was sent completely, and the reply cannot be
+        /// read. A retry may make a copy, so there is only one, after an hour at the earliest.
         Uncertain = "uncertain",
         /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
@@ -68,15 +69,18 @@ named_enum! {
 }
 
 impl Outcome {
+    /// A failure without further details. Shortens `answer` to one line of [`MAX_ANSWER_CHARS`].
     pub fn failed(cause: Cause, answer: impl Into<String>) -> Outcome {
         let answer = shorten(&answer.into());
         Outcome::Failed(AttemptFailure { cause, answer, retry_after: None, advice: None, recipients: None })
     }
 
+    /// A success. Shortens `answer` to one line of [`MAX_ANSWER_CHARS`].
     pub fn delivered(answer: impl Into<String>) -> Outcome {
         Outcome::Delivered(shorten(&answer.into()))
     }
 
+    /// Sets the advice of a failure. Leaves a success unchanged.
     #[must_use]
     pub fn with_advice(self, advice: Option<&'static str>) -> Outcome {
         match self {
@@ -85,6 +89,7 @@ impl Outcome {
         }
     }
 
+    /// Sets the recipients of a failure that some of them have received. Leaves a success unchanged.
     #[must_use]
     pub fn with_recipients(self, recipients: Recipients) -> Outcome {
         match self {
@@ -95,7 +100,7 @@ impl Outcome {
         }
     }
 
-    /// Whether at least one recipient has the notification.
+    /// Whether at least one recipient is known to have the notification.
     pub fn has_reached_anyone(&self) -> bool {
         match self {
             Outcome::Delivered(_) => true,
@@ -103,6 +108,7 @@ impl Outcome {
         }
     }
 
+    /// Sets the delay that the receiver of a failure asked for. Leaves a success unchanged.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Outcome {
         match self {

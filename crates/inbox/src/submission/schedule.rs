@@ -19,7 +19,8 @@ const DELAYS: [u64; 9] =
 /// delay, which is 24 hours plus a jitter of a tenth.
 pub const LONGEST_DELAY: Duration = Duration::from_hours(27);
 
-/// The maximum time until the next attempt after `failures` failures, unless the receiver asked for more.
+/// The maximum time until the next attempt after `failures` failures or after an interruption, unless the
+/// receiver asked for more or the last outcome was uncertain.
 pub fn longest_wait(failures: u32) -> Duration {
     let longest_interruption = 1 << LONGEST_BACKOFF;
     let seconds = match usize::try_from(failures).ok().and_then(|failures| failures.checked_sub(1)) {
@@ -48,7 +49,8 @@ pub enum NextStep {
 const UNCERTAIN_DELAY: Duration = Duration::from_hours(1);
 
 /// Decides what follows an attempt that ended at `now`, after `failures` earlier failures, and after
-/// `uncertain` earlier attempts whose outcome is uncertain.
+/// `uncertain` earlier attempts whose outcome is uncertain. A delivery is parked after a final refusal, the
+/// tenth failure, or the second uncertain outcome.
 pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now: Timestamp) -> NextStep {
     let failure = match outcome {
         Outcome::Delivered(_) => return NextStep::Delivered,
@@ -80,8 +82,9 @@ pub fn next_step_after_interruption(interrupted: u32, now: Timestamp) -> NextSte
     }
 }
 
-/// The time until the next attempt; `None` if there is none. A jitter of up to a tenth, a function of the
-/// delivery and the attempt, spreads the retries of deliveries that failed together.
+/// The scheduled time until the next attempt after `failures` earlier failures and one more; `None` if the
+/// delivery has had all attempts. A jitter of up to a tenth more or less, a function of the submission's id
+/// and the attempt, spreads the retries of deliveries that failed together.
 fn retry_delay(id: Uuid, failures: u32) -> Option<Duration> {
     let seconds = *DELAYS.get(usize::try_from(failures).ok()?)?;
     let millis = seconds * 1000;

@@ -13,7 +13,7 @@ named_enum! {
         /// The submission is part of a flood, and is held until the flood ends. Added by processing, not
         /// screening.
         FormRate = "form-rate",
-        /// Other sources have recently sent the same content.
+        /// At least two other sources have recently sent nearly the same message.
         Repeated = "repeated",
         /// The text contains many links, or little except links.
         Links = "links",
@@ -36,11 +36,12 @@ named_enum! {
         /// The text contains a mass-mailed offer or promises money, and asks the reader to continue in a
         /// messenger app.
         Lure = "lure",
-        /// Words are disguised with invisible characters, letters of other scripts, or digits.
+        /// Words are disguised with invisible characters, letters of other scripts, decorative letters,
+        /// digits or spaces, or the message consists of random letters.
         Disguise = "disguise",
         /// The text is written in capitals.
         Shouting = "shouting",
-        /// The name is a web address or random letters.
+        /// The name is a web address or random letters, or first and last name are the same.
         Name = "name",
     }
 }
@@ -63,7 +64,7 @@ pub struct ScreeningReason {
     pub signal: Signal,
     /// At least one.
     pub points: u32,
-    /// For the operator. Quotes nothing that the visitor wrote except domain names.
+    /// For the operator. Quotes nothing that the visitor wrote except domain names. Sealing empties it.
     pub detail: String,
 }
 
@@ -83,7 +84,8 @@ impl ScreeningVerdict {
         }
     }
 
-    /// Adds [`Signal::FormRate`], whose points alone reach the threshold.
+    /// Adds [`Signal::FormRate`], whose points alone reach the threshold, as the first reason. Does not set
+    /// `hold`.
     #[must_use]
     pub fn in_flood(mut self) -> ScreeningVerdict {
         let detail = "the form has had more than its quota".to_owned();
@@ -92,8 +94,8 @@ impl ScreeningVerdict {
         self
     }
 
-    /// The verdict on one line: `hidden field filled in (60), 4 links (30); 90 of 50 points`. Empty if there
-    /// are no reasons.
+    /// The verdict on one line: `hidden field filled in (100), written in capitals (10); 110 of 100 points`.
+    /// A reason without details is given by its signal's name. Empty if there are no reasons.
     pub fn because(&self) -> String {
         let reason = |ScreeningReason { signal, points, detail }: &ScreeningReason| {
             format!("{} ({points})", if detail.is_empty() { signal.name() } else { detail })

@@ -15,14 +15,14 @@ use frontdesk_forms::email::Mailbox;
 pub const PREFIX: &str = "visitor:";
 
 named_enum! {
-    /// The purpose of a mail to a visitor. The name is the name of its channel.
+    /// The purpose of a mail to a visitor. Its name is also the name of the channel that sends it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum VisitorMail {
-        /// Thanks for a submission, sent once it has been processed.
+        /// Thanks for a submission. Queued when the submission is processed.
         Acknowledgement = "visitor:acknowledgement",
         /// Asks a visitor to confirm the address.
         Confirmation = "visitor:confirmation",
-        /// Asks once more.
+        /// Asks a visitor once more to confirm the address.
         Reminder = "visitor:reminder",
     }
 }
@@ -33,14 +33,14 @@ pub fn is_visitor_channel(name: &str) -> bool {
 }
 
 named_enum! {
-    /// A limit of mails to visitors per hour. The name is the value of a label in metrics.
+    /// A limit of mails to visitors per hour. In metrics, its name is the value of a label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailLimit {
         /// Mails of one kind to all visitors.
         All = "all",
-        /// Mails because of submissions from one network.
+        /// Mails of all kinds because of submissions from one network.
         Network = "network",
-        /// Mails to one domain.
+        /// Mails of all kinds to one domain.
         Domain = "domain",
     }
 }
@@ -75,8 +75,8 @@ pub struct HourlyLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorRule {
     pub mail: VisitorMail,
-    /// Addresses of the operator, in lower case, which get no acknowledgement: a program that reads such an
-    /// address could answer it through the form, again and again.
+    /// Addresses of the operator, as [`mailbox_key`]s, which get no acknowledgement: a program that reads
+    /// such an address could answer each mail through the form.
     pub own_addresses: Arc<[String]>,
     pub limits: HourlyLimits,
     /// Set for [`VisitorMail::Confirmation`].
@@ -93,10 +93,10 @@ pub struct ConfirmationRule {
 }
 
 impl VisitorRule {
-    /// Whether a visitor's address may get the mail. Refuses addresses of programs, because a reply could
-    /// start a loop; addresses of the operator, for an acknowledgement; and addresses that a mail server
-    /// could relay elsewhere or deliver on its own machine: address literals, domains without a dot, quoted
-    /// local parts, `%` and `!`.
+    /// Whether a visitor's address may get the mail. Refuses invalid addresses; those of programs, mailing
+    /// lists and roles such as `postmaster`, because a reply could start a loop; addresses of the operator,
+    /// for an acknowledgement; and addresses that a mail server could relay elsewhere or deliver on its own
+    /// machine: address literals, domains without a dot, and local parts with quotation marks, `%` or `!`.
     pub fn permits(&self, email: &str) -> bool {
         let Some(mailbox) = Mailbox::parse(email) else { return false };
         let (local, domain) = (mailbox.local().to_ascii_lowercase(), mailbox.domain());

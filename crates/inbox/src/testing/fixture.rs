@@ -17,7 +17,7 @@ use frontdesk_limits::Source;
 
 pub const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// A store in its own folder.
+/// A store in a new database, and a runtime to call it on.
 pub struct Fixture {
     pub store: TestInbox,
     pub options: Options,
@@ -25,18 +25,19 @@ pub struct Fixture {
     pub fresh: Fresh,
 }
 
+/// Channels with these names, for these forms; for all forms if `forms` is empty.
 pub fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
     let forms: Vec<String> = forms.iter().map(|form| (*form).to_owned()).collect();
     names.iter().map(|name| Route { forms: forms.clone(), ..Route::new(name) }).collect()
 }
 
 impl Fixture {
-    /// Uses the database that the tests run with.
+    /// A store without channels, in the kind of database that the tests run with.
     pub fn new() -> Fixture {
         Fixture::with_options(|_| {})
     }
 
-    /// For tests of SQLite only.
+    /// A store without channels in a SQLite file.
     pub fn in_file() -> Fixture {
         Fixture::open(Fresh::file, |_| {})
     }
@@ -60,11 +61,13 @@ impl Fixture {
         Fixture::open(Fresh::file, |options| options.channels = channels(names, &[]))
     }
 
+    /// Accepts a submission, and waits until it is processed.
     pub fn accept(&self, arrival: &Arrival) -> Result<Accepted, StoreError> {
         self.runtime.block_on(self.store.keep(arrival.clone()))
     }
 
-    /// Accepts all of these concurrently.
+    /// Accepts all of these concurrently, and waits until they are processed. The results are in the same
+    /// order.
     pub fn keep_all(&self, arrivals: &[Arrival]) -> Vec<Result<Accepted, StoreError>> {
         self.runtime.block_on(async {
             let tasks: Vec<_> = arrivals
@@ -82,6 +85,7 @@ impl Fixture {
         })
     }
 
+    /// Accepts a submission, which must not be a repeat, and returns its id.
     pub fn keep_new(&self, arrival: &Arrival) -> Uuid {
         match self.accept(arrival).unwrap() {
             Accepted::New(id) => id,
@@ -89,6 +93,7 @@ impl Fixture {
         }
     }
 
+    /// Accepts a submission, which must be a repeat of `original`.
     pub fn keep_again(&self, arrival: &Arrival, original: Uuid) {
         assert_eq!(self.accept(arrival).unwrap(), Accepted::Duplicate(original));
     }
@@ -114,6 +119,7 @@ pub fn entry(form: &'static Form, body: &str) -> Entry {
     parse(form, body.as_bytes()).unwrap()
 }
 
+/// An arrival of this entry from source 1, which screening has passed.
 pub fn arrival(entry: Entry) -> Arrival {
     Arrival {
         entry,

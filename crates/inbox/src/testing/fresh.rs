@@ -1,7 +1,7 @@
 //! A new inbox for a test, in the database that the tests run with.
 //!
-//! That is SQLite, or the PostgreSQL server whose URL is in `FRONTDESK_TEST_POSTGRES`. `scripts/test` starts
-//! a server and runs the tests of the inbox with both databases.
+//! Tests run with SQLite, or with the PostgreSQL server whose URL is in `FRONTDESK_TEST_POSTGRES`.
+//! `scripts/test` starts a server and runs the tests of the inbox with both databases.
 
 #[cfg(test)]
 use rusqlite::Connection;
@@ -16,7 +16,7 @@ use crate::store::{DatabaseUrl, Server};
 pub struct Fresh {
     pub url: DatabaseUrl,
     pub folder: TempDir,
-    /// The server and the name of the schema.
+    /// The server and the name of the schema that holds the inbox; `None` for a SQLite file.
     schema: Option<(Server, String)>,
 }
 

@@ -85,8 +85,8 @@ impl MemoryInbox {
         self.transaction().candidates(request, high_volume, &[], now).unwrap()
     }
 
-    /// Processes up to `most` rows of the intake, and returns their number. Rolls back unless `commits`
-    /// returns true for it.
+    /// Processes up to `most` rows of the intake, and returns the number of rows. Rolls back unless `commits`
+    /// returns true for that number.
     pub fn process(&self, options: &Options, most: usize, commits: impl FnOnce(usize) -> bool) -> usize {
         self.database.execute_batch("BEGIN").unwrap();
         let all = Uuid::nil()..=Uuid::max();

@@ -14,7 +14,7 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_ke
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    #[error("sealed data may be at most 1 MiB long")]
+    #[error("the text is longer than 1 MiB, the maximum for sealed data")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
     #[error("it was sealed to another key")]
@@ -23,7 +23,7 @@ pub enum EncryptionError {
     #[error("the sealed data is damaged")]
     Damaged,
     /// The cryptographic library failed, for instance because it got no random bytes.
-    #[error("could not seal the data")]
+    #[error("could not seal the data: the cryptographic library failed")]
     Failed,
 }
 
@@ -65,8 +65,8 @@ pub(super) fn encrypt(recipient: &PublicKey, plain: &[u8]) -> Result<Vec<u8>, Un
     Ok(file)
 }
 
-/// Decrypts a file with the first identity that matches. Refuses a plaintext of more than `limit` bytes
-/// before decrypting any of it.
+/// Decrypts a file with the first identity that fits. Refuses a plaintext of more than `limit` bytes before
+/// decrypting any of it. Files with a passphrase give [`EncryptionError::WrongKey`].
 pub(super) fn decrypt(
     identities: &[PrivateKey],
     file: &[u8],
@@ -126,7 +126,7 @@ impl Header<'_> {
         }
     }
 
-    /// `Ok(None)` means that no identity matches; an error means that a stanza is invalid.
+    /// `Ok(None)` means that no identity fits; an error means that a stanza is invalid.
     fn unwrap_file_key(&self, identities: &[PrivateKey]) -> Result<Option<FileKey>, Unspecified> {
         for identity in identities {
             for stanza in &self.stanzas {
@@ -179,7 +179,7 @@ fn format_stanza(stanza: &Stanza) -> String {
     format!("{STANZA_MARK}X25519 {}\n{}\n", BASE64.encode(stanza.share), BASE64.encode(stanza.wrapped_key))
 }
 
-/// The version, the stanzas, and a MAC over both.
+/// The header: the version, the stanzas, and a MAC over everything before it.
 fn format_header(file_key: &FileKey, stanzas: &str) -> Result<String, Unspecified> {
     let authenticated = format!("{VERSION_LINE}\n{stanzas}{MAC_MARK}");
     let mac = hmac::sign(&derive_mac_key(file_key)?, authenticated.as_bytes());
@@ -203,6 +203,7 @@ fn chunk_nonce(index: usize, is_last: bool) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
+/// Encrypts a chunk of the plaintext, and appends it with its tag to `file`.
 fn append_encrypted_chunk(
     file: &mut Vec<u8>,
     key: &LessSafeKey,

@@ -47,6 +47,8 @@ impl PublicKey {
             .is_ok()
     }
 
+    /// Encrypts a file key to this public key, with a new ephemeral key. Fails for a point of low order, or
+    /// if there are no random bytes.
     pub(super) fn wrap(&self, file_key: &FileKey) -> Result<Stanza, Unspecified> {
         let ephemeral = agreement::PrivateKey::generate(&X25519)?;
         let share = PublicKey::from_private(&ephemeral)?.0;
@@ -72,7 +74,8 @@ impl PrivateKey {
         Some(PrivateKey { public: PublicKey::from_private(&private).ok()?, private })
     }
 
-    /// `Ok(None)` means that the stanza is for another key; an error means that its share is invalid.
+    /// Decrypts the file key in a stanza. `Ok(None)` means that the stanza is for another key or its
+    /// encrypted file key is damaged; an error means that its share is invalid.
     pub(super) fn unwrap(&self, stanza: &Stanza) -> Result<Option<FileKey>, Unspecified> {
         let key = derive_wrap_key(&self.private, &stanza.share, &stanza.share, &self.public)?;
         let (body, tag) = stanza.wrapped_key.split_at(FILE_KEY_BYTES);
@@ -87,9 +90,11 @@ impl PrivateKey {
 pub(super) struct Stanza {
     /// The sender's ephemeral public key.
     pub(super) share: [u8; KEY_BYTES],
+    /// The encrypted file key and its tag.
     pub(super) wrapped_key: [u8; WRAPPED_KEY_BYTES],
 }
 
+/// Derives a key with HKDF-SHA-256 (RFC 5869).
 pub(super) fn derive_key(secret: &[u8], salt: &[u8], label: &[u8]) -> Result<SecretKey, Unspecified> {
     let mut key = SecretKey::default();
     let extracted = Salt::new(HKDF_SHA256, salt).extract(secret);
@@ -101,7 +106,9 @@ pub(super) fn chacha20_poly1305_key(key: &SecretKey) -> Result<LessSafeKey, Unsp
     Ok(LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key.expose_secret())?))
 }
 
-/// Derives the key that encrypts the file key. Fails if `peer` is a point of low order.
+/// Derives the key that encrypts the file key, from one side's private key and the other's public key `peer`.
+/// `share` is the ephemeral public key, and `recipient` the lasting one. Fails if `peer` is a point of low
+/// order.
 fn derive_wrap_key(
     private: &agreement::PrivateKey,
     peer: &[u8; KEY_BYTES],

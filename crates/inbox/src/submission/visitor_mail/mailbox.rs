@@ -1,5 +1,6 @@
 //! Which addresses belong to one mailbox, which domains to one recipient, and which addresses are automated.
-//! Used only to limit mails: never to detect repeats, and never as the address of a mail.
+//! Used to limit mails to visitors and to erase the records of such mails: never to detect repeats, and never
+//! as the address of a mail.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,9 +8,11 @@ use std::sync::LazyLock;
 /// The mailbox providers. The file explains its format and its sources.
 const PROVIDERS: &str = include_str!("providers.txt");
 
-/// The address of a mailbox in one spelling: in lower case, without a subaddress (`+…`), and without what the
-/// provider ignores. Different mailboxes may have the same one, for example if a mail server treats `+` as an
-/// ordinary character. Applying the function again changes nothing. Any text is accepted.
+/// The address of a mailbox in one spelling: in lower case, without a subaddress (`+…`), and with the rules
+/// of its provider applied, which may also replace the domain (`ada@ya.ru` becomes `ada@yandex.ru`).
+/// Addresses with a quoted local part and texts without `@` are only put in lower case. Different mailboxes
+/// may have the same key, for example if a mail server treats `+` as an ordinary character. Applying the
+/// function again changes nothing.
 pub fn mailbox_key(email: &str) -> String {
     let email = email.to_lowercase();
     let Some((local, domain)) = email.rsplit_once('@') else { return email };
@@ -24,13 +27,14 @@ pub fn mailbox_key(email: &str) -> String {
 }
 
 /// The part of an address's domain that one registrant controls, with all names below it, in lower case.
-/// `None` for the domains of large mailbox providers, which do not belong to the recipient.
+/// `None` for the domains of large mailbox providers, which do not belong to the recipient. A text without
+/// `@` counts as a domain; an address literal is only put in lower case.
 ///
 /// This is an approximation: the last two labels, or three if the second-last one is a common name below a
 /// country's domain (`REGISTRY_LABELS`). The exact answer is in the Public Suffix List, which adds 0.8 MB
 /// to a binary (the crate `psl`) and changes every week. Registrants below a less common suffix, such as
 /// `k12.ca.us`, share one limit, and the owner of a name such as `com.zz` in a country without that
-/// suffix gets around it, but not around the limits of networks and of all visitors. Below the private
+/// suffix evades it, but not the limits of networks and of all visitors. Below the private
 /// suffixes on that list, such as `github.io`, a shared limit is intended: names there are free, so an
 /// attacker can have many.
 pub fn recipient_domain(email: &str) -> Option<String> {
@@ -56,7 +60,8 @@ pub fn recipient_domain(email: &str) -> Option<String> {
     )
 }
 
-/// Whether addresses with this local part, in lower case, are those of roles, lists or automated senders.
+/// Whether addresses with this local part, which must be in lower case, are those of roles, mailing lists or
+/// automated senders. Ignores a subaddress.
 pub(super) fn is_automated(local: &str) -> bool {
     let name = local.split('+').next().unwrap_or_default();
     AUTOMATED.contains(&name.replace(['-', '_', '.'], "").as_str())
@@ -82,7 +87,7 @@ const AUTOMATED: [&str; 14] = [
     "root",
 ];
 
-/// Labels below which countries register domains (`example.co.uk`).
+/// Labels below which some countries register domains (`example.co.uk`).
 const REGISTRY_LABELS: [&str; 19] = [
     "ac", "co", "com", "edu", "go", "gob", "gov", "govt", "id", "ltd", "mil", "ne", "net", "nhs", "nom",
     "or", "org", "plc", "sch",
@@ -92,6 +97,7 @@ const REGISTRY_LABELS: [&str; 19] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Provider {
     domains: Vec<&'static str>,
+    /// Whether the same name at each of the domains is the same mailbox.
     is_one_account: bool,
     /// Characters that the provider ignores in the name.
     ignored: &'static str,
@@ -99,6 +105,7 @@ struct Provider {
     equal: &'static str,
     /// The name ends at this character.
     tag: Option<char>,
+    /// Whether `anything@NAME.DOMAIN` is the mailbox `NAME@DOMAIN`.
     has_subdomains: bool,
 }
 
@@ -149,6 +156,8 @@ impl Provider {
         provider.has_subdomains.then_some((provider, Some((name, &domain[at + 1..]))))
     }
 
+    /// The [`mailbox_key`] of a name at one of the provider's domains, both in lower case. Keeps ignored
+    /// characters if the name has no others.
     fn mailbox(&self, local: &str, domain: &str) -> String {
         let name = before(local, '+');
         let name = self.tag.map_or(name, |tag| before(name, tag));
@@ -161,7 +170,7 @@ impl Provider {
     }
 }
 
-/// The text before the first `end`; all of it if there is nothing before.
+/// The text before the first `end`; the whole text if that is empty.
 fn before(text: &str, end: char) -> &str {
     text.split(end).next().filter(|name| !name.is_empty()).unwrap_or(text)
 }
