@@ -257,7 +257,7 @@ const VOID: [&str; 14] = [
     "wbr",
 ];
 
-/// Detaches the nodes deeper than [`MAX_TREE_DEPTH`].
+/// Detaches the nodes deeper than [`MAX_TREE_DEPTH`], and sets [`Dom::is_truncated`] if there are any.
 pub(super) fn detach_deep_nodes(dom: &mut Dom) {
     let (mut id, mut depth) = (DOCUMENT, 0);
     loop {

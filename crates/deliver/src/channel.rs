@@ -16,7 +16,8 @@ pub struct ChannelOptions {
     pub forms: Vec<String>,
     /// Maximum number of attempts in progress, at least one.
     pub concurrency: usize,
-    /// Whether the receiver has a daily quota. If so, submissions from high-volume networks are rate-limited.
+    /// Whether the receiver has a daily quota. If so, first attempts to deliver submissions from
+    /// high-volume networks are rate-limited.
     pub has_daily_quota: bool,
     pub kind: TransportOptions,
 }

@@ -145,8 +145,8 @@ pub struct Confirmation {
     /// When the link in the last mail expires; before the first mail, when it would if the mail were sent at
     /// once.
     pub expires_at: Timestamp,
-    /// When an attempt to send the mail that asks the visitor last began, or when the mail was queued. `None`
-    /// if it has not been queued, for example because of a limit of mails to visitors.
+    /// When the last attempt to send the confirmation mail began; before the first one, when the mail was
+    /// queued. `None` if it has not been queued, for example because of a limit of mails to visitors.
     pub asked_at: Option<Timestamp>,
     /// `None` if the visitor has not confirmed the address.
     pub confirmed_at: Option<Timestamp>,

@@ -162,8 +162,9 @@ impl SearchCache {
         texts
     }
 
-    /// Writes the index as JSON, with the most detail whose compressed size is within the limit. If titles
-    /// alone exceed the limit, leaves out the last pages.
+    /// Writes the index as JSON, with the most detail that fits into `limit` bytes, compressed. Skips levels
+    /// of detail that are too large by a sample of the pages. If titles alone exceed the limit, halves the
+    /// number of pages until they fit. Keeps the texts of the levels tried for the next load.
     fn write_index(&mut self, documents: &[SearchDocument<'_>], texts: &ReadTexts, limit: usize) -> String {
         let chunks: Vec<Range<usize>> = (0..documents.len())
             .step_by(CHUNK_PAGES)

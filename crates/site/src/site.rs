@@ -96,8 +96,8 @@ pub struct PageSummary {
     pub translations: Vec<(usize, String)>,
     /// Whether the page has no source file, but is generated to list posts or tags.
     pub is_generated: bool,
-    /// The body as HTML with absolute links. Empty unless the page is one of the first [`FEED_LENGTH`] listed
-    /// posts, which the feed contains.
+    /// The body as HTML with absolute links. Empty unless the page is one of the first [`FEED_LENGTH`]
+    /// listed posts in its language, which that language's feed contains.
     pub feed_html: String,
 }
 

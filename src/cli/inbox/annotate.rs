@@ -114,7 +114,8 @@ fn describe(entry: &LogEntry) -> String {
 }
 
 /// The number of deliveries, sessions or submissions that an action changed, with the noun. `None` if the
-/// entry names its submission, or if the action has no count.
+/// action is unknown or has no count, or if it changed only the submission that the entry names. Deliveries
+/// are always counted.
 fn count_words(entry: &LogEntry) -> Option<String> {
     use OperatorAction as Action;
     let noun = match OperatorAction::ALL.into_iter().find(|action| action.name() == entry.action)? {

@@ -153,9 +153,9 @@ fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -
     }
 }
 
-/// Removes held submissions in two calls: the first returns what would be removed and a code, and the second
-/// confirms exactly that with the code. A call with a code uses up the preview, even if the code is wrong.
-/// Refuses submissions that are not held; fails if none is.
+/// Removes held submissions in two calls: the first returns what would be removed and a code, and the
+/// second confirms exactly that with the code. Checking a code uses up the preview, even if the code is
+/// wrong; a call that fails earlier keeps it. Refuses submissions that are not held; fails if none is.
 pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let code = arguments.word("confirmation", MAX_WORDS)?;

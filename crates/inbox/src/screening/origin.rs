@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// Neither field is present.
+    /// The request has neither an `Origin` nor a `Sec-Fetch-Site` header, so it does not come from a
+    /// browser.
     #[default]
     NotABrowser,
     /// This site. The caller also uses this for origins that the operator permits.

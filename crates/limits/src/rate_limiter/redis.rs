@@ -319,8 +319,8 @@ impl Reconnector {
         }
     }
 
-    /// Logs the state of the connection if it or the reason of a failure has changed. At the first call,
-    /// signals the end of the first attempt.
+    /// Logs the state of the connection if it, or the reason for a failure, has changed. The first call
+    /// also signals that the first attempt has ended.
     fn log_change(&mut self, state: Result<(), RedisFault>) {
         if self.logged.as_ref() != Some(&state) {
             let redis = &self.inner.options;

@@ -24,7 +24,7 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
 }
 
-/// A first-level heading, and a summary as a quotation unless it is empty (llmstxt.org). Escapes both,
+/// A first-level heading, and the summary as a blockquote unless it is empty (llmstxt.org). Escapes both,
 /// because they are text, not Markdown.
 pub(super) fn heading(title: &str, summary: &str) -> String {
     let (title, summary) = (escape_text(title.trim()), escape_text(summary.trim()));

@@ -173,8 +173,8 @@ impl Pattern {
         rest.is_empty().then_some(captures)
     }
 
-    /// Whether the pattern matches the path, including its final slash. Adds the values of the placeholders,
-    /// also of some if it does not match.
+    /// Whether the pattern matches the path, including its final slash. Appends the values of the
+    /// placeholders to `captures`; if the path does not match, perhaps some of them.
     fn matches<'a>(&'a self, path: &'a str, captures: &mut Captures<'a>) -> bool {
         let Some(end) = &self.end else { return match_segments(&self.start, path, captures) == Some("") };
         let Some((first, whole)) = self.start.split_last() else { return false };

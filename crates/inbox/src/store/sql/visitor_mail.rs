@@ -48,8 +48,8 @@ pub struct MailRequest<'a> {
     pub email: &'a str,
     /// The keyed hash of the network that the submission came from.
     pub network: Hash,
-    /// Whether the network has sent many submissions. Such networks can use up only half of the limit per
-    /// hour.
+    /// Whether the network has sent many submissions. Mails because of such networks can use up only half
+    /// of [`MailLimit::All`].
     pub low_priority: bool,
     /// When the mail is due, as Unix time in milliseconds.
     pub at: i64,
@@ -79,9 +79,9 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor, and counts it for the limits and for the mailbox, unless the rule or a
-    /// limit forbids it. Replaces an earlier delivery of the same mail. If [`MailLimit::All`] is used up,
-    /// records that. A transaction that is rolled back has used up nothing.
+    /// Queues a mail to a visitor and counts it for the limits, unless no rule permits it, the mailbox has had
+    /// such a mail within a day, or a limit is used up; then counts nothing, but records if it was
+    /// [`MailLimit::All`]. An existing delivery of this mail for the submission is reset.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,

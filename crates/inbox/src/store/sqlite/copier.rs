@@ -45,9 +45,10 @@ impl Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
 
-    /// Adds the number of rows that a commit has changed; call this after each commit. Starts the thread that
-    /// copies the log once enough rows have changed since the last copy. Returns true once after the thread
-    /// has ended: the writer must then copy the rest of the log. `files` are the open files.
+    /// Call this after each commit, with the number of rows that it changed. Starts a checkpoint on another
+    /// thread once enough rows have changed since the last one; rows that change while it runs do not count.
+    /// Returns true once after the thread has ended: the writer must then checkpoint the rest of the log.
+    /// `files` are the open files.
     pub(crate) fn after_commit(
         &mut self,
         changes: u64,
