@@ -208,7 +208,8 @@ const MAX_UNPUBLISHED: usize = 20;
 /// further pages.
 pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
     let scheduled = site.scheduled.iter();
-    let scheduled = scheduled.map(|page| format!("{} is published on {}", page.file, format_time(page.at)));
+    let scheduled =
+        scheduled.map(|page| format!("{} will be published on {}", page.file, format_time(page.at)));
     let drafts = site.drafts.iter().map(|file| format!("{file} is a draft"));
     let mut lines: Vec<String> = scheduled.chain(drafts).collect();
     let others = lines.len().saturating_sub(MAX_UNPUBLISHED);

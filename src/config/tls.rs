@@ -25,7 +25,9 @@ pub(super) struct TlsSection {
     pub(super) options: TlsOptions,
 }
 
-/// Reads `[tls]`. Does not open the files: [`certificate_faults`] checks them.
+/// Reads `[tls]`. A listener without a source of certificates is a fault. Does not open the files:
+/// [`certificate_faults`] checks them. The redirect, which needs such a source, has no destination until
+/// [`complete_redirect`] sets it.
 pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
     let mut listen = r.get(
         restart("tls.listen"),

@@ -226,8 +226,8 @@ fn check_lists_scheduled_pages_without_failing() {
     assert_eq!(
         notes,
         [
-            "note: pages/later.md is published on 2 January 8000, 00:00 UTC",
-            "note: posts/9000-01-02-scheduled.md is published on 2 January 9000, 00:00 UTC",
+            "note: pages/later.md will be published on 2 January 8000, 00:00 UTC",
+            "note: posts/9000-01-02-scheduled.md will be published on 2 January 9000, 00:00 UTC",
             "note: pages/draft.md is a draft",
         ]
     );

@@ -76,10 +76,9 @@ pub(super) trait RequestPreferences {
 
 /// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
 ///
-/// Rules with query parameters come first (before pages and files only if they are forced), then the site's
-/// entries, then the other rules. Unknown and
-/// removed paths and the redirects of rules have the same response for every method; other entries permit
-/// only GET and HEAD.
+/// The order is: redirect rules with query parameters, the site's entries, other rules. A rule with query
+/// parameters applies to a page or file only if it is forced. Unknown and removed paths, and redirects of
+/// rules, have the same response for every method; everything else permits only GET and HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,

@@ -50,8 +50,8 @@ impl Block {
     }
 }
 
-/// Whether inline Markdown has at least one link, letters, digits and images only inside links, and no link
-/// to an e-mail address or a telephone number.
+/// Whether inline Markdown consists of links: there is at least one, no letter, digit or image is outside of
+/// them, and none is to an e-mail address or a telephone number.
 fn is_only_links(text: &str) -> bool {
     let (mut depth, mut has_link) = (0_usize, false);
     for (kind, part) in Parts::new(text) {

@@ -258,7 +258,7 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Removes what mails to visitors no longer need, step by step.
+    /// Removes outdated records of mails to visitors, in transactions of limited size, until none are left.
     async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         loop {

@@ -15,7 +15,7 @@ named_enum! {
         /// The daily summary of problems that need attention.
         Digest = "digest",
         Flood = "flood",
-        /// Mails to visitors have reached their limit per hour.
+        /// The hourly limit of mails to visitors is used up.
         MailLimit = "mail-limit",
         /// A test of the channel by `frontdesk doctor`.
         Test = "canary",

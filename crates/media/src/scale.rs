@@ -27,7 +27,7 @@ pub enum ScaleError {
     /// The image may be fine, but images of this kind or size are not scaled.
     #[error("{0}")]
     Unsupported(&'static str),
-    #[error("the file is damaged: {0}")]
+    #[error("the image cannot be decoded: {0}")]
     Damaged(String),
 }
 

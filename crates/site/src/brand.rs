@@ -127,7 +127,8 @@ pub(super) fn apply_brand(
             Ok(Err(why)) => {
                 let fault = Fault::error(format!("assets/{}", file.value), None, *why);
                 faults.push(fault.hint(
-                    "convert the original font to WOFF2 again; the file must contain one font with the letters a to z",
+                    "convert the original font to WOFF2 again: one font, with the space and the letters a to z, as a \
+                     subset if it is too large",
                 ));
             }
             Err(panic) => {

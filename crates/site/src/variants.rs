@@ -318,7 +318,8 @@ mod tests {
         assert_eq!(served(&site, 800).unencoded().bytes, image);
         assert!(!site.create_missing_variants(&cache, &GO).expect("readable"), "not tried again");
         let faults: Vec<String> = site.variant_faults(&cache).iter().map(ToString::to_string).collect();
-        let expected = "assets/a.png: all screens load the original of this image: the file is damaged";
+        let expected =
+            "assets/a.png: all screens load the original of this image: the image cannot be decoded";
         assert!(faults.len() == 1 && faults[0].starts_with(expected), "{faults:?}");
     }
 

@@ -268,7 +268,7 @@ fn missing_id(number: usize) -> String {
     format!("m{number}")
 }
 
-/// Lines of the map to `$frontdesk_entry` for missing paths in folders with a page for them.
+/// The lines of the map `$frontdesk_entry` for unknown paths in folders that have a 404 page of their own.
 fn missing_entries(layout: &ExportLayout) -> String {
     let entry = |(number, (folder, _)): (usize, &(String, UrlContent))| {
         let expression = format!("~^[^\\n]*\\n{}(?:/|\\z)", escape_expression(folder));

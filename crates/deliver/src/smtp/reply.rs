@@ -44,7 +44,7 @@ pub enum ReplyError {
     #[error("the reply is too long")]
     TooLong,
     /// Contains the first line whose code has another first digit.
-    #[error("a line of the reply has a code of another class than the lines before it: {0}")]
+    #[error("the first digits of the codes of the reply's lines differ; the first such line is: {0}")]
     MixedCodes(String),
 }
 

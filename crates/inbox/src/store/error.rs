@@ -89,7 +89,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether a retry with the same program and options may succeed.
+    /// Of an error from opening the database: whether opening it later, with the same program and options, may
+    /// succeed. True for every error that is not known to be permanent, such as a damaged database.
     pub(super) fn is_temporary(&self) -> bool {
         !matches!(
             self,

@@ -104,7 +104,10 @@ fn expect_schema(sql: &dyn Sql, server: &Server) -> Result<(), StoreError> {
     Err(StoreError::NoSchema(DatabaseUrl::Postgres(server.clone())))
 }
 
-/// Opens the database for the writer. Creates the inbox if it is missing.
+/// Opens the database for the writer, and creates the inbox if it is missing. The connection holds a lock of
+/// the inbox until it closes. Fails with [`StoreError::Locked`] while the inbox is being copied to another
+/// database, and with other errors if a pooler, the encoding, the schema, the durability of commits or the
+/// layout of the tables makes the database unusable.
 fn open_to_write(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, WRITING)?;
     // Before anything is locked: another session would keep the lock.

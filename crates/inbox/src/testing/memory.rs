@@ -50,7 +50,7 @@ impl MemoryInbox {
         Transaction { sql: &self.database, secret: &self.secret, ahead: SignedDuration::ZERO }
     }
 
-    /// Appends a message with this verdict to the intake, without a commit of its own.
+    /// Appends a message with this verdict to the intake, in the test's transaction if it has begun one.
     pub fn append(
         &self,
         id: Uuid,

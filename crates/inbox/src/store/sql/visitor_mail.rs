@@ -79,8 +79,8 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor and counts it for the limits, unless no rule permits it, the mailbox has had
-    /// such a mail within a day, or a limit is used up; then counts nothing, but records if it was
+    /// Queues a mail to a visitor and counts it for the limits, unless no rule permits it, the mailbox has
+    /// had such a mail within a day, or a limit is used up; then counts nothing, but records if it was
     /// [`MailLimit::All`]. An existing delivery of this mail for the submission is reset.
     pub fn queue_visitor_mail(
         &self,
