@@ -116,7 +116,8 @@ impl<'a> Changes<'a> {
         })
     }
 
-    /// Makes waiting and parked deliveries due now. Returns their number.
+    /// Makes waiting and parked deliveries due now, and processes submissions again that could not be
+    /// processed. Returns the number of both.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         self.editor.retry(retry, now)
     }
