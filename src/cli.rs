@@ -132,7 +132,7 @@ enum Command {
         #[command(flatten)]
         location: InboxLocation,
     },
-    /// Migrate the inbox's database, or move it to another database
+    /// Create the inbox's tables, or move the inbox to another database
     Store {
         #[command(subcommand)]
         command: store::StoreCommand,

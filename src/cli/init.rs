@@ -51,8 +51,8 @@ const BESIDE_BUILD: &str = "desk";
 
 /// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
 /// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
-/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in a build or
-/// directly in another site.
+/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in a build or in
+/// another site.
 pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
     let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));
@@ -73,8 +73,7 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         let hint = format!("`frontdesk serve {shown}` serves it");
         return Err(with_hint(anyhow!("{shown} already holds a site"), hint));
     }
-    let above = std::path::absolute(folder).ok().and_then(|folder| Some(folder.parent()?.join(FILE_NAME)));
-    if above.is_some_and(|file| file.exists()) {
+    if resolve_path(folder).ancestors().skip(1).any(|above| above.join(FILE_NAME).exists()) {
         let hint = "name a folder outside of that site, or serve that site with `frontdesk serve`";
         return Err(with_hint(anyhow!("{shown} would be inside the folder of another site"), hint));
     }
@@ -177,8 +176,10 @@ mod tests {
         assert!(site.is_some_and(|site| site.page_count >= 6));
         let error = run(Some(folder.path()), None).expect_err("nothing is overwritten");
         assert!(error.to_string().ends_with("already holds a site"), "{error}");
-        let error = run(Some(&folder.path().join("pages-2")), None).expect_err("no site in a site");
-        assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
+        for inside in ["pages-2", "pages/blog"] {
+            let error = run(Some(&folder.path().join(inside)), None).expect_err("no site in a site");
+            assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use frontdesk_process::panics::{self, Part};
 use frontdesk_site::fault::{Fault, REPORT_DEFECT, Severity};
 use frontdesk_site::resources::{self, ResourceCache};
 use frontdesk_site::{
-    ExclusionReason, LoadCache, PublicationResult, Site, find_containing_folder, format_time,
+    ExclusionReason, LoadCache, PublicationResult, SITE_FILES, Site, find_containing_folder, format_time,
 };
 
 /// Options that override the configuration.
@@ -182,7 +182,7 @@ pub(super) fn load_site(
             // Parts of the cache may not match each other any more.
             *previous = SiteCache::default();
             let message = format!("{}: the site cannot be loaded", panic.with_message());
-            return (None, vec![Fault::error("pages/", None, message).hint(REPORT_DEFECT)]);
+            return (None, vec![Fault::error(SITE_FILES, None, message).hint(REPORT_DEFECT)]);
         }
     };
     previous.publication = std::mem::take(&mut loaded.publication);
@@ -194,7 +194,7 @@ pub(super) fn load_site(
         if let Err(panic) = added {
             previous.resources = ResourceCache::default();
             let consequence = "generated resources, such as llms.txt and the sitemap, are missing";
-            loaded.faults.push(Fault::defect("pages/", &panic, consequence));
+            loaded.faults.push(Fault::defect(SITE_FILES, &panic, consequence));
         }
         site
     });

@@ -1,4 +1,4 @@
-//! `frontdesk store`: migrates the inbox's database, or copies it to another database.
+//! `frontdesk store`: creates the inbox's tables, or copies the inbox to another database.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ impl StoreCommand {
     }
 }
 
-/// Migrates the inbox, or copies it to another database and leaves the original unchanged. Refuses to copy it
-/// into a folder whose files are published, or while a server uses it.
+/// Creates an empty inbox if there is none, or copies the inbox and leaves the original unchanged. Refuses to
+/// copy it into a folder whose files are published, or while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let mut stderr = anstream::stderr().lock();
     let from = &config.store.url;

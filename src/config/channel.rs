@@ -390,7 +390,8 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
-    raw.items().ok_or_else(expected)?.into_iter().map(key).collect()
+    let items = raw.items().filter(|items| items.len() <= 2).ok_or_else(expected)?;
+    items.into_iter().map(key).collect()
 }
 
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {

@@ -516,7 +516,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Records a warning about `key`, which is relative to the current table, if `is_wrong`. The warning is
-    /// about the configuration file, even if another origin sets the key.
+    /// about the configuration file, even if another origin sets the key: every command prints warnings about
+    /// variables, but these are for `frontdesk check`.
     pub(super) fn warn_if(&mut self, is_wrong: bool, key: &str, message: &str, hint: &str) {
         if is_wrong {
             let key = format!("{}{key}", self.table);

@@ -34,7 +34,8 @@ impl Raw {
             DeValue::String(text) => Self::Text(text.to_string()),
             DeValue::Integer(number) => {
                 let digits = number.as_str().replace('_', "");
-                i64::from_str_radix(&digits, number.radix()).map_or(Self::Other(digits), Self::Number)
+                let parsed = i64::from_str_radix(&digits, number.radix());
+                parsed.map_or_else(|_| Self::Other(number.to_string().replace('_', "")), Self::Number)
             }
             DeValue::Boolean(flag) => Self::Flag(*flag),
             DeValue::Array(items) => {
@@ -475,6 +476,19 @@ pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_integer_is_a_number_or_text_with_its_radix() {
+        for (text, expected) in [
+            ("-1_000", Raw::Number(-1000)),
+            ("0xff", Raw::Number(255)),
+            ("10_000_000_000_000_000_000", Raw::Other("10000000000000000000".to_owned())),
+            ("0x1_0000_0000_0000_0000", Raw::Other("0x10000000000000000".to_owned())),
+        ] {
+            let value = DeValue::parse(text).expect("it is TOML");
+            assert_eq!(Raw::from_toml(value.get_ref()), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_size_has_a_number_and_a_unit() {

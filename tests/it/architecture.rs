@@ -1,4 +1,5 @@
-//! Checks that the files and tests that documents name exist, and that each source file states its purpose.
+//! Checks that the files and tests that documents name exist, that documents name every resource and metric,
+//! and that each source file states its purpose.
 
 use std::path::{Path, PathBuf};
 
@@ -77,6 +78,35 @@ fn the_tests_that_the_threat_model_names_are_there() {
         let source =
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(source.contains(&format!("fn {name}(")), "{file}.rs has no test {name}");
+    }
+}
+
+/// Every text between backticks in a page of the documentation.
+fn code_in_page(name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("docs/pages").join(name)).expect("it is there");
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_documentation_names_every_generated_resource() {
+    let code = code_in_page("agents.md");
+    for path in frontdesk_site::resources::reserved_paths() {
+        // Files of the theme are not for agents.
+        let is_named = path.starts_with("/_frontdesk/") || code.iter().any(|code| code == path);
+        assert!(is_named, "docs/pages/agents.md does not name {path}");
+    }
+}
+
+#[test]
+fn the_documentation_names_every_metric() {
+    let code = code_in_page("monitoring.md");
+    let families = root().join("crates/app/src/metrics/families.txt");
+    for family in std::fs::read_to_string(families).expect("it is there").lines() {
+        let name = family.split(' ').next().unwrap_or_default();
+        // The page names metrics of the process without their prefix, and others often with their labels.
+        let short = name.strip_prefix("process_").unwrap_or(name);
+        let is_named = code.iter().any(|code| code.split('{').next() == Some(short));
+        assert!(is_named, "docs/pages/monitoring.md does not name {name}");
     }
 }
 

@@ -114,7 +114,7 @@ fn retry_makes_deliveries_due_at_once() {
     let (code, out, err) = inbox(&server, &["retry", "--channel", "box"]);
     assert_eq!(
         (code, out.as_str(), err.as_str()),
-        (Some(0), "1 delivery is due now and will be attempted as soon as the server is running.\n", "")
+        (Some(0), "1 retry is due now and will be attempted as soon as the server is running.\n", "")
     );
     assert_ne!(delivery(&server, &id)["due_at"], before);
     server.restart();

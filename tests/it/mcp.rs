@@ -437,7 +437,7 @@ fn a_retry_leaves_the_delivery_to_the_server() {
     let retried = assistant.data("retry", json!({ "ids": [id] }));
     assert_eq!(
         retried["results"][0]["result"],
-        "will be retried: 1 delivery is due now and will be attempted as soon as the server is running"
+        "1 retry is due now and will be attempted as soon as the server is running"
     );
     assert!(!maildir.exists() && delivery()["state"] == "waiting");
     server.restart();

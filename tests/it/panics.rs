@@ -196,7 +196,9 @@ fn a_panic_of_the_whole_load_fails_the_reload_or_the_start() {
     points.set(&["site"]);
     assert_eq!(server.terminate().0, Some(0));
     let said = server.try_restart(&[]).expect_err("it does not start").join("\n");
-    assert!(said.contains("a defect in frontdesk") && said.contains("the site cannot be"), "{said}");
+    for part in ["the site's files", "a defect in frontdesk", "the site cannot be"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
     assert!(server.has_ended());
     points.set(&[]);
     server.restart();

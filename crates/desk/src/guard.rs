@@ -93,8 +93,8 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'
 }
 
 /// Whether a `Host` header names this listener: `localhost`, a loopback address, the listener's own address
-/// (any address if it listens on all interfaces), or one of `names`. Addresses are safe, because DNS rebinding
-/// needs a name. Any port is permitted, because a container or a tunnel may map it.
+/// (any address if it listens on all interfaces), or one of `names`. Addresses are safe, because DNS
+/// rebinding needs a name. Any port is permitted, because a container or a tunnel may map it.
 fn is_own_host(host: &str, listen: &Address, names: &[HostName]) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

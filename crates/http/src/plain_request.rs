@@ -53,10 +53,11 @@ impl<'b> PlainRequest<'_, 'b> {
     }
 }
 
-/// Whether a value of `Sec-Purpose` or `Purpose` marks a prefetch (`prefetch` or `prefetch;prerender` in any
-/// case, and anything else that begins with `prefetch`).
+/// Whether a value of `Sec-Purpose` or `Purpose` is the token `prefetch`, in any case and with any parameters
+/// (RFC 9651 §3.3), as in `prefetch;prerender`.
 pub fn is_prefetch(purpose: &[u8]) -> bool {
-    purpose.get(..8).is_some_and(|beginning| beginning.eq_ignore_ascii_case(b"prefetch"))
+    let token = purpose.split(|byte| *byte == b';').next().unwrap_or_default();
+    token.trim_ascii().eq_ignore_ascii_case(b"prefetch")
 }
 
 /// Parses the request at the beginning of `bytes`. `None` if it is incomplete or not plain.
@@ -242,6 +243,9 @@ mod tests {
             (&b"prefetch"[..], true),
             (b"prefetch;prerender", true),
             (b"Prefetch", true),
+            (b"prefetch ; prerender", true),
+            (b"prefetcher", false),
+            (b"prefetch-preview", false),
             (b"preview", false),
             (b"", false),
         ] {

@@ -154,16 +154,18 @@ fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// Removes the socket of a server that has ended: one to which connecting fails. Returns an error if another
-/// server is listening on it. Leaves files of other types, so that binding fails.
+/// Removes the socket of a server that has ended: one that refuses connections. Returns an error if another
+/// server is listening on it, or if that cannot be determined, for example because this user may not connect.
+/// Leaves files of other types, so that binding fails.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     if !std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket()) {
         return Ok(());
     }
-    if UnixStream::connect(path).is_ok() {
-        return Err(io::ErrorKind::AddrInUse.into());
+    match UnixStream::connect(path) {
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
     }
-    std::fs::remove_file(path)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -280,5 +282,21 @@ mod tests {
         {
             check(text, "error");
         }
+    }
+
+    #[test]
+    fn only_a_socket_that_refuses_connections_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("http.sock");
+        let bind = || Socket::bind(&Address::Unix(path.clone()));
+        let first = bind().expect("the path is free");
+        assert_eq!(bind().expect_err("it is in use").cause.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        drop(bind().expect("the socket is stale"));
+        std::fs::remove_file(&path).expect("it can be removed");
+        // A stream cannot connect to a datagram socket, which another program may be using.
+        let _other = std::os::unix::net::UnixDatagram::bind(&path).expect("the path is free");
+        bind().expect_err("it is not stale");
+        assert!(path.exists());
     }
 }

@@ -34,6 +34,9 @@ pub fn is_trusted(proxies: &[Network], peer: Peer) -> bool {
     }
 }
 
+/// The prefix length of `::ffff:0:0/96`, the block of all IPv4-mapped addresses (RFC 4291 §2.5.5.2).
+const MAPPED_PREFIX: u8 = 96;
+
 /// A block of addresses in CIDR notation (RFC 4632), or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
@@ -57,7 +60,7 @@ impl Network {
 }
 
 /// Parses an address, or an address and a prefix length such as `10.0.0.0/8`. Bits after the prefix are
-/// ignored.
+/// ignored. A block of IPv4-mapped IPv6 addresses becomes a block of IPv4 addresses.
 impl FromStr for Network {
     type Err = String;
 
@@ -71,11 +74,17 @@ impl FromStr for Network {
             text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let address: IpAddr = address.parse().map_err(|_| expected())?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
+        let prefix: u8 = match prefix {
             None => longest,
             Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= longest).ok_or_else(expected)?,
         };
-        Ok(Self { address, prefix })
+        Ok(match address {
+            IpAddr::V6(mapped) if prefix >= MAPPED_PREFIX => match mapped.to_canonical() {
+                address @ IpAddr::V4(_) => Self { address, prefix: prefix - MAPPED_PREFIX },
+                IpAddr::V6(_) => Self { address, prefix },
+            },
+            _ => Self { address, prefix },
+        })
     }
 }
 
@@ -99,6 +108,11 @@ mod tests {
         assert!(network("::/0").expect("valid").contains(address("2001:db8::1")));
         assert!(network("2001:db8::/32").expect("valid").contains(address("2001:db8:1::1")));
         assert!(network("192.0.2.7").expect("valid").contains(address("::ffff:192.0.2.7")));
+        let mapped = network("::ffff:10.0.0.0/104").expect("valid");
+        assert_eq!(mapped.to_string(), "10.0.0.0/8");
+        assert!(mapped.contains(address("10.200.1.1")));
+        assert!(!mapped.contains(address("11.0.0.1")));
+        assert!(network("::ffff:192.0.2.7").expect("valid").contains(address("192.0.2.7")));
         for wrong in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "localhost", "10.0.0.0/"] {
             assert!(network(wrong).is_err(), "{wrong}");
         }

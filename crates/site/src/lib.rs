@@ -81,7 +81,7 @@ pub mod fuzzing;
 pub use frontdesk_fault as fault;
 
 // Loading a site.
-pub use load::{LoadCache, LoadResult, load};
+pub use load::{LoadCache, LoadResult, SITE_FILES, load};
 pub use options::{BuildOptions, FooterGroup, FooterLink, Operator, PageForm, PagesOptions};
 pub use parallel::{STACK_BYTES, in_parallel};
 pub use prebuilt::{decode_html, find_source, has_home_page, is_build};

@@ -79,6 +79,9 @@ pub struct LoadCache {
     links: LinkChecker,
 }
 
+/// The place of a fault that no single file explains: the site's own files, or its build.
+pub const SITE_FILES: &str = "the site's files";
+
 /// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
 fn sort_faults(faults: &mut Vec<Fault>) -> bool {
     faults.sort_unstable_by(|a, b| (&a.place, a.line, &a.message).cmp(&(&b.place, b.line, &b.message)));
@@ -135,7 +138,7 @@ impl LoadCache {
                 site: None,
                 faults: vec![
                     Fault::error(
-                        "the site's files",
+                        SITE_FILES,
                         None,
                         "changed while they were being loaded, two times in a row",
                     )
@@ -192,7 +195,7 @@ impl LoadCache {
         let indexes = panics::catch(Part::Content, || self.search_indexes(&structure));
         let indexes = indexes.unwrap_or_else(|panic| {
             self.search.clear();
-            faults.push(Fault::defect("pages/", &panic, "the site has no search"));
+            faults.push(Fault::defect(SITE_FILES, &panic, "the site has no search"));
             Vec::new()
         });
         if self.pages.needs_trimming(&structure) {

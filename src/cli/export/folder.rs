@@ -65,15 +65,16 @@ impl ExportFolder {
     /// Determines what the folder contains. Fails if an export must not replace it.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
+        let cannot = || format!("cannot read {shown}");
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExistingContent::Nothing),
             Ok(found) if !found.is_dir() => bail!("{shown} is not a folder"),
-            found => found.with_context(|| format!("cannot read {shown}"))?,
+            found => found.with_context(cannot)?,
         };
-        let files = files_below(&self.path).with_context(|| format!("cannot read {shown}"))?;
-        if files.is_empty() {
+        if fs::read_dir(&self.path).with_context(cannot)?.next().is_none() {
             return Ok(ExistingContent::Empty);
         }
+        let files = files_below(&self.path).with_context(cannot)?;
         let listed = read_manifest(&self.path).ok_or_else(|| {
             with_hint(
                 anyhow!("{shown} is not empty and is not an export"),
@@ -201,9 +202,8 @@ fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Resul
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Moves the folder `draft` to `path`. If there is a folder at `path`, exchanges the two with one rename; if
-/// the file system does not support that, moves the old folder away first, so `path` does not exist for a
-/// moment.
+/// Moves the folder `draft` to `path`. If there is a folder at `path`, exchanges the two with one rename, or
+/// with [`exchange_in_steps`] if the file system does not support that.
 fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Result<()> {
     if *found == ExistingContent::Nothing {
         return match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
@@ -212,14 +212,20 @@ fn exchange(draft: &Path, path: &Path, found: &ExistingContent) -> std::io::Resu
         };
     }
     match renameat_with(CWD, draft, CWD, path, RenameFlags::EXCHANGE) {
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            let aside = draft.with_extension("old");
-            fs::rename(path, &aside)?;
-            fs::rename(draft, path)?;
-            fs::rename(aside, draft)
-        }
+        Err(Errno::INVAL | Errno::NOSYS) => exchange_in_steps(draft, path),
         done => Ok(done?),
     }
+}
+
+/// Exchanges two folders with three renames, so `path` does not exist for a moment. If `draft` cannot be
+/// moved to `path`, moves the old folder back.
+fn exchange_in_steps(draft: &Path, path: &Path) -> std::io::Result<()> {
+    let aside = draft.with_extension("old");
+    fs::rename(path, &aside)?;
+    fs::rename(draft, path).inspect_err(|_| {
+        let _ = fs::rename(&aside, path);
+    })?;
+    fs::rename(aside, draft)
 }
 
 /// Removes the files with these names from a folder, and folders that become empty, including `folder`.
@@ -290,6 +296,9 @@ mod tests {
         fs::write(output.join("mine.txt"), "mine").expect("it can be written");
         refused("not an export");
         fs::remove_file(output.join("mine.txt")).expect("it can be removed");
+        fs::create_dir(output.join("mine")).expect("it can be created");
+        refused("not an export");
+        fs::remove_dir(output.join("mine")).expect("it can be removed");
         let folder = claim().expect("it is empty");
         folder.fill(&export("one")).expect("the export is written");
         fs::write(output.join("public/mine.txt"), "mine").expect("it can be written");
@@ -301,6 +310,20 @@ mod tests {
         fs::write(output.join("public/one.txt"), "changed").expect("it can be written");
         refused("`public/one.txt`");
         assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn folders_are_exchanged_in_steps_or_stay_in_place() {
+        let place = tempfile::tempdir().expect("a folder");
+        let [draft, path] = [".site.1", "site"].map(|name| place.path().join(name));
+        fs::create_dir(&path).expect("it can be created");
+        fs::write(path.join("old.txt"), "old").expect("it can be written");
+        exchange_in_steps(&draft, &path).expect_err("there is no draft");
+        assert_eq!(names(&path), ["old.txt"]);
+        fs::create_dir(&draft).expect("it can be created");
+        exchange_in_steps(&draft, &path).expect("both are there");
+        assert_eq!((names(&path).len(), names(&draft)), (0, vec!["old.txt".to_owned()]));
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 2, "nothing else is left");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         }
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
-            n => writeln!(console.out, "{}.", describe_due_deliveries(n, console.url))?,
+            n => writeln!(console.out, "{}.", describe_due_retries(n, console.url))?,
         }
     }
     Ok(exit_code(missing == 0))
@@ -145,13 +145,23 @@ pub(in crate::cli) fn describe_release(
 
 /// States that this many deliveries are due now, and when they are attempted: now if a server is running, or
 /// once one is.
-pub(in crate::cli) fn describe_due_deliveries(count: usize, url: &DatabaseUrl) -> String {
-    let (deliveries, are) = (counted(count, "delivery"), plural(count, "is", "are"));
+fn describe_due_deliveries(count: usize, url: &DatabaseUrl) -> String {
+    describe_due(count, "delivery", url)
+}
+
+/// Like [`describe_due_deliveries`], but about the count of [`Changes::retry`], which includes submissions
+/// that are processed again.
+pub(in crate::cli) fn describe_due_retries(count: usize, url: &DatabaseUrl) -> String {
+    describe_due(count, "retry", url)
+}
+
+fn describe_due(count: usize, noun: &str, url: &DatabaseUrl) -> String {
+    let (things, are) = (counted(count, noun), plural(count, "is", "are"));
     if Lock::is_held_elsewhere(url) {
         let them = plural(count, "it", "them");
-        return format!("{deliveries} {are} due now, and the running server attempts {them}");
+        return format!("{things} {are} due now, and the running server attempts {them}");
     }
-    format!("{deliveries} {are} due now and will be attempted as soon as the server is running")
+    format!("{things} {are} due now and will be attempted as soon as the server is running")
 }
 
 /// The result of a change to one submission, as the rest of a sentence about it.

@@ -12,7 +12,7 @@ use super::envelope::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
 use crate::cli::inbox::annotate::{done_words, note_words};
-use crate::cli::inbox::change::{describe_due_deliveries, describe_hold, describe_release};
+use crate::cli::inbox::change::{describe_due_retries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
 use crate::cli::output::counted;
@@ -115,7 +115,7 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
                 "has no waiting or parked delivery to this channel, which is switched on".to_owned()
             }
             0 => "has no waiting or parked delivery: there is nothing to retry".to_owned(),
-            count => format!("will be retried: {}", describe_due_deliveries(count, &config.store.url)),
+            count => describe_due_retries(count, &config.store.url),
         }))
     })
 }

@@ -95,7 +95,8 @@ pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::
 }
 
 /// Creates the data folder if the inbox is in PostgreSQL; with SQLite, the store has created the folder of
-/// its file. Only logs a warning if that fails. After the start, the server never creates the folder: if it
+/// its file, and nothing else needs a data folder elsewhere (the ACME client creates its own). Only logs a
+/// warning if that fails. After the start, the server never creates the folder: if it
 /// disappears, its file system may have been unmounted.
 pub(super) fn create_data_folder(config: &Config) {
     if config.store.url.file().is_some() {

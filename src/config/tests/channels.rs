@@ -82,6 +82,13 @@ fn every_fault_of_a_channel_has_its_line() {
         "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = \"abc\"",
         &["frontdesk.toml:5: `channel.a.secret` must be `whsec_` and 24 to 64 random bytes"],
     );
+    let key = "\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"";
+    check(
+        &format!(
+            "name = \"a\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/\"\nsecret = [{key}, {key}, {key}]"
+        ),
+        &["frontdesk.toml:5: `channel.a.secret` must be a key such as \"whsec_…\", or a list of two while"],
+    );
     for (keys, expected) in [
         (
             "body = \"telegram\"",

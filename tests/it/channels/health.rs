@@ -156,7 +156,7 @@ fn a_channel_that_is_gone_stays_switched_off_until_the_operator_retries() {
     assert_eq!(gone.requests().len(), 1, "nothing more is sent to a receiver that is gone");
 
     let said = site.inbox(&["retry", "--channel", "gone"]);
-    assert!(said.starts_with("5 deliveries are due now"), "{said}");
+    assert!(said.starts_with("5 retries are due now"), "{said}");
     site.wait_for_count("gone", DeliveryState::Delivered, 5);
     assert!(!off(&site));
     assert_eq!(gone.requests().len(), 6);

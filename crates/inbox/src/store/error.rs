@@ -89,8 +89,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Of an error from opening the database: whether opening it later, with the same program and options, may
-    /// succeed. True for every error that is not known to be permanent, such as a damaged database.
+    /// Of an error from opening the database: whether opening it later, with the same program and options,
+    /// may succeed. True for every error that is not known to be permanent, such as a damaged database.
     pub(super) fn is_temporary(&self) -> bool {
         !matches!(
             self,

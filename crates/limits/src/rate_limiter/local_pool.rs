@@ -23,7 +23,8 @@ const MAX_IDLE: Duration = Duration::from_secs(20);
 /// this.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Far above the number of workers of any server. Bounds memory if callers create a runtime for each call.
+/// Maximum number of runtimes with calls within [`MAX_IDLE`]. Far above the number of workers of any server.
+/// Bounds memory if callers create a runtime for each call.
 const MAX_CONNECTIONS: usize = 1024;
 
 #[derive(Default)]
@@ -52,6 +53,8 @@ impl LocalPool {
         let id = handle.id();
         let mut entries = self.lock_entries();
         let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
+            // Runtimes that have ended make no more calls.
+            entries.retain(|(_, entry)| now.saturating_duration_since(entry.called) <= MAX_IDLE);
             if entries.len() < MAX_CONNECTIONS {
                 entries.push((id, PoolEntry { called: now, connection: None, opened: None }));
             }
@@ -153,6 +156,9 @@ mod tests {
             runtime().block_on(async { own.get(&nowhere(), now) });
         }
         assert_eq!(own.lock_entries().len(), MAX_CONNECTIONS);
+        let later = now + MAX_IDLE + Duration::from_millis(1);
+        runtime().block_on(async { own.get(&nowhere(), later) });
+        assert_eq!(own.lock_entries().len(), 1, "the others have ended");
         assert!(own.get(&nowhere(), now).is_none(), "this thread has no runtime");
     }
 

@@ -17,8 +17,8 @@ use frontdesk_forms::EXPORT_COLUMNS;
 /// A kind of private file that its content shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContentMark {
-    /// In PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or minisign; also any
-    /// file named `*.key` that is neither a ZIP archive nor configuration.
+    /// In PEM, OpenPGP armor, JSON, or the formats of SSH programs, age, WireGuard, DNSSEC or minisign; also
+    /// any file named `*.key` that is neither a ZIP archive nor configuration.
     #[error("it contains a private key")]
     PrivateKey,
     #[error("it is a SQLite database")]

@@ -38,7 +38,7 @@ fn parked_deliveries_can_be_retried() {
         inbox.run("retry --parked"),
         (
             ExitCode::SUCCESS,
-            "2 deliveries are due now and will be attempted as soon as the server is running.\n".into(),
+            "2 retries are due now and will be attempted as soon as the server is running.\n".into(),
             String::new()
         )
     );
@@ -48,10 +48,7 @@ fn parked_deliveries_can_be_retried() {
     let (code, out, _) = inbox.run(&format!("retry {id}"));
     assert_eq!(
         (code, out.as_str()),
-        (
-            ExitCode::SUCCESS,
-            "1 delivery is due now and will be attempted as soon as the server is running.\n"
-        )
+        (ExitCode::SUCCESS, "1 retry is due now and will be attempted as soon as the server is running.\n")
     );
     assert_eq!(
         inbox.run("retry --channel box --form contact --since 1d").1.split(' ').next(),

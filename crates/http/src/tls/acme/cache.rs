@@ -53,6 +53,8 @@ fn file_name_digest(owners: &[String], directory: &str) -> String {
 pub(super) fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    // A draft that an earlier call has left keeps the mode that it has.
+    written.set_permissions(Permissions::from_mode(0o600))?;
     written.write_all(content.as_bytes())?;
     written.sync_all()?;
     std::fs::rename(&draft, file)
@@ -88,6 +90,9 @@ mod tests {
         let cache = open(&acme);
         assert!(!cache.certificate.exists());
         assert_eq!(cache.load_account(DIRECTORY), None);
+        let draft = cache.certificate.with_extension("new");
+        std::fs::write(&draft, "an interrupted call has left this").expect("it can be written");
+        std::fs::set_permissions(&draft, Permissions::from_mode(0o644)).expect("it can be changed");
         for _ in 0..2 {
             replace_file(&cache.certificate, "pem").expect("it can be written");
             replace_file(&cache.account, &credentials).expect("it can be written");
