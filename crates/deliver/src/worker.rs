@@ -15,6 +15,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,14 +81,7 @@ pub struct DeliveryWorker {
 impl DeliveryWorker {
     /// Starts the worker's thread. Creates the parent folders of Maildirs.
     pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
-        for channel in &options.channels {
-            if let TransportOptions::Maildir(maildir) = &channel.kind
-                && let Err(error) = maildir::create_parents(&maildir.path)
-            {
-                let path = maildir.path.display();
-                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
-            }
-        }
+        create_maildir_parents(&options.channels, &[]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let changed = Arc::new(Notify::new());
         if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
@@ -131,8 +125,9 @@ impl DeliveryWorker {
     }
 
     /// Applies new options for the same database, without waiting. Attempts in progress may finish within
-    /// `grace`, as in [`DeliveryWorker::stop`].
+    /// `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs.
     pub fn reconfigure(&self, options: WorkerOptions) {
+        create_maildir_parents(&options.channels, &self.options.borrow().channels);
         let _ = self.options.send(options);
     }
 
@@ -149,6 +144,23 @@ impl DeliveryWorker {
 impl Drop for DeliveryWorker {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Creates the parent folders of the Maildirs of `channels`, except of those that `earlier` channels use too.
+fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions]) {
+    let path = |channel: &ChannelOptions| match &channel.kind {
+        TransportOptions::Maildir(maildir) => Some(maildir.path.clone()),
+        _ => None,
+    };
+    let known: Vec<PathBuf> = earlier.iter().filter_map(path).collect();
+    for channel in channels {
+        if let Some(path) = path(channel).filter(|path| !known.contains(path))
+            && let Err(error) = maildir::create_parents(&path)
+        {
+            let path = path.display();
+            tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
+        }
     }
 }
 
