@@ -130,6 +130,23 @@ fn parent_folders_are_created_only_for_new_maildirs() {
     assert_eq!(exist(), [false, true]);
 }
 
+#[test]
+fn a_digest_does_not_repeat_panics_after_a_reload_or_a_restart() {
+    let fixture = Fixture::new(&["box"]);
+    let (_options, latest) = watch::channel(fixture.worker_options(MaintenanceOptions::default()));
+    let (_stop, stopping) = watch::channel(false);
+    let reported_panics: Rc<Cell<u64>> = Rc::default();
+    let start = || {
+        let (latest, stopping, store) = (latest.clone(), stopping.clone(), (*fixture.store).clone());
+        WorkerLoop::new(latest, stopping, store, Confirmations::default(), Rc::clone(&reported_panics))
+    };
+    let work = start();
+    work.maintenance().reported_panics.set(3);
+    // Each configuration has maintenance of its own.
+    assert_eq!(work.maintenance().reported_panics.get(), 3);
+    assert_eq!(start().maintenance().reported_panics.get(), 3);
+}
+
 /// An inbox, with Maildirs in the same folder.
 struct Fixture {
     fresh: Fresh,
