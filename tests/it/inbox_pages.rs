@@ -603,7 +603,9 @@ fn submissions_are_changed_annotated_and_removed() {
         assert!(preview.status == 200 && preview.text().contains("permanently"), "{action}");
     }
     assert_eq!(desk.server.inbox().len(), 1);
-    assert_eq!(operator.post("/review", &format!("action=release&id={id}")), "/review?notice=released");
+    let release = format!("action=release&id={id}");
+    assert_eq!(operator.post("/review", &release), "/review?notice=released-selected");
+    assert_eq!(operator.post("/review", &release), "/review?notice=none-released");
     operator.post(&path, "action=hold");
     let location = operator.post("/review", &format!("action=discard&from=review&confirmed=yes&id={id}"));
     assert!(

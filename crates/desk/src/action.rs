@@ -151,13 +151,18 @@ pub(super) fn change_selected(
     }
     let inbox = request.inbox;
     let channels = inbox.store.channels.load_full();
-    inbox.readers.with(|reader| {
+    let code = inbox.readers.with(|reader| {
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
-        let held = find_all(reader, ids)?.into_iter().filter(|found| found.status == Status::Held);
-        held.map(|found| found.id)
-            .try_for_each(|id| changes.release(id, &channels, request.clock.now).map(drop))
+        let mut code = "none-released";
+        for found in find_all(reader, ids)?.iter().filter(|found| found.status == Status::Held) {
+            let released = changes.release(found.id, &channels, request.clock.now)?;
+            if matches!(released, Released::Released(_) | Released::AsksVisitor) {
+                code = "released-selected";
+            }
+        }
+        Ok(code)
     })?;
-    Ok(see_other(&notice_path("/review", "released")))
+    Ok(see_other(&notice_path("/review", code)))
 }
 
 fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {

@@ -11,6 +11,10 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
             "It is delivered once the visitor has confirmed the address. You can also deliver it without that."
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
+        "released-selected" => {
+            "Released. Deliveries are due now, unless a visitor must confirm the address first."
+        }
+        "none-released" => "Nothing was released: none of the selected submissions is held any more.",
         "not-held" => "It is not held any more.",
         "retried" => "Its deliveries are due now.",
         "nothing-to-retry" => "There was nothing to retry.",
