@@ -273,6 +273,7 @@ fn every_page_needs_a_session_until_it_is_revoked() {
     assert!(desk.command(&["sessions", "--all"]).0);
     assert_eq!(other.get("/").status, 401);
     let third = desk.log_in();
+    assert_eq!(third.post("/sessions", &format!("id={own}")), "/sessions?notice=no-session");
     assert_eq!(third.post("/logout", ""), "/login");
     assert_eq!(third.get("/").status, 401);
     desk.server.expect(1);

@@ -229,7 +229,7 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends one session, or all of them. Does nothing if no session has the id.
+/// Ends one session, or all of them. The notice says if no session has the id.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let inbox = request.inbox;
     let Revocation::One(id) = which else {
@@ -238,8 +238,9 @@ pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Re
     };
     let sessions = inbox.readers.with(|reader| reader.sessions(request.clock.now))?;
     let named = sessions.iter().filter(|session| session.short_id() == *id);
-    editor(request)?.revoke(Some(&named.map(|session| session.hash).collect::<Vec<_>>()))?;
-    Ok(see_other("/sessions?notice=ended"))
+    let hashes: Vec<_> = named.map(|session| session.hash).collect();
+    let code = if editor(request)?.revoke(Some(&hashes))? == 0 { "no-session" } else { "ended" };
+    Ok(see_other(&notice_path("/sessions", code)))
 }
 
 /// Ends the operator's own session. Does nothing if a proxy names the user.
