@@ -273,6 +273,7 @@ fn every_page_needs_a_session_until_it_is_revoked() {
     assert!(desk.command(&["sessions", "--all"]).0);
     assert_eq!(other.get("/").status, 401);
     let third = desk.log_in();
+    assert_eq!(third.post("/sessions", &format!("id={own}")), "/sessions?notice=no-session");
     assert_eq!(third.post("/logout", ""), "/login");
     assert_eq!(third.get("/").status, 401);
     desk.server.expect(1);
@@ -603,7 +604,9 @@ fn submissions_are_changed_annotated_and_removed() {
         assert!(preview.status == 200 && preview.text().contains("permanently"), "{action}");
     }
     assert_eq!(desk.server.inbox().len(), 1);
-    assert_eq!(operator.post("/review", &format!("action=release&id={id}")), "/review?notice=released");
+    let release = format!("action=release&id={id}");
+    assert_eq!(operator.post("/review", &release), "/review?notice=released-selected");
+    assert_eq!(operator.post("/review", &release), "/review?notice=none-released");
     operator.post(&path, "action=hold");
     let location = operator.post("/review", &format!("action=discard&from=review&confirmed=yes&id={id}"));
     assert!(

@@ -23,7 +23,7 @@ const MAX_TEMPORARY_FILES: u32 = 1000;
 #[derive(Clone, Debug)]
 pub struct MaildirOptions {
     /// The Maildir's folder. A delivery creates the folder if it is missing, but its parent folders are
-    /// created only at startup.
+    /// created only when the channel is added or the server starts.
     pub path: PathBuf,
     pub addresses: MailAddresses,
 }
@@ -93,9 +93,9 @@ fn deliver_to_maildir(maildir: &Path, name: &str, message: &[u8], look: bool) ->
     Ok(format!("{name} is in new/"))
 }
 
-/// Creates the parent folders of the Maildir `path`, accessible only to their owner. Called only at startup:
-/// if the folders are missing later, their file system may not be mounted, and mail written to the mount
-/// point would be hidden by the next mount.
+/// Creates the parent folders of the Maildir `path`, accessible only to their owner. Called only at startup
+/// and when the Maildir is added: if the folders are missing later, their file system may not be mounted, and
+/// mail written to the mount point would be hidden by the next mount.
 pub(super) fn create_parents(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)

@@ -72,8 +72,8 @@ pub(super) struct Maintenance {
     pub channels: Vec<(String, Rc<Channel>)>,
     /// Notified when a submission has been sealed.
     pub sealed: Rc<Notify>,
-    /// The number of panics that digests have reported.
-    pub reported_panics: Cell<u64>,
+    /// The number of panics that digests have reported since the process started.
+    pub reported_panics: Rc<Cell<u64>>,
 }
 
 impl Maintenance {

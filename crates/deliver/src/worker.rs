@@ -15,6 +15,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,14 +81,7 @@ pub struct DeliveryWorker {
 impl DeliveryWorker {
     /// Starts the worker's thread. Creates the parent folders of Maildirs.
     pub fn start(options: WorkerOptions, store: Store) -> io::Result<DeliveryWorker> {
-        for channel in &options.channels {
-            if let TransportOptions::Maildir(maildir) = &channel.kind
-                && let Err(error) = maildir::create_parents(&maildir.path)
-            {
-                let path = maildir.path.display();
-                tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
-            }
-        }
+        create_maildir_parents(&options.channels, &[]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let changed = Arc::new(Notify::new());
         if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
@@ -95,31 +89,18 @@ impl DeliveryWorker {
             tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);
-        let (options, mut latest) = watch::channel(options);
+        let (options, latest) = watch::channel(options);
         let confirmations = Confirmations::default();
         let run = {
             let confirmations = confirmations.clone();
             move || {
+                let reported_panics: Rc<Cell<u64>> = Rc::default();
                 // After a panic, the new loop repeats the attempts that were in progress.
                 panics::restart_after_panic("deliveries", || {
-                    let options = latest.borrow_and_update().clone();
-                    let work = WorkerLoop {
-                        dispatcher: new_dispatcher(&options),
-                        channels: open_channels(&options),
-                        options,
-                        latest: latest.clone(),
-                        store: store.clone(),
-                        confirmations: confirmations.clone(),
-                        stopping: stopping.clone(),
-                        attempts: JoinSet::new(),
-                        started_attempts: Vec::new(),
-                        sealed: Rc::new(Notify::new()),
-                        started: Instant::now(),
-                        clock: (Timestamp::now(), Instant::now()),
-                        store_fails: false,
-                        paced: HashSet::new(),
-                        asked: None,
-                    };
+                    let (latest, stopping) = (latest.clone(), stopping.clone());
+                    let (store, confirmations) = (store.clone(), confirmations.clone());
+                    let work =
+                        WorkerLoop::new(latest, stopping, store, confirmations, Rc::clone(&reported_panics));
                     LocalSet::new().block_on(&runtime, work.run_until_stopped(&changed));
                 });
                 // A stalled DNS lookup or disk must not prevent the process from exiting.
@@ -131,8 +112,9 @@ impl DeliveryWorker {
     }
 
     /// Applies new options for the same database, without waiting. Attempts in progress may finish within
-    /// `grace`, as in [`DeliveryWorker::stop`].
+    /// `grace`, as in [`DeliveryWorker::stop`]. Creates the parent folders of new Maildirs.
     pub fn reconfigure(&self, options: WorkerOptions) {
+        create_maildir_parents(&options.channels, &self.options.borrow().channels);
         let _ = self.options.send(options);
     }
 
@@ -149,6 +131,23 @@ impl DeliveryWorker {
 impl Drop for DeliveryWorker {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Creates the parent folders of the Maildirs of `channels`, except of those that `earlier` channels use too.
+fn create_maildir_parents(channels: &[ChannelOptions], earlier: &[ChannelOptions]) {
+    let path = |channel: &ChannelOptions| match &channel.kind {
+        TransportOptions::Maildir(maildir) => Some(maildir.path.clone()),
+        _ => None,
+    };
+    let known: Vec<PathBuf> = earlier.iter().filter_map(path).collect();
+    for channel in channels {
+        if let Some(path) = path(channel).filter(|path| !known.contains(path))
+            && let Err(error) = maildir::create_parents(&path)
+        {
+            let path = path.display();
+            tracing::warn!(%error, channel = channel.name, "cannot create the parent folders of {path}; deliveries to it fail until they exist");
+        }
     }
 }
 
@@ -258,6 +257,7 @@ struct WorkerLoop {
     attempts: JoinSet<FinishedAttempt>,
     started_attempts: Vec<StartedAttempt>,
     sealed: Rc<Notify>,
+    reported_panics: Rc<Cell<u64>>,
     started: Instant,
     /// The last reading of the system clock, and the monotonic time of that reading.
     clock: (Timestamp, Instant),
@@ -273,6 +273,35 @@ enum StopReason {
 }
 
 impl WorkerLoop {
+    /// A loop with the latest options. `reported_panics` is the number of panics that digests have reported.
+    fn new(
+        mut latest: watch::Receiver<WorkerOptions>,
+        stopping: watch::Receiver<bool>,
+        store: Store,
+        confirmations: Confirmations,
+        reported_panics: Rc<Cell<u64>>,
+    ) -> WorkerLoop {
+        let options = latest.borrow_and_update().clone();
+        WorkerLoop {
+            dispatcher: new_dispatcher(&options),
+            channels: open_channels(&options),
+            options,
+            latest,
+            store,
+            confirmations,
+            stopping,
+            attempts: JoinSet::new(),
+            started_attempts: Vec::new(),
+            sealed: Rc::new(Notify::new()),
+            reported_panics,
+            started: Instant::now(),
+            clock: (Timestamp::now(), Instant::now()),
+            store_fails: false,
+            paced: HashSet::new(),
+            asked: None,
+        }
+    }
+
     /// Waits for the lock of an SQLite inbox, and then delivers until the worker is stopped; starts over with
     /// each new configuration. `changed` is notified when another process changes the inbox.
     async fn run_until_stopped(mut self, changed: &Notify) {
@@ -301,18 +330,7 @@ impl WorkerLoop {
     /// then.
     async fn deliver(&mut self, changed: &Notify) -> StopReason {
         let (mut stopping, mut latest) = (self.stopping.clone(), self.latest.clone());
-        let names = self.options.channels.iter().map(|channel| channel.name.clone());
-        // The digest goes to the team.
-        let channels = names.zip(self.channels.iter().cloned());
-        let channels = channels.filter(|(name, _)| !is_visitor_channel(name)).collect();
-        let mut maintenance = pin!(run_maintenance(Maintenance {
-            options: self.options.maintenance.clone(),
-            place: self.options.place.clone(),
-            store: self.store.clone(),
-            channels,
-            sealed: self.sealed.clone(),
-            reported_panics: Cell::default(),
-        }));
+        let mut maintenance = pin!(run_maintenance(self.maintenance()));
         let mut extension = tokio::time::interval(LEASE / 3);
         loop {
             let idle = self.idle_time();
@@ -331,6 +349,22 @@ impl WorkerLoop {
             while let Some(ended) = self.attempts.try_join_next() {
                 self.end_attempt(ended.ok()).await;
             }
+        }
+    }
+
+    /// The maintenance with the current options and channels.
+    fn maintenance(&self) -> Maintenance {
+        let names = self.options.channels.iter().map(|channel| channel.name.clone());
+        // The digest goes to the team.
+        let channels = names.zip(self.channels.iter().cloned());
+        let channels = channels.filter(|(name, _)| !is_visitor_channel(name)).collect();
+        Maintenance {
+            options: self.options.maintenance.clone(),
+            place: self.options.place.clone(),
+            store: self.store.clone(),
+            channels,
+            sealed: self.sealed.clone(),
+            reported_panics: self.reported_panics.clone(),
         }
     }
 

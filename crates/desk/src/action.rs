@@ -151,13 +151,18 @@ pub(super) fn change_selected(
     }
     let inbox = request.inbox;
     let channels = inbox.store.channels.load_full();
-    inbox.readers.with(|reader| {
+    let code = inbox.readers.with(|reader| {
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
-        let held = find_all(reader, ids)?.into_iter().filter(|found| found.status == Status::Held);
-        held.map(|found| found.id)
-            .try_for_each(|id| changes.release(id, &channels, request.clock.now).map(drop))
+        let mut code = "none-released";
+        for found in find_all(reader, ids)?.iter().filter(|found| found.status == Status::Held) {
+            let released = changes.release(found.id, &channels, request.clock.now)?;
+            if matches!(released, Released::Released(_) | Released::AsksVisitor) {
+                code = "released-selected";
+            }
+        }
+        Ok(code)
     })?;
-    Ok(see_other(&notice_path("/review", "released")))
+    Ok(see_other(&notice_path("/review", code)))
 }
 
 fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
@@ -224,7 +229,7 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends one session, or all of them. Does nothing if no session has the id.
+/// Ends one session, or all of them. The notice says if no session has the id.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let inbox = request.inbox;
     let Revocation::One(id) = which else {
@@ -233,8 +238,9 @@ pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Re
     };
     let sessions = inbox.readers.with(|reader| reader.sessions(request.clock.now))?;
     let named = sessions.iter().filter(|session| session.short_id() == *id);
-    editor(request)?.revoke(Some(&named.map(|session| session.hash).collect::<Vec<_>>()))?;
-    Ok(see_other("/sessions?notice=ended"))
+    let hashes: Vec<_> = named.map(|session| session.hash).collect();
+    let code = if editor(request)?.revoke(Some(&hashes))? == 0 { "no-session" } else { "ended" };
+    Ok(see_other(&notice_path("/sessions", code)))
 }
 
 /// Ends the operator's own session. Does nothing if a proxy names the user.

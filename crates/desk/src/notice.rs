@@ -11,6 +11,10 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
             "It is delivered once the visitor has confirmed the address. You can also deliver it without that."
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
+        "released-selected" => {
+            "Released. Deliveries are due now, unless a visitor must confirm the address first."
+        }
+        "none-released" => "Nothing was released: none of the selected submissions is held any more.",
         "not-held" => "It is not held any more.",
         "retried" => "Its deliveries are due now.",
         "nothing-to-retry" => "There was nothing to retry.",
@@ -32,6 +36,7 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
         "none-selected" => "Select at least one submission.",
         "testing" => "The test message is being sent. Reload the page to see the result.",
         "ended" => "The session has ended.",
+        "no-session" => "That session had ended already.",
         "all-ended" => "All sessions have ended.",
         _ => return None,
     })

@@ -25,7 +25,7 @@ use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
 
-/// How long a request may take before a page says that it continues in the background.
+/// How long a request may take before [`timeout_message`] replaces its page.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Where an operator begins.
 const HOME: &str = "/?state=open";
@@ -179,6 +179,7 @@ impl Handler for Desk {
             "/icon.svg" | "/favicon.ico" => return reply(StatusCode::OK, "image/svg+xml", ICON),
             _ => {}
         }
+        let is_change = form.is_some();
         let visit =
             Visit { inbox: inbox.clone(), options: options.clone(), peer: context.peer, head: head.clone() };
         let work = tokio::task::spawn_blocking(move || {
@@ -197,12 +198,22 @@ impl Handler for Desk {
                 )
             }
             Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "This page cannot be shown."),
-            Err(_) => inbox.templates.message(
-                StatusCode::OK,
-                "This takes longer",
-                "The server is still working on it. A change continues in the background, and then appears in the log.",
-            ),
+            Err(_) => {
+                let (status, heading, sentence) = timeout_message(is_change);
+                inbox.templates.message(status, heading, sentence)
+            }
         }
+    }
+}
+
+/// The page after [`PATIENCE`]: its status, heading and sentence. A change continues in the background.
+fn timeout_message(is_change: bool) -> (StatusCode, &'static str, &'static str) {
+    if is_change {
+        let sentence = "The change continues in the background, and then appears in the log.";
+        (StatusCode::ACCEPTED, "This takes longer", sentence)
+    } else {
+        let sentence = "The server could not read the inbox in time. Try again in a moment.";
+        (StatusCode::SERVICE_UNAVAILABLE, "This takes too long", sentence)
     }
 }
 
@@ -363,4 +374,20 @@ impl Visit {
 fn is_plain_path(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-.".contains(&byte);
     path.bytes().all(is_plain) && !path.contains("//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_change_that_takes_long_continues() {
+        let check = |is_change, expected_status, continues| {
+            let (status, _, sentence) = timeout_message(is_change);
+            assert_eq!((status, sentence.contains("continues")), (expected_status, continues));
+        };
+        check(true, StatusCode::ACCEPTED, true);
+        // The script of a live list keeps the list if the status is an error.
+        check(false, StatusCode::SERVICE_UNAVAILABLE, false);
+    }
 }

@@ -88,7 +88,10 @@ impl FormRefusal {
                 "Too much data was sent from this address or its network today. Try again in {seconds} second{}, or send less.",
                 plural(seconds)
             ),
-            Self::MediaType => "The Content-Type must be `application/json` and the body a JSON object.",
+            // Whether the form also accepts HTML forms depends on the configuration.
+            Self::MediaType => {
+                "The Content-Type is missing or not accepted. Send a JSON object as `application/json`."
+            }
             Self::OtherSite => {
                 "HTML forms are accepted only from this site's pages: `Origin` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON instead."
             }

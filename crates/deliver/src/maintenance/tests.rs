@@ -208,7 +208,7 @@ fn maintain(maintenance: MaintenanceOptions, inbox: &Options, store: &TestInbox)
         channels: Vec::new(),
         sealed: Rc::default(),
         // Other tests in this process panic on purpose.
-        reported_panics: Cell::new(u64::MAX),
+        reported_panics: Rc::new(Cell::new(u64::MAX)),
     }
 }
 

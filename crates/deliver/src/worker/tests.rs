@@ -116,6 +116,37 @@ fn a_delivered_submission_is_readable_by_the_recipient_only() {
     assert!(fixture.mails("box")[0].contains("sesame"), "the search finds plain text");
 }
 
+#[test]
+fn parent_folders_are_created_only_for_new_maildirs() {
+    let fixture = Fixture::new(&["one/box", "two/box"]);
+    let exist = || ["one", "two"].map(|folder| fixture.fresh.folder.path().join(folder).is_dir());
+    let all = fixture.worker_options(MaintenanceOptions::default());
+    let one = WorkerOptions { channels: all.channels[..1].to_vec(), ..all.clone() };
+    let worker = DeliveryWorker::start(one, (*fixture.store).clone()).unwrap();
+    assert_eq!(exist(), [true, false]);
+    // The file system of this Maildir is not mounted.
+    fs::remove_dir_all(fixture.fresh.folder.path().join("one")).unwrap();
+    worker.reconfigure(all);
+    assert_eq!(exist(), [false, true]);
+}
+
+#[test]
+fn a_digest_does_not_repeat_panics_after_a_reload_or_a_restart() {
+    let fixture = Fixture::new(&["box"]);
+    let (_options, latest) = watch::channel(fixture.worker_options(MaintenanceOptions::default()));
+    let (_stop, stopping) = watch::channel(false);
+    let reported_panics: Rc<Cell<u64>> = Rc::default();
+    let start = || {
+        let (latest, stopping, store) = (latest.clone(), stopping.clone(), (*fixture.store).clone());
+        WorkerLoop::new(latest, stopping, store, Confirmations::default(), Rc::clone(&reported_panics))
+    };
+    let work = start();
+    work.maintenance().reported_panics.set(3);
+    // Each configuration has maintenance of its own.
+    assert_eq!(work.maintenance().reported_panics.get(), 3);
+    assert_eq!(start().maintenance().reported_panics.get(), 3);
+}
+
 /// An inbox, with Maildirs in the same folder.
 struct Fixture {
     fresh: Fresh,
@@ -166,13 +197,16 @@ impl Fixture {
     }
 
     fn start_with(&self, maintenance: MaintenanceOptions) -> DeliveryWorker {
-        let options = WorkerOptions {
+        DeliveryWorker::start(self.worker_options(maintenance), (*self.store).clone()).unwrap()
+    }
+
+    fn worker_options(&self, maintenance: MaintenanceOptions) -> WorkerOptions {
+        WorkerOptions {
             place: self.options.url.clone(),
             channels: self.channels.clone(),
             maintenance,
             grace: Duration::from_secs(5),
-        };
-        DeliveryWorker::start(options, (*self.store).clone()).unwrap()
+        }
     }
 
     fn accept(&self, message: &str) -> Uuid {

@@ -39,7 +39,7 @@ impl Secret {
     }
 
     pub(super) fn read(sql: &dyn Sql) -> Result<Secret, StoreError> {
-        let secret = sql.value("SELECT value FROM meta WHERE name = 'secret'", &[]).ok().flatten();
+        let secret = sql.value("SELECT value FROM meta WHERE name = 'secret'", &[])?;
         secret.map(Secret).ok_or(StoreError::Damaged("its secret is missing"))
     }
 
@@ -109,5 +109,23 @@ impl Secret {
         let mut hash = Hash::default();
         hasher.finalize_xof().fill(&mut hash);
         hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_query_does_not_count_as_a_missing_secret() {
+        let check = |statements: &str, expected: &str| {
+            let database = rusqlite::Connection::open_in_memory().unwrap();
+            database.execute_batch(statements).unwrap();
+            let Err(error) = Secret::read(&database) else { panic!("{statements}") };
+            assert!(error.to_string().starts_with(expected), "{statements}: {error}");
+            error.is_caused_by_row()
+        };
+        assert!(!check("", "SQLite reported an error"));
+        assert!(check("CREATE TABLE meta (name, value)", "the inbox is damaged: its secret is missing"));
     }
 }

@@ -14,8 +14,8 @@ use frontdesk_process::panics::{self, Part};
 
 /// The maximum number of waiting submissions, and therefore of submissions in one transaction.
 const MAX_WAITING: usize = 4096;
-/// The maximum size in bytes of the fields of all waiting submissions. Encrypted fields do not count. One
-/// submission always fits.
+/// The maximum size in bytes of the fields of all waiting submissions, encrypted or not. One submission
+/// always fits.
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// The delay before the writer tries again after a failure, unless a request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(super) struct WriteQueue {
 #[derive(Default)]
 struct Waiting {
     batch: Batch,
-    /// The total size in bytes of the unencrypted fields of all waiting submissions.
+    /// The total size in bytes of the fields of all waiting submissions, encrypted or not.
     bytes: usize,
     /// When the writer took the current batch; `None` while it is idle.
     began: Option<Instant>,
@@ -125,7 +125,8 @@ impl WriteQueue {
     /// Commits a submission with the next batch, and returns its id. Fails at once if the queue is full.
     pub async fn accept(&self, job: Accepting) -> Result<Uuid, StoreError> {
         let answered = self.push(|waiting, answer| {
-            let (bytes, batch) = (waiting.bytes + job.fields.len(), &mut waiting.batch);
+            let size = job.fields.len() + job.sealed.as_ref().map_or(0, Vec::len);
+            let (bytes, batch) = (waiting.bytes + size, &mut waiting.batch);
             if batch.jobs.len() >= MAX_WAITING || (bytes > MAX_WAITING_BYTES && !batch.jobs.is_empty()) {
                 return Err(StoreError::Overloaded);
             }
@@ -251,6 +252,39 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::intake::Arrival;
+    use crate::testing::fixture::{contact, runtime};
+
+    #[test]
+    fn the_limit_of_waiting_bytes_counts_encrypted_fields() {
+        let check = |fields_of_size: fn(usize) -> (String, Option<Vec<u8>>)| {
+            let queue = WriteQueue::default();
+            runtime().block_on(async {
+                for size in [MAX_WAITING_BYTES, 1] {
+                    let Arrival { entry, source, received_at, .. } = contact("hello");
+                    let (fields, sealed) = fields_of_size(size);
+                    let (idempotency_key, agent, evidence) = (None, None, String::new());
+                    let job = Accepting {
+                        entry,
+                        idempotency_key,
+                        source,
+                        received_at,
+                        agent,
+                        fields,
+                        sealed,
+                        evidence,
+                        channels: 0,
+                    };
+                    // No writer takes the submission, so it waits unless the queue refuses it at once.
+                    let accepted = tokio::time::timeout(Duration::ZERO, queue.accept(job)).await;
+                    let is_refused = matches!(accepted, Ok(Err(StoreError::Overloaded)));
+                    assert_eq!(is_refused, size == 1);
+                }
+            });
+        };
+        check(|size| ("x".repeat(size), None));
+        check(|size| ("{}".to_owned(), Some(vec![0; size])));
+    }
 
     /// A log output that checks whether the queue is locked.
     struct Line(Arc<WriteQueue>, Arc<AtomicBool>);

@@ -1,5 +1,6 @@
 //! Counts refused requests, and reports abuse: rate-limited sources, held submissions, and agents.
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -109,8 +110,9 @@ impl InboxReader {
     /// that period.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
-        let start = from.to_zoned(zone.clone()).map_err(|_| StoreError::Damaged("a day is out of range"))?;
-        let since = start.timestamp().as_millisecond();
+        // A day that begins before the first possible time is earlier than all submissions.
+        let start = from.to_zoned(zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp());
+        let since = start.as_millisecond();
         self.sql.snapshot(|| {
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);

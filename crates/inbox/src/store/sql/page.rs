@@ -284,23 +284,32 @@ impl InboxReader {
         days.iter().map(of_day).collect()
     }
 
-    /// A count for a status that an index provides, up to `most`: submissions for `Held` and `Unconfirmed`,
-    /// deliveries to the team for `Parked` and `Waiting`. For `Kept` and `Delivered`, which have no index,
-    /// the number of all processed submissions.
+    /// The number of submissions with a status, up to `most`, from an index. A submission with both parked
+    /// and waiting deliveries counts for both statuses, even if it is held. For `Kept` and `Delivered`, which
+    /// have no index, the number of all processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
-        let rows = match status {
+        let ids = match status {
             // Every open entry is held, so count both by their indexes.
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
                      - (SELECT count(*) FROM confirmation WHERE state = 'open')";
                 return Ok(self.sql.one_value::<usize>(count, &[])?.min(most));
             }
-            Status::Unconfirmed => "SELECT 1 FROM confirmation WHERE state = 'open'",
-            Status::Parked => concat!("SELECT 1 FROM delivery WHERE state = 'parked' AND ", to_team!()),
-            Status::Waiting => concat!("SELECT 1 FROM delivery WHERE due_at IS NOT NULL AND ", to_team!()),
-            Status::Kept | Status::Delivered => "SELECT 1 FROM submission",
+            Status::Unconfirmed => "SELECT submission FROM confirmation WHERE state = 'open'",
+            Status::Parked => concat!(
+                "SELECT submission FROM delivery WHERE state = 'parked' AND ",
+                to_team!(),
+                " UNION ALL SELECT id FROM intake WHERE error IS NOT NULL"
+            ),
+            Status::Waiting => concat!(
+                "SELECT submission FROM delivery WHERE due_at IS NOT NULL AND ",
+                to_team!(),
+                " UNION ALL SELECT id FROM intake WHERE error IS NULL AND channels > 0"
+            ),
+            Status::Kept | Status::Delivered => "SELECT id FROM submission",
         };
-        let count = format!("SELECT count(*) FROM ({rows} LIMIT ?1) AS counted");
+        let count =
+            format!("SELECT count(*) FROM (SELECT DISTINCT * FROM ({ids}) AS found LIMIT ?1) AS counted");
         self.sql.one_value(&count, values![most])
     }
 

@@ -202,6 +202,8 @@ fn the_hardest_presser_comes_first_with_what_screening_was_wrong_about() {
     assert_eq!((abuse.agents, abuse.agent_count), (vec![agent], 1));
     let few = fixture.reader().abuse("2026-11-19".parse().unwrap(), &TimeZone::UTC, 1).unwrap();
     assert_eq!((few.sources.len(), few.source_count, few.signals.len()), (1, 3, 2));
+    let all = fixture.reader().abuse(jiff::civil::Date::MIN, &TimeZone::UTC, 1).unwrap();
+    assert_eq!(all.submissions, 5, "a day that no clock shows");
 }
 
 #[test]
