@@ -76,9 +76,9 @@ pub(super) trait RequestPreferences {
 
 /// Chooses the response for a decoded `path` and an encoded `query`, and its metrics labels.
 ///
-/// Rules with query parameters come first (before pages and files only if they are forced), then the site's
-/// entries, then the other rules. Unknown and removed paths have the same response for every method; pages,
-/// files and redirects permit only GET and HEAD.
+/// The order is: redirect rules with query parameters, the site's entries, other rules. A rule with query
+/// parameters applies to a page or file only if it is forced. Unknown and removed paths, and redirects of
+/// rules, have the same response for every method; everything else permits only GET and HEAD.
 pub(super) fn choose<'a>(
     site: &'a Site,
     path: &str,
@@ -87,14 +87,12 @@ pub(super) fn choose<'a>(
     preferences: &impl RequestPreferences,
 ) -> (Choice<'a>, RequestLabels) {
     let mut representation = Representation::Other;
-    let is_read = matches!(*method, Method::GET | Method::HEAD);
     let ruled = query.and_then(|query| site.find_query_rule(path, query));
     let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
     let entry = match entry {
         Some(Cow::Owned(SiteEntry::Redirect(to))) => {
             let labels = RequestLabels { class: Class::Redirect, representation };
-            let choice = if is_read { Choice::Redirect(Cow::Owned(to)) } else { Choice::ReadOnly };
-            return (choice, labels);
+            return (Choice::Redirect(Cow::Owned(to)), labels);
         }
         Some(Cow::Owned(SiteEntry::Gone)) => Some(&SiteEntry::Gone),
         Some(Cow::Borrowed(entry)) => Some(entry),
@@ -112,7 +110,7 @@ pub(super) fn choose<'a>(
         None => error_page(ResponseKind::NotFound, Choice::NotFound),
         Some(SiteEntry::Gone) if path.starts_with(API) => Choice::RemovedEndpoint,
         Some(SiteEntry::Gone) => error_page(ResponseKind::Gone, Choice::Gone),
-        Some(_) if !is_read => Choice::ReadOnly,
+        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => Choice::ReadOnly,
         Some(SiteEntry::Page(page)) => {
             let media = preferences.media();
             representation = media.into();
