@@ -663,3 +663,16 @@ fn posts_of_one_day_are_sorted_by_their_times() {
     let order: Vec<&str> = posts.map(|page| page.path.as_str()).collect();
     assert_eq!(order, ["/blog/e/", "/blog/b/", "/blog/a/", "/blog/c/", "/blog/d/"]);
 }
+
+#[test]
+fn faults_are_sorted_and_unique_if_the_theme_fails() {
+    let mut bench = Bench::new();
+    bench.write("theme/post.html", "{% if %}");
+    let page = "---\ntitle: T\ndescription: D.\n---\n[a](/gone/) and [b](/gone/)\n";
+    bench.write("pages/about.md", page);
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    assert!(loaded.site.is_none());
+    let mut places: Vec<&str> = loaded.faults.iter().map(|fault| fault.place.as_str()).collect();
+    places.retain(|place| ["pages/about.md", "theme/post.html"].contains(place));
+    assert_eq!(places, ["pages/about.md", "theme/post.html"], "{:?}", loaded.faults);
+}
