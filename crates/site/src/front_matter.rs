@@ -248,7 +248,7 @@ impl FrontMatterReader<'_> {
         let front_matter = FrontMatter {
             title: title.unwrap_or_default(),
             description: self.read_text(&["description", "summary"]),
-            date: self.read_date(&["date", "publishDate"]),
+            date: self.read_date(&["date"]).or(self.read_date(&["publishDate"])),
             dated_at: self.read_time_of_date(),
             updated: self.read_date(&["updated", "lastmod"]),
             publish_at: self.read_publication_time(),
@@ -371,19 +371,20 @@ impl FrontMatterReader<'_> {
             || is("_build.render", &never)
     }
 
-    /// The day of a date or time. Does not check the time. An empty value counts as missing.
+    /// The day of a date or time. An empty value counts as missing.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
-            let (day, rest) = text.split_at_checked(10).unwrap_or((text, ""));
-            let is_day = rest.is_empty() || rest.starts_with(['T', 't', ' ']);
-            if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_day).map(Some) }
+            let (day, time) = text.split_at_checked(10).unwrap_or((text, ""));
+            let is_valid = time.is_empty() || parse_time(text).is_some();
+            if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_valid).map(Some) }
         };
-        self.read_value(names, "a date such as 2026-11-20", parse).flatten()
+        self.read_value(names, "a date such as 2026-11-20 or a time such as 2026-11-20T09:30+01:00", parse)
+            .flatten()
     }
 
-    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid.
-    /// [`Self::read_date`] reports invalid dates, but nothing reports an invalid time after a valid date.
+    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid, which
+    /// [`Self::read_date`] reports.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["publishDate", "date"])?;
         parse_time(value.as_str()?)
@@ -578,6 +579,13 @@ mod tests {
         check(
             "---\ntitle: T\ndate: soon\nslug: a/b\n---\n",
             &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"],
+        );
+        for date in ["2026-12-01Tgarbage", "2026-12-01T9:30", "2026-12-01 at noon", "2026-12-01x"] {
+            check(&format!("---\ntitle: T\ndate: {date}\n---\n"), &["a.md:3: `date` must be a date"]);
+        }
+        check(
+            "---\ntitle: T\ndate: 2026-12-01\npublishDate: soon\n---\n",
+            &["a.md:4: `publishDate` must be a date"],
         );
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
         check("---\ntitle: [\n---\n", &["the front matter is not valid YAML: unclosed bracket"]);
