@@ -676,3 +676,21 @@ fn faults_are_sorted_and_unique_if_the_theme_fails() {
     places.retain(|place| ["pages/about.md", "theme/post.html"].contains(place));
     assert_eq!(places, ["pages/about.md", "theme/post.html"], "{:?}", loaded.faults);
 }
+
+#[test]
+fn the_images_beside_a_draft_are_not_published() {
+    for (draft, image, is_published) in [
+        ("posts/a/index.md", "posts/a/x.svg", false),
+        ("posts/a/_index.md", "posts/a/x.svg", false),
+        ("posts/a/index.markdown", "posts/a/x.svg", false),
+        ("pages/a/_index.markdown", "pages/a/x.svg", false),
+        ("posts/a/reindex.md", "posts/a/rest.svg", true),
+    ] {
+        let mut bench = Bench::new();
+        bench.write(draft, "---\ntitle: T\ndescription: D.\ndraft: true\n---\n");
+        bench.write(image, "<svg/>");
+        let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+        let path = crate::path::public_path(image);
+        assert_eq!(site.get(&path).is_some(), is_published, "{draft}");
+    }
+}
