@@ -132,8 +132,7 @@ const KEYS: &[&str] = &[
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
-    let lines = source.lines().map(|line| line.trim_start_matches(['"', '\'', '[']));
-    let mut reader = FrontMatterReader { place, lines: lines.collect(), table, faults };
+    let mut reader = FrontMatterReader { place, lines: source.lines().collect(), table, faults };
     let front_matter = reader.read_front_matter()?;
     let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
     let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
@@ -222,7 +221,7 @@ fn toml_to_json(value: toml::Value) -> Value {
 
 struct FrontMatterReader<'a> {
     place: &'a str,
-    /// The lines of the source, without the quotes and brackets before a key.
+    /// The lines of the source.
     lines: Vec<&'a str>,
     table: Map<String, Value>,
     faults: &'a mut Vec<Fault>,
@@ -452,15 +451,21 @@ impl FrontMatterReader<'_> {
 
     /// The line of the file that sets `key`.
     fn line(&self, key: &str) -> Option<usize> {
-        let at = self.lines.iter().position(|line| {
-            line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
-                && line[key.len()..]
-                    .trim_start_matches(['"', '\''])
-                    .trim_start()
-                    .starts_with([':', '=', ']', '.'])
-        })?;
-        Some(at + 2)
+        line_of_key(self.lines.iter().copied(), key)
     }
+}
+
+/// The line of the file that sets `key`. `lines` are those of the front matter.
+pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
+    let at = lines.position(|line| {
+        let line = line.trim_start_matches(['"', '\'', '[']);
+        line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
+            && line[key.len()..]
+                .trim_start_matches(['"', '\''])
+                .trim_start()
+                .starts_with([':', '=', ']', '.'])
+    })?;
+    Some(at + 2)
 }
 
 fn has_errors(faults: &[Fault]) -> bool {

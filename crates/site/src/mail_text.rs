@@ -12,7 +12,7 @@ use comrak::nodes::{ListType, Node, NodeValue};
 use comrak::options::Options;
 use serde_json::{Map, Value};
 
-use super::front_matter::split;
+use super::front_matter::{line_of_key, split};
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::email::Mailbox;
@@ -53,10 +53,7 @@ pub fn parse_mail(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| vec![with_mail_hint(fault)])?;
     let mut faults = Vec::new();
-    let line_of = |key: &str| {
-        let is_it = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
-        source.lines().position(is_it).map(|line| line + 2)
-    };
+    let line_of = |key: &str| line_of_key(source.lines(), key);
     for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
         let fault = Fault::error(place, line_of(key), format!("unknown key `{key}`"));
         let keys = || format!("a mail has the keys {}", KEYS.map(|key| format!("`{key}`")).join(", "));
@@ -300,6 +297,7 @@ mod tests {
             "`reply_to` must be an e-mail address, not `nowhere`",
         );
         check("---\nsubject: a\nreplyto: a@b.example\n---\nThanks.", Some(3), "unknown key `replyto`");
+        check("---\nfrom_name: A\nfrom: b\nsubject: a\n---\nThanks.", Some(3), "unknown key `from`");
         check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");
         check("---\nsubject: a\n---\nDear\n{name},\n", Some(5), "unknown placeholder {name}");
         check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");
