@@ -154,7 +154,7 @@ fn parser_options() -> Options<'static> {
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
-/// Makes a link of each placeholder `{…_link}` that is not a link's target.
+/// Makes a link of each placeholder `{…_link}` that is not in a link.
 fn html_document(
     root: Node<'_>,
     options: &Options<'_>,
@@ -172,8 +172,9 @@ fn html_document(
             let parts: Vec<&str> = body.split(&link).collect();
             let mut linked = parts[0].to_owned();
             for part in &parts[1..] {
-                let is_target = linked.ends_with("href=\"");
-                linked.push_str(&if is_target {
+                let since_link = linked.rsplit("</a>").next().unwrap_or_default();
+                let is_in_link = ["<a ", "<a\n"].iter().any(|start| since_link.contains(start));
+                linked.push_str(&if is_in_link {
                     link.clone()
                 } else {
                     format!("<a href=\"{link}\">{link}</a>")
@@ -273,6 +274,24 @@ mod tests {
             mail.html
         );
         assert!(mail.html.contains("<em>got</em> it on {date}") && mail.html.contains("<html lang=\"de\">"));
+    }
+
+    #[test]
+    fn a_placeholder_for_a_link_is_one_link() {
+        let link = "<a href=\"{my_link}\">{my_link}</a>";
+        for (markdown, expected) in [
+            ("{my_link}", link),
+            ("[{my_link}]({my_link})", link),
+            (
+                "<a class=\"x\" href='{my_link}'>{my_link}</a>",
+                "<a class=\"x\" href='{my_link}'>{my_link}</a>",
+            ),
+            ("[{my_link}]({my_link}) {my_link}", &*format!("{link} {link}")),
+        ] {
+            let text = format!("---\nsubject: a\n---\n{markdown}\n");
+            let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
+            assert!(mail.html.contains(&format!("<p>{expected}</p>")), "{markdown}: {}", mail.html);
+        }
     }
 
     #[test]
