@@ -128,12 +128,12 @@ fn join<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
 fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards
-        .map(|card| match &card.href {
-            Some(href) => {
-                let (title, href) = (escape_text(&card.title), make_absolute(href, base, url));
-                format!("- [{title}]({href}): {}\n", card.text)
+        .map(|card| {
+            let [title, text] = [&card.title, &card.text].map(|text| escape_text(text));
+            match &card.href {
+                Some(href) => format!("- [{title}]({}): {text}\n", make_absolute(href, base, url)),
+                None => format!("- **{title}**: {text}\n"),
             }
-            None => format!("- **{}**: {}\n", escape_text(&card.title), card.text),
         })
         .collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }

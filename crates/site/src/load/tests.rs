@@ -694,3 +694,17 @@ fn the_images_beside_a_draft_are_not_published() {
         assert_eq!(site.get(&path).is_some(), is_published, "{draft}");
     }
 }
+
+#[test]
+fn the_markdown_of_cards_has_their_text() {
+    let mut bench = Bench::new();
+    let (card, link) = ("{ title: A, text: a *b* c }", "{ title: B, text: '<x> [y](z)', href: / }");
+    let page = format!("---\ntitle: T\ndescription: D.\nhighlights: [{card}, {link}]\n---\n");
+    bench.write("pages/about.md", &page);
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [_, markdown] = texts(&site, "/about/").expect("a page");
+    for (start, text) in [("**A**", "a *b* c"), ("[B](https://www.example.com/)", "<x> [y](z)")] {
+        let line = format!("- {start}: {}\n", frontdesk_convert::escape_text(text));
+        assert!(line.contains('\\') && markdown.contains(&line), "{line}: {markdown}");
+    }
+}
