@@ -83,9 +83,10 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         text.extend(listing.iter().map(|item| list_entry(item, base, words)));
     }
     if let Some(pagination) = &view.pagination {
-        let pages = [("Newer posts", &pagination.previous), ("Older posts", &pagination.next)];
-        let links =
-            pages.iter().filter_map(|(label, path)| Some(format!("[{label}]({base}{})", path.as_ref()?)));
+        let pages = [("newer_posts", &pagination.previous), ("older_posts", &pagination.next)];
+        let links = pages
+            .iter()
+            .filter_map(|(word, path)| Some(format!("[{}]({base}{})", words.get(word), path.as_ref()?)));
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
     let form = matter.form.as_ref();

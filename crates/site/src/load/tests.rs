@@ -526,7 +526,12 @@ fn pages_of_a_list_link_to_each_other_in_both_representations() {
         site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
         "in the sitemap"
     );
+    bench.options.language = "de".into();
+    let [_, markdown] =
+        texts(&site_with_posts(&mut bench, 21, 10), "/blog/page/2/").expect("the second page");
+    assert!(markdown.contains("[Neuere Beiträge](") && markdown.contains("[Ältere Beiträge]("), "{markdown}");
     // With fewer posts per page, the same posts need more pages, so the cached pages must be discarded.
+    bench.options.language = "en".into();
     let site = site_with_posts(&mut bench, 21, 5);
     let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
     assert!(html.contains("/blog/page/5/"), "{html}");
@@ -605,6 +610,27 @@ fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
     let german = navigation("/de/");
     assert!(german.contains("/de/mehr/") && !german.contains("/about/"), "{german}");
     assert!(texts(&site, "/de/").expect("a page")[0].contains("<a rel=\"next\" href=\"/de/mehr/\">"));
+}
+
+#[test]
+fn tables_and_tasks_are_named_in_the_language_of_their_page() {
+    let mut bench = Bench::new();
+    bench.write(
+        "pages/about.md",
+        "---\ntitle: T\ndescription: D.\n---\n| a |\n|---|\n| b |\n\n- [x] c\n- [ ] d\n",
+    );
+    for (language, words, expected) in [
+        ("en", vec![], ["Table 1", "Done", "Open"]),
+        ("de", vec![], ["Tabelle 1", "Erledigt", "Offen"]),
+        ("de", vec![word("task_open", "\"Neu\"")], ["Tabelle 1", "Erledigt", "&quot;Neu&quot;"]),
+    ] {
+        (bench.options.language, bench.options.words) = (language.into(), words);
+        let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+        let [html, _] = texts(&site, "/about/").expect("a page");
+        for name in expected {
+            assert!(html.contains(&format!("aria-label=\"{name}\"")), "{language}: {name}: {html}");
+        }
+    }
 }
 
 #[test]
