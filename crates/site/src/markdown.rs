@@ -695,15 +695,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_separated_by_whitespace() {
-        let long = "one two\t".repeat(100);
-        for text in ["", " ", "a", " a  b\n", "a\u{b}b\u{1f}c", "a\u{a0}ä b", &long, &long[..257], &long[1..]]
-        {
-            assert_eq!(text.split_whitespace().count(), text.split_whitespace().count(), "{text:?}");
-        }
-    }
-
-    #[test]
     fn lines_end_as_in_commonmark() {
         for end in ["\n", "\r", "\r\n"] {
             let source =
