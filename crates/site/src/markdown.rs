@@ -504,7 +504,7 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Warns about content in raw HTML that the content security policy blocks.
     fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
-        let lower = literal.to_ascii_lowercase();
+        let lower = literal.to_ascii_lowercase().replace(['\t', '\n', '\r', '\x0c'], " ");
         let catalog = self.catalog;
         let allowed = &catalog.allowed;
         for (tag, what, origins) in
@@ -787,6 +787,10 @@ mod tests {
             ("![a](data:image/png;base64,AA//BB==)", false),
             ("<script>alert(1)</script>", true),
             ("<script src=\"/assets/a.js\"></script>", false),
+            ("<script\tsrc=\"/assets/a.js\"></script>", false),
+            ("<script\nsrc=\"https://example.org/a.js\"></script>", true),
+            ("<img alt=\"\"\tsrc=\"https://example.org/a.png\">", true),
+            ("<p\tstyle=\"color: red\">a</p>", true),
             ("<script type=\"application/ld+json\">{}</script>", false),
             ("<p style=\"color: red\">a</p>", true),
             ("{{ youtube(id=\"a\") }}", true),
