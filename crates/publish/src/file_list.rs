@@ -274,8 +274,9 @@ impl FolderListing<'_, '_, '_> {
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
         let place = place.trim_end_matches('/');
         let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
-        let entries = match opened.and_then(|_| std::fs::read_dir(real)) {
-            Ok(entries) => entries.flatten().collect::<Vec<_>>(),
+        let read = || std::fs::read_dir(real)?.collect::<io::Result<Vec<DirEntry>>>();
+        let entries = match opened.and_then(|_| read()) {
+            Ok(entries) => entries,
             Err(why) => {
                 let message = format!("the folder cannot be read: {why}");
                 self.faults.push(Fault::error(place, None, message));
