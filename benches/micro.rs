@@ -10,6 +10,7 @@ use std::path::Path;
 use divan::{Bencher, black_box};
 use frontdesk::config::Config;
 use frontdesk_limits::MAX_QUOTA;
+use frontdesk_site::WordList;
 use frontdesk_site::highlight::Highlighter;
 use frontdesk_site::link::{LinkCatalog, LinkOrigin};
 use frontdesk_site::markdown;
@@ -47,7 +48,10 @@ fn render_a_page_of_markdown(bencher: Bencher) {
     let (catalog, highlighter) = (LinkCatalog::default(), Highlighter::default());
     let place = LinkOrigin { file: "pages/developers.md", path: "/developers/" };
     let earlier = markdown::HighlightCache::default();
-    bencher.bench_local(|| markdown::render(black_box(body), 1, place, &catalog, &highlighter, &earlier));
+    let words = WordList::english();
+    bencher.bench_local(|| {
+        markdown::render(black_box(body), 1, place, &catalog, &highlighter, &words, &earlier)
+    });
 }
 
 #[divan::bench(sample_count = 10, sample_size = 1)]

@@ -5,12 +5,14 @@
 use std::sync::LazyLock;
 
 use frontdesk_process::panics;
+use frontdesk_site::WordList;
 use frontdesk_site::highlight::Highlighter;
 use frontdesk_site::link::{LinkCatalog, LinkOrigin};
 use frontdesk_site::markdown::{HighlightCache, render};
 use libfuzzer_sys::fuzz_target;
 
 static HIGHLIGHTER: LazyLock<Highlighter> = LazyLock::new(Highlighter::default);
+static WORDS: LazyLock<WordList> = LazyLock::new(WordList::english);
 
 fuzz_target!(
     // The library that converts formulas panics on some; these panics are caught. All others end the process.
@@ -26,7 +28,7 @@ fuzz_target!(
             ..LinkCatalog::default()
         };
         let place = LinkOrigin { file: "pages/here.md", path: "/here/" };
-        let rendered = render(source, 1, place, &catalog, &HIGHLIGHTER, &HighlightCache::default());
+        let rendered = render(source, 1, place, &catalog, &HIGHLIGHTER, &WORDS, &HighlightCache::default());
         let lines = source.split(['\r', '\n']).count();
         for warning in &rendered.facts.warnings {
             assert!((1..=lines + 1).contains(&warning.line), "{warning:?}");

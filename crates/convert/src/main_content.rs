@@ -307,12 +307,15 @@ const CONTENTS: &[&str] = &[
     "auf dieser seite", "sommaire", "contenido", "indice", "índice",
 ];
 
-/// Moves `nodes` into a new element, which is not part of the tree. Returns a single node as it is.
+/// Moves `nodes` into a new element in the place of the first one. Returns a single node as it is.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;
     }
     let root = dom.push(Tag::Div, Data::Empty);
+    if let Some(&first) = nodes.first() {
+        dom.insert_before(first, root);
+    }
     for &id in nodes {
         if !dom.ancestors(id).any(|a| a == root) {
             dom.append(root, id);
@@ -580,6 +583,19 @@ mod tests {
                 .filter(|word| word.starts_with('w') && word.contains('n'))
                 .collect();
             assert_eq!(words, seen, "seed {seed}:\n{main}\n\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_heading_is_moved_only_from_before_the_content() {
+        for (html, expected) in [
+            ("<h1>t</h1><main>a</main>", "# t\n\na\n"),
+            ("<main>a</main><h1>t</h1>", "a\n"),
+            ("<h1>t</h1><main>a</main><main>b</main>", "# t\n\na\n\nb\n"),
+            ("<main>a</main><main>b</main><h1>t</h1>", "a\n\nb\n"),
+            ("<main>a</main><h1>t</h1><main>b</main>", "a\n\nb\n"),
+        ] {
+            assert_eq!(body(html), expected, "{html}");
         }
     }
 

@@ -249,7 +249,10 @@ impl Head {
                 Tag::Link if is(id, "rel", "canonical") => {
                     head.canonical = dom.first_attribute(id, &["href"]).map(str::to_owned);
                 }
-                Tag::A if head.logos.len() < MAX_LOGOS && is_home_link(dom, id, base) => {
+                Tag::A
+                    if head.logos.len() < MAX_LOGOS
+                        && is_home_link(dom, id, base, head.canonical.as_deref()) =>
+                {
                     head.logos.push(clip_value(&dom.collapsed_text(id)));
                 }
                 Tag::Meta => {
@@ -300,9 +303,10 @@ pub fn forbids_index(directives: &str) -> bool {
 /// The number of links to the home page that are read.
 const MAX_LOGOS: usize = 4;
 
-/// Whether a link may be a logo: it has `rel="home"`, or is outside of `<main>` and leads to the home page of
-/// any site or to the start of a section above the page.
-fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
+/// Whether a link may be a logo: it has `rel="home"`, or is outside of `<main>` and leads to the home page or
+/// to the start of a section above the page. The site is that of `base` or of the canonical address; without
+/// these, any site.
+fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>, canonical: Option<&str>) -> bool {
     let Some(href) = dom.attribute(link, "href") else { return false };
     if dom.attribute(link, "rel") == Some("home") {
         return true;
@@ -311,6 +315,13 @@ fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
         href.strip_prefix("https://")
             .or_else(|| href.strip_prefix("http://"))
             .is_some_and(|rest| rest.trim_end_matches('/').bytes().all(|b| !matches!(b, b'/' | b'?' | b'#')))
+    };
+    let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
+    let is_own_site = || {
+        let canonical = canonical.and_then(|url| Url::parse(url).ok());
+        let mut own = [base, canonical.as_ref()].into_iter().flatten().peekable();
+        let to = Url::parse(href).ok().as_ref().and_then(host);
+        own.peek().is_none() || own.any(|url| host(url) == to)
     };
     let without_index = |path: &str| path.strip_suffix("index.html").unwrap_or(path).to_owned();
     let folder = without_index(href);
@@ -323,7 +334,7 @@ fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
             && !base.is_some_and(is_own)
     };
     let is_main = |a| dom.tag(a) == Tag::Main || dom.attribute(a, "role") == Some("main");
-    (matches!(href, "/" | "./" | "." | "../" | "..") || is_origin() || is_above())
+    (matches!(href, "/" | "./" | "." | "../" | "..") || is_origin() && is_own_site() || is_above())
         && !dom.ancestors(link).any(is_main)
 }
 
@@ -407,6 +418,25 @@ mod tests {
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
             author: \"Ada, Bob\"\ndate: \"2026-01-02\"\nlanguage: en\n---\n\n";
         assert_eq!(front_matter, expected);
+    }
+
+    #[test]
+    fn a_link_to_the_home_page_of_another_site_is_no_logo() {
+        let base = Url::parse("https://www.example.com/a").expect("a URL");
+        for (base, canonical, href, expected) in [
+            (Some(&base), "", "/", "Page"),
+            (Some(&base), "", "https://example.com/", "Page"),
+            (Some(&base), "", "https://hugo.example", "Page - Site"),
+            (Some(&base), "https://live.example/a", "https://live.example", "Page"),
+            (None, "https://live.example/a", "https://hugo.example", "Page - Site"),
+            (None, "", "https://hugo.example", "Page"),
+        ] {
+            let head = format!("<title>Page - Site</title><link rel=canonical href='{canonical}'>");
+            let dom = parse(&format!("<!doctype html>{head}<main>x</main><a href='{href}'>Site</a>"));
+            let titles = read_metadata(&dom, base, None).1;
+            let found = titles.choose(&dom, DOCUMENT, false);
+            assert_eq!(found.as_deref(), Some(expected), "{base:?} {canonical} {href}");
+        }
     }
 
     #[test]

@@ -300,7 +300,7 @@ fn limit_attributes(html: &str) -> Cow<'_, str> {
                 b' ' | b'\t' | b'\n' | b'\r' | b'\x0c' | b'/' | b'"' | b'\'' => in_name = false,
                 _ if !in_name => {
                     (in_name, attributes) = (true, attributes + 1);
-                    if attributes == MAX_ATTRIBUTES {
+                    if attributes == MAX_ATTRIBUTES + 1 {
                         cut = Some(at);
                     }
                 }
@@ -364,7 +364,7 @@ mod tests {
         let dom = parse(&html);
         assert_eq!(dom.text_content(DOCUMENT), "textmore");
         let p = dom.find(DOCUMENT, Tag::P).expect("a paragraph");
-        assert!(dom.element(p).expect("an element").attributes.len() <= MAX_ATTRIBUTES);
+        assert_eq!(dom.element(p).expect("an element").attributes.len(), MAX_ATTRIBUTES);
         assert!(matches!(limit_attributes("<a href='x'>y</a> a < b"), Cow::Borrowed(_)));
     }
 

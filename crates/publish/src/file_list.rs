@@ -48,13 +48,17 @@ pub struct FoundFile {
 }
 
 impl FoundFile {
-    /// Reads the file, at most the first [`MAX_FILE_BYTES`]. Fails with [`FileChanged`] unless it is still
-    /// the file whose metadata decided that it is published.
+    /// Reads the file. Fails with [`FileChanged`] unless it is still the file whose metadata decided that it
+    /// is published, and if it has grown beyond [`MAX_FILE_BYTES`].
     pub fn read(&self) -> Result<io::Result<Vec<u8>>, FileChanged> {
+        self.read_up_to(MAX_FILE_BYTES)
+    }
+
+    fn read_up_to(&self, limit: u64) -> Result<io::Result<Vec<u8>>, FileChanged> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.metadata.len()).unwrap_or_default());
         let opened = open_unchanged(&self.at, &self.metadata, OFlags::NONBLOCK)?;
-        let read = opened.and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
-        Ok(read.map(|_| bytes))
+        let read = opened.and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
+        if bytes.len() as u64 > limit { Err(FileChanged) } else { Ok(read.map(|_| bytes)) }
     }
 }
 
@@ -274,8 +278,9 @@ impl FolderListing<'_, '_, '_> {
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
         let place = place.trim_end_matches('/');
         let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
-        let entries = match opened.and_then(|_| std::fs::read_dir(real)) {
-            Ok(entries) => entries.flatten().collect::<Vec<_>>(),
+        let read = || std::fs::read_dir(real)?.collect::<io::Result<Vec<DirEntry>>>();
+        let entries = match opened.and_then(|_| read()) {
+            Ok(entries) => entries,
             Err(why) => {
                 let message = format!("the folder cannot be read: {why}");
                 self.faults.push(Fault::error(place, None, message));
@@ -599,6 +604,20 @@ mod tests {
         let broken = "static/link: the symbolic link is broken: ../none does not exist";
         check("../none", &["a.txt"], Some(broken));
         check("link", &["a.txt"], Some("static/link: the symbolic link to link cannot be followed"));
+    }
+
+    #[test]
+    fn a_file_that_grows_beyond_the_limit_has_changed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("static")).expect("a folder");
+        let name = folder.path().join("static/a.log");
+        std::fs::write(&name, "abc").expect("the file is written");
+        let files = list(folder.path(), &mut Vec::new());
+        std::fs::write(&name, "abcdef").expect("the file is written");
+        for (limit, expected) in [(7, Some("abcdef")), (6, Some("abcdef")), (5, None)] {
+            let read = files[0].read_up_to(limit).ok().map(|read| read.expect("readable"));
+            assert_eq!(read.as_deref(), expected.map(str::as_bytes), "{limit}");
+        }
     }
 
     #[test]

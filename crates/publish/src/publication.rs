@@ -246,8 +246,8 @@ pub(crate) fn restrict_readers(readers: u32, folder: u32) -> u32 {
 pub struct Publication<'a> {
     options: &'a PublicationOptions,
     patterns: Vec<PathPattern>,
-    /// For each pattern, whether it matches a file, and why it cannot publish the last file that it names
-    /// exactly.
+    /// For each pattern, whether it matches a file, and why it cannot publish the last file or folder that it
+    /// is confined to.
     matches: Vec<(bool, Option<String>)>,
     pub result: PublicationResult,
 }
@@ -303,10 +303,11 @@ impl<'a> Publication<'a> {
         self.result.exclusions.push(Exclusion { name, path, reason });
     }
 
-    /// Records for the entries of `site.publish` that are exactly `name` that they cannot publish it.
+    /// Records for the entries of `site.publish` that name this file, or files in this folder, that they
+    /// cannot publish it.
     pub(crate) fn refuse(&mut self, name: &str, reason: &ExclusionReason) {
         for (pattern, (_, refused)) in self.patterns.iter().zip(&mut self.matches) {
-            if pattern.is_exactly(name) {
+            if pattern.is_confined_to(name) {
                 *refused = Some(format!("`{name}` cannot be published: {reason}"));
             }
         }

@@ -76,13 +76,13 @@ impl CodeBlock {
                 "del" | "rem" | "removed" => block.deleted.extend(ranges(&value)),
                 "showlinenumbers" | "linenos" | "linenums" | "line_numbers" | "numberlines" => {
                     numbered = Some(!matches!(value.as_str(), "false" | "off"));
-                    start = value.parse().ok().or(start);
+                    let is_word = ["", "true", "on", "table", "inline", "false", "off"].contains(&&*value);
+                    start = if is_word { start } else { first_number(&name, &value, warn).or(start) };
                 }
                 "nolinenumbers" | "no_line_numbers" => numbered = Some(false),
-                "linenostart" | "startlinenumber" | "startfrom" | "firstline" => match value.parse() {
-                    Ok(number) => start = Some(number),
-                    Err(_) => warn(format!("`{name}={value}` is not a line number")),
-                },
+                "linenostart" | "startlinenumber" | "startfrom" | "firstline" => {
+                    start = first_number(&name, &value, warn).or(start);
+                }
                 // `{.rust #id}` is Pandoc's syntax for a language and an anchor.
                 class if class.starts_with('.') && block.language.is_empty() => {
                     name[1..].clone_into(&mut block.language);
@@ -213,6 +213,16 @@ fn diff_class(line: &str) -> &'static str {
 fn is_error_code(word: &str) -> bool {
     word.strip_prefix('e')
         .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The number of the first line. A step after it, as in MkDocs' `1 2`, has no effect. Calls `warn` and
+/// returns `None` if the value of the attribute `name` does not begin with a number.
+fn first_number(name: &str, value: &str, warn: &mut impl FnMut(String)) -> Option<usize> {
+    let number = value.split_whitespace().next().and_then(|first| first.parse().ok());
+    if number.is_none() {
+        warn(format!("`{name}={value}` is not a line number"));
+    }
+    number
 }
 
 /// Parses line numbers and ranges: `1,3-5`, `1 3-5`, `"2-4",7`. Calls `warn` for invalid items, which are
@@ -352,6 +362,7 @@ mod tests {
             ("rs {linenos=inline,linenostart=7}", numbered(7)),
             ("rs showLineNumbers=7", numbered(7)),
             ("rs linenums=\"7\"", numbered(7)),
+            ("rs linenums=\"7 2\"", numbered(7)),
             ("rs:line-numbers", numbered(1)),
             ("rs showLineNumbers=false startLineNumber=3", CodeBlock::default()),
             ("{.rs linenos=true}", numbered(1)),
@@ -376,6 +387,7 @@ mod tests {
             ("rs ins={a}", "`a` is neither a line number"),
             ("rs {0}", "`0` is neither a line number"),
             ("rs linenostart=x", "`linenostart=x` is not a line number"),
+            ("rs linenos=abc", "`linenos=abc` is not a line number"),
             ("rs \"text\"", "unknown attribute `\"text\"` of a code block"),
             ("rs title=\"open", ""),
         ] {

@@ -137,8 +137,8 @@ struct BodyInputs {
 
 impl Bodies {
     /// Renders the documents' bodies in parallel, and reports the warnings of all of them. Reuses a body if
-    /// its source, path and link targets are unchanged. If rendering a body panics, its source is shown
-    /// instead. If a source has changed since it was listed, forgets all bodies and fails.
+    /// its source, its path, its link targets and the site's words are unchanged. If rendering a body panics,
+    /// its source is shown. If a source has changed since it was listed, forgets all bodies and fails.
     pub fn update(
         &mut self,
         structure: &Arc<Structure>,
@@ -154,6 +154,11 @@ impl Bodies {
             .collect();
         let (catalog, highlighter) = (&structure.catalog, Highlighter::default());
         let before = self.structure.take();
+        let languages = &structure.inputs.languages;
+        let has_same_words = before.as_ref().is_some_and(|before| {
+            let before = before.inputs.languages.iter();
+            before.map(|language| &language.words).eq(languages.iter().map(|language| &language.words))
+        });
         let before = before.as_ref().map(|before| &before.catalog);
         let is_same_catalog = before.is_some_and(|before| std::ptr::eq(before, catalog) || before == catalog);
         // Render all bodies again if the base URL or the permitted hosts have changed: the checks for content
@@ -166,7 +171,8 @@ impl Bodies {
                 let lookups = &last.1.facts.lookups;
                 is_same_catalog || (has_same_hosts && lookups.are_current(document.origin(), catalog))
             };
-            let last = last.filter(|(inputs, _)| inputs.path == document.path).filter(resolves_as_before);
+            let last = last.filter(|(inputs, _)| has_same_words && inputs.path == document.path);
+            let last = last.filter(resolves_as_before);
             let links_of_load = last.map_or(self.loads, |(inputs, _)| inputs.links_of_load);
             BodyInputs { source: source.hash, path: document.path.clone(), links_of_load }
         };
@@ -176,7 +182,8 @@ impl Bodies {
             let (body, first_line) = (&text[document.body_at..], document.body_line);
             let rendered = panics::catch(Part::Content, || {
                 panics::inject("page", &document.file);
-                markdown::render(body, first_line, document.origin(), catalog, &highlighter, &blocks)
+                let words = &languages[document.language].words;
+                markdown::render(body, first_line, document.origin(), catalog, &highlighter, words, &blocks)
             });
             let rendered =
                 rendered.unwrap_or_else(|panic| RenderedBody::from_source(body, first_line, &panic));

@@ -184,8 +184,8 @@ struct SourcePage {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SourcePages {
     included: Vec<SourcePage>,
-    /// The folders, such as `posts/secret/`, whose `index.md` is left out and which contain no included page.
-    /// Their other files are not published either.
+    /// The folders, such as `posts/secret/`, whose `index.md` or `_index.md` is left out and which contain no
+    /// included page. Their other files are not published either.
     pub left_out_folders: Vec<String>,
     /// The pages that are published later, ordered by publication time.
     pub scheduled: Vec<ScheduledPage>,
@@ -250,7 +250,7 @@ pub(super) fn read_documents(
             pages.drafts.push(file.clone());
         }
         if document.front_matter.is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
-            pages.left_out_folders.extend(document.file.strip_suffix("index.md").map(str::to_owned));
+            pages.left_out_folders.extend(folder_of_index(file).map(str::to_owned));
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             pages.included.push(SourcePage { matter, unpublished });
@@ -267,6 +267,18 @@ pub(super) fn read_documents(
             .retain(|folder: &String| folder.matches('/').count() > 1 && !folders.contains(folder.as_str()));
     }
     Ok(pages)
+}
+
+/// The name of a Markdown file without its ending.
+fn stem(file: &str) -> &str {
+    file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown")).unwrap_or(file)
+}
+
+/// The folder (`posts/a/`) of which the file is the page (`posts/a/index.md`). `None` if it is another page.
+fn folder_of_index(file: &str) -> Option<&str> {
+    let stem = stem(file);
+    let folder = stem.strip_suffix("/index").or_else(|| stem.strip_suffix("/_index"))?;
+    Some(&file[..=folder.len()])
 }
 
 /// The folders that contain the file: `posts/`, `posts/a/` and so on.
@@ -351,8 +363,7 @@ fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> P
     let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
     let (language, relative) = translated.next().unwrap_or((0, relative));
     let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
-    let stem =
-        relative.strip_suffix(".md").or_else(|| relative.strip_suffix(".markdown")).unwrap_or(relative);
+    let stem = stem(relative);
     let (mut folder, mut name) = stem.rsplit_once('/').unwrap_or(("", stem));
     if matches!(name, "index" | "_index") {
         (folder, name) = folder.rsplit_once('/').unwrap_or(("", folder));

@@ -132,8 +132,7 @@ const KEYS: &[&str] = &[
 pub fn parse<'a>(place: &str, text: &'a str, faults: &mut Vec<Fault>) -> Option<ParsedFile<'a>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| faults.push(fault)).ok()?;
-    let lines = source.lines().map(|line| line.trim_start_matches(['"', '\'', '[']));
-    let mut reader = FrontMatterReader { place, lines: lines.collect(), table, faults };
+    let mut reader = FrontMatterReader { place, lines: source.lines().collect(), table, faults };
     let front_matter = reader.read_front_matter()?;
     let lines = KEYS.iter().filter_map(|key| Some((*key, reader.line(key)?))).collect();
     let body_line = text[..text.len() - body.len()].matches('\n').count() + 1;
@@ -222,7 +221,7 @@ fn toml_to_json(value: toml::Value) -> Value {
 
 struct FrontMatterReader<'a> {
     place: &'a str,
-    /// The lines of the source, without the quotes and brackets before a key.
+    /// The lines of the source.
     lines: Vec<&'a str>,
     table: Map<String, Value>,
     faults: &'a mut Vec<Fault>,
@@ -248,7 +247,7 @@ impl FrontMatterReader<'_> {
         let front_matter = FrontMatter {
             title: title.unwrap_or_default(),
             description: self.read_text(&["description", "summary"]),
-            date: self.read_date(&["date", "publishDate"]),
+            date: self.read_date(&["date"]).or(self.read_date(&["publishDate"])),
             dated_at: self.read_time_of_date(),
             updated: self.read_date(&["updated", "lastmod"]),
             publish_at: self.read_publication_time(),
@@ -371,19 +370,20 @@ impl FrontMatterReader<'_> {
             || is("_build.render", &never)
     }
 
-    /// The day of a date or time. Does not check the time. An empty value counts as missing.
+    /// The day of a date or time. An empty value counts as missing.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
             let text = value.as_str()?;
-            let (day, rest) = text.split_at_checked(10).unwrap_or((text, ""));
-            let is_day = rest.is_empty() || rest.starts_with(['T', 't', ' ']);
-            if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_day).map(Some) }
+            let (day, time) = text.split_at_checked(10).unwrap_or((text, ""));
+            let is_valid = time.is_empty() || parse_time(text).is_some();
+            if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_valid).map(Some) }
         };
-        self.read_value(names, "a date such as 2026-11-20", parse).flatten()
+        self.read_value(names, "a date such as 2026-11-20 or a time such as 2026-11-20T09:30+01:00", parse)
+            .flatten()
     }
 
-    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid.
-    /// [`Self::read_date`] reports invalid dates, but nothing reports an invalid time after a valid date.
+    /// The publication time: `publishDate`, or else `date`. `None` if the value is invalid, which
+    /// [`Self::read_date`] reports.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["publishDate", "date"])?;
         parse_time(value.as_str()?)
@@ -451,15 +451,21 @@ impl FrontMatterReader<'_> {
 
     /// The line of the file that sets `key`.
     fn line(&self, key: &str) -> Option<usize> {
-        let at = self.lines.iter().position(|line| {
-            line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
-                && line[key.len()..]
-                    .trim_start_matches(['"', '\''])
-                    .trim_start()
-                    .starts_with([':', '=', ']', '.'])
-        })?;
-        Some(at + 2)
+        line_of_key(self.lines.iter().copied(), key)
     }
+}
+
+/// The line of the file that sets `key`. `lines` are those of the front matter.
+pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
+    let at = lines.position(|line| {
+        let line = line.trim_start_matches(['"', '\'', '[']);
+        line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
+            && line[key.len()..]
+                .trim_start_matches(['"', '\''])
+                .trim_start()
+                .starts_with([':', '=', ']', '.'])
+    })?;
+    Some(at + 2)
 }
 
 fn has_errors(faults: &[Fault]) -> bool {
@@ -578,6 +584,13 @@ mod tests {
         check(
             "---\ntitle: T\ndate: soon\nslug: a/b\n---\n",
             &["a.md:3: `date` must be a date", "a.md:4: `slug` must be"],
+        );
+        for date in ["2026-12-01Tgarbage", "2026-12-01T9:30", "2026-12-01 at noon", "2026-12-01x"] {
+            check(&format!("---\ntitle: T\ndate: {date}\n---\n"), &["a.md:3: `date` must be a date"]);
+        }
+        check(
+            "---\ntitle: T\ndate: 2026-12-01\npublishDate: soon\n---\n",
+            &["a.md:4: `publishDate` must be a date"],
         );
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
         check("---\ntitle: [\n---\n", &["the front matter is not valid YAML: unclosed bracket"]);

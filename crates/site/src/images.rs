@@ -5,6 +5,7 @@ use frontdesk_media::{ImageSize, is_sized_format, read_size};
 use super::file::Blob;
 use super::maps::HashMap;
 use super::media_type::media_type;
+use super::path::asset_file;
 use super::site_files::Asset;
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Part};
@@ -28,28 +29,26 @@ pub(super) fn catalog_images(
     verbatim: &[(String, Blob)],
     faults: &mut Vec<Fault>,
 ) -> HashMap<String, ImageFacts> {
-    let mut size = |path: &str, blob: &Blob| {
+    let mut size = |file: String, blob: &Blob| {
         let read = || {
-            panics::inject("image", path);
+            panics::inject("image", &file);
             read_size(&blob.bytes)
         };
-        let is_sized = is_sized_format(media_type(path));
+        let is_sized = is_sized_format(media_type(&file));
         let size = panics::catch(Part::Content, || is_sized.then(read).flatten());
         size.unwrap_or_else(|panic| {
-            let file = path.trim_start_matches('/');
             faults.push(Fault::defect(file, &panic, "pages do not state the size of the image"));
             None
         })
     };
     let mut images = HashMap::default();
     for (name, blob) in verbatim {
-        let path = format!("/{name}");
-        if let Some(size) = size(&path, blob) {
-            images.insert(path, ImageFacts { size, variants: Vec::new() });
+        if let Some(size) = size(format!("static/{name}"), blob) {
+            images.insert(format!("/{name}"), ImageFacts { size, variants: Vec::new() });
         }
     }
     for asset in assets {
-        if let Some(size) = size(&asset.path, &asset.blob) {
+        if let Some(size) = size(asset_file(&asset.path), &asset.blob) {
             images.insert(asset.path.clone(), ImageFacts { size, variants: variants_of(asset, size) });
         }
     }
@@ -80,11 +79,9 @@ pub(super) struct LargeImage {
 }
 
 impl LargeImage {
-    /// The original's name in the site's folder, derived from its path. For an image beside a post, the name
-    /// begins with `pages/blog/` instead of `posts/`.
+    /// The original's name in the site's folder.
     pub fn file_name(&self) -> String {
-        let place = if self.path.starts_with("/assets/") { "" } else { "pages/" };
-        format!("{place}{}", self.path.trim_start_matches('/'))
+        asset_file(&self.path)
     }
 }
 

@@ -42,7 +42,7 @@ use frontdesk_publish::{FileChanged, Publication, PublicationResult};
 pub struct LoadResult {
     /// `None` if any fault is an error.
     pub site: Option<Site>,
-    /// Errors and warnings. Sorted by place and without duplicates, unless a page could not be laid out.
+    /// Errors and warnings, sorted by place and without duplicates.
     pub faults: Vec<Fault>,
     /// The options of the load. A missing title or description is taken from the build's home page.
     pub options: PagesOptions,
@@ -203,7 +203,8 @@ impl LoadCache {
         }
 
         let (pages, answers) = self.lay_out(&structure, &theme, !indexes.is_empty(), &mut faults);
-        let site = pages.filter(|_| sort_faults(&mut faults)).map(|pages| {
+        let is_valid = sort_faults(&mut faults);
+        let site = pages.filter(|_| is_valid).map(|pages| {
             let mut site = compose_site(&structure, &pages, &self.bodies, files.verbatim);
             site.form_pages = answers;
             if let Some(mut build) = build {

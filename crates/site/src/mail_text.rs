@@ -12,7 +12,7 @@ use comrak::nodes::{ListType, Node, NodeValue};
 use comrak::options::Options;
 use serde_json::{Map, Value};
 
-use super::front_matter::split;
+use super::front_matter::{line_of_key, split};
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::email::Mailbox;
@@ -53,10 +53,7 @@ pub fn parse_mail(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (source, body, table) = split(place, text).map_err(|fault| vec![with_mail_hint(fault)])?;
     let mut faults = Vec::new();
-    let line_of = |key: &str| {
-        let is_it = |line: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(key);
-        source.lines().position(is_it).map(|line| line + 2)
-    };
+    let line_of = |key: &str| line_of_key(source.lines(), key);
     for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
         let fault = Fault::error(place, line_of(key), format!("unknown key `{key}`"));
         let keys = || format!("a mail has the keys {}", KEYS.map(|key| format!("`{key}`")).join(", "));
@@ -157,7 +154,7 @@ fn parser_options() -> Options<'static> {
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
-/// Makes a link of each placeholder `{…_link}` that is not a link's target.
+/// Makes a link of each placeholder `{…_link}` that is not in a link.
 fn html_document(
     root: Node<'_>,
     options: &Options<'_>,
@@ -175,8 +172,9 @@ fn html_document(
             let parts: Vec<&str> = body.split(&link).collect();
             let mut linked = parts[0].to_owned();
             for part in &parts[1..] {
-                let is_target = linked.ends_with("href=\"");
-                linked.push_str(&if is_target {
+                let since_link = linked.rsplit("</a>").next().unwrap_or_default();
+                let is_in_link = ["<a ", "<a\n"].iter().any(|start| since_link.contains(start));
+                linked.push_str(&if is_in_link {
                     link.clone()
                 } else {
                     format!("<a href=\"{link}\">{link}</a>")
@@ -279,6 +277,24 @@ mod tests {
     }
 
     #[test]
+    fn a_placeholder_for_a_link_is_one_link() {
+        let link = "<a href=\"{my_link}\">{my_link}</a>";
+        for (markdown, expected) in [
+            ("{my_link}", link),
+            ("[{my_link}]({my_link})", link),
+            (
+                "<a class=\"x\" href='{my_link}'>{my_link}</a>",
+                "<a class=\"x\" href='{my_link}'>{my_link}</a>",
+            ),
+            ("[{my_link}]({my_link}) {my_link}", &*format!("{link} {link}")),
+        ] {
+            let text = format!("---\nsubject: a\n---\n{markdown}\n");
+            let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
+            assert!(mail.html.contains(&format!("<p>{expected}</p>")), "{markdown}: {}", mail.html);
+        }
+    }
+
+    #[test]
     fn faults_have_a_line_and_say_what_would_be_right() {
         check("Thanks.", Some(1), "no front matter");
         check("---\nfrom_name: Desk\n---\nThanks.", Some(1), "the front matter needs a `subject`");
@@ -300,6 +316,7 @@ mod tests {
             "`reply_to` must be an e-mail address, not `nowhere`",
         );
         check("---\nsubject: a\nreplyto: a@b.example\n---\nThanks.", Some(3), "unknown key `replyto`");
+        check("---\nfrom_name: A\nfrom: b\nsubject: a\n---\nThanks.", Some(3), "unknown key `from`");
         check("---\nsubject: a\n---\n \n", Some(4), "the mail has no text");
         check("---\nsubject: a\n---\nDear\n{name},\n", Some(5), "unknown placeholder {name}");
         check("---\nsubject: Dear {name}\n---\nThanks.\n", Some(2), "unknown placeholder {name}");

@@ -112,6 +112,16 @@ pub fn public_path(file: &str) -> String {
     }
 }
 
+/// The file (`posts/a/x.png`) with a public path (`/blog/a/x.png`): the inverse of [`public_path`]. Files in
+/// `pages/blog/` share the paths of those in `posts/`, and get the latter names.
+pub(super) fn asset_file(path: &str) -> String {
+    match path.trim_start_matches('/').split_once('/') {
+        Some(("assets", rest)) => format!("assets/{rest}"),
+        Some(("blog", rest)) => format!("posts/{rest}"),
+        _ => format!("pages{path}"),
+    }
+}
+
 /// The path of a page's Markdown twin: `/developers.md` for `/developers/`, `/index.md` for `/`.
 pub fn twin_path(page: &str) -> String {
     match page.trim_end_matches('/') {
@@ -218,6 +228,20 @@ mod tests {
             ("/a%0d%0aX: y", PathError::Ambiguous),
         ] {
             assert_eq!(decode(path), Err(error), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_public_path_gives_the_name_of_its_file() {
+        for (file, path) in [
+            ("assets/a/x.png", "/assets/a/x.png"),
+            ("posts/a/x.png", "/blog/a/x.png"),
+            ("posts/x.png", "/blog/x.png"),
+            ("pages/a/x.png", "/a/x.png"),
+            ("pages/x.png", "/x.png"),
+        ] {
+            assert_eq!(public_path(file), path);
+            assert_eq!(asset_file(path), file);
         }
     }
 

@@ -149,9 +149,11 @@ impl RedirectRule {
         placeholders(&self.to).filter(|name| !is_known(name)).collect()
     }
 
-    /// The rule as a line of `_redirects`, without the `!` of a forced rule.
+    /// The rule as a line of `_redirects`. Of forced rules, only those with query parameters get the `!`:
+    /// others have replaced the site's entries at their paths, and Cloudflare rejects the `!`.
     pub fn to_line(&self) -> String {
-        format!("{} {} {}", encode_spaced(&self.from), self.to, self.status.as_u16())
+        let forced = if self.is_forced && self.has_parameters() { "!" } else { "" };
+        format!("{} {} {}{forced}", encode_spaced(&self.from), self.to, self.status.as_u16())
     }
 
     /// The decoded paths that a rule without placeholders and query parameters applies to; empty for other
@@ -520,6 +522,9 @@ mod tests {
             assert_eq!(rule.target("/a", None).is_some(), line == "/a /b", "{line}");
             assert_eq!(rule.literal_paths().is_empty(), line != "/a /b", "{line}");
             assert_eq!(rule.to_line(), format!("{line} 301"));
+        }
+        for (line, expected) in [("/a id=1 /b 302!", "/a id=1 /b 302!"), ("/a/* /b 302!", "/a/* /b 302")] {
+            assert_eq!(redirect(line, Netlify).to_line(), expected);
         }
     }
 

@@ -35,8 +35,9 @@ pub(super) fn unpublished(
 }
 
 /// Parses the time at which a page is published: a date, or a date with a time. The time zone is UTC unless
-/// the text has an offset. `None` if the text is neither.
+/// the text has an offset, which a space may precede, as in Jekyll. `None` if the text is neither.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
+    let text = text.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
     let without_zone = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
 }
@@ -68,6 +69,8 @@ mod tests {
             ("2026-12-01 09:30:00", "2026-12-01T09:30Z"),
             ("2026-12-01T09:30:00Z", "2026-12-01T09:30Z"),
             ("2026-12-01T09:30:00+01:00", "2026-12-01T08:30Z"),
+            ("2026-12-01 09:30:00 +0100", "2026-12-01T08:30Z"),
+            ("2026-12-01 09:30:00 UTC", "2026-12-01T09:30Z"),
             ("2026-12-01T00:30:00+11:00", "2026-11-30T13:30Z"),
         ] {
             assert_eq!(parse_time(written), Some(time(expected)), "{written}");

@@ -83,9 +83,10 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
         text.extend(listing.iter().map(|item| list_entry(item, base, words)));
     }
     if let Some(pagination) = &view.pagination {
-        let pages = [("Newer posts", &pagination.previous), ("Older posts", &pagination.next)];
-        let links =
-            pages.iter().filter_map(|(label, path)| Some(format!("[{label}]({base}{})", path.as_ref()?)));
+        let pages = [("newer_posts", &pagination.previous), ("older_posts", &pagination.next)];
+        let links = pages
+            .iter()
+            .filter_map(|(word, path)| Some(format!("[{}]({base}{})", words.get(word), path.as_ref()?)));
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
     let form = matter.form.as_ref();
@@ -128,12 +129,12 @@ fn join<T>(values: &[T], text: impl Fn(&T) -> String) -> String {
 fn highlights_markdown(document: &Document, base: &str, url: &str) -> String {
     let cards = document.front_matter.highlights.iter();
     let lines: String = cards
-        .map(|card| match &card.href {
-            Some(href) => {
-                let (title, href) = (escape_text(&card.title), make_absolute(href, base, url));
-                format!("- [{title}]({href}): {}\n", card.text)
+        .map(|card| {
+            let [title, text] = [&card.title, &card.text].map(|text| escape_text(text));
+            match &card.href {
+                Some(href) => format!("- [{title}]({}): {text}\n", make_absolute(href, base, url)),
+                None => format!("- **{title}**: {text}\n"),
             }
-            None => format!("- **{}**: {}\n", escape_text(&card.title), card.text),
         })
         .collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }

@@ -129,6 +129,9 @@ pub(super) fn load(
         let Some(language) = language_of_file(name) else { continue };
         files.insert(language, read_file(&format!("theme/{name}"), blob, &english, faults));
     }
+    let used =
+        files.keys().filter(|of| languages.iter().any(|tag| ancestors(tag).iter().any(|tag| tag == **of)));
+    faults.extend(used.filter_map(|language| report_missing(language, &files, overrides, &english)));
     report_overrides(languages, overrides, &english, faults);
     let load = |tag: &&str| {
         let mut words = english.clone();
@@ -195,8 +198,7 @@ struct WordLine {
     line: usize,
 }
 
-/// Reads one of the site's own files. Reports and leaves out invalid words. If there is no built-in file for
-/// its language, also reports the words that it lacks.
+/// Reads one of the site's own files. Reports and leaves out invalid words.
 fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Fault>) -> Vec<WordLine> {
     let Ok(text) = std::str::from_utf8(&blob.bytes) else {
         faults.push(Fault::error(place, None, "the file is not valid UTF-8"));
@@ -210,20 +212,33 @@ fn read_file(place: &str, blob: &Blob, english: &WordList, faults: &mut Vec<Faul
         faults.extend(fault);
         is_valid
     });
-    let language = language_of_file(place.trim_start_matches("theme/")).unwrap_or_default();
-    if ancestors(language).iter().all(|tag| built_in(tag).is_none()) {
-        let is_missing = |name: &&String| !entries.iter().any(|entry| entry.name == **name);
-        let missing: Vec<&str> = english.texts.keys().filter(is_missing).map(String::as_str).collect();
-        if let [first, others @ ..] = &*missing {
-            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-            let message = format!("`{first}`{more} missing: the English text is used");
-            faults.push(
-                Fault::warning(place, None, message)
-                    .hint("translate them; `frontdesk theme DIR words/en.toml` writes all words to theme/"),
-            );
-        }
-    }
     entries
+}
+
+/// A warning about the words that neither the site's own file for `language` nor a more general source has.
+/// `None` if there is a built-in file for the language.
+fn report_missing(
+    language: &str,
+    files: &BTreeMap<&str, Vec<WordLine>>,
+    overrides: &[WordOverride],
+    english: &WordList,
+) -> Option<Fault> {
+    let tags = ancestors(language);
+    if tags.iter().any(|tag| built_in(tag).is_some()) {
+        return None;
+    }
+    let is_general = |of: &String| tags.iter().any(|tag| is_same_tag(of, tag));
+    let is_missing = |name: &&String| {
+        let mut lines = tags.iter().filter_map(|tag| files.get(tag.as_str())).flatten();
+        let mut overrides = overrides.iter().filter(|word| word.language.as_ref().is_none_or(is_general));
+        !lines.any(|line| line.name == **name) && !overrides.any(|word| word.name == **name)
+    };
+    let missing: Vec<&str> = english.texts.keys().filter(is_missing).map(String::as_str).collect();
+    let (first, others) = missing.split_first()?;
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let message = format!("`{first}`{more} missing: the English text is used");
+    let fault = Fault::warning(format!("theme/{WORDS_FOLDER}{language}.toml"), None, message);
+    Some(fault.hint("translate them; `frontdesk theme DIR words/en.toml` writes all words to theme/"))
 }
 
 /// Parses a file of words. Returns its words, and the faults of other entries with their lines.

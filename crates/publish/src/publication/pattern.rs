@@ -24,11 +24,13 @@ impl PathPattern {
         matches_parts(&self.0, &parts, folder.is_some())
     }
 
-    /// Whether the pattern is this name, without wildcards. `static/` at the beginning of either is ignored.
-    pub fn is_exactly(&self, name: &str) -> bool {
+    /// Whether the pattern is the name of this file, or that of files in this folder, whose name ends with a
+    /// slash. `static/` at the beginning of either is ignored.
+    pub fn is_confined_to(&self, name: &str) -> bool {
         let name = name.strip_prefix("static/").unwrap_or(name);
         let own = self.0.join("/");
-        own.strip_prefix("static/").unwrap_or(&own) == name
+        let own = own.strip_prefix("static/").unwrap_or(&own);
+        own == name || name.ends_with('/') && own.starts_with(name)
     }
 }
 

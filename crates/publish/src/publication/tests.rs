@@ -157,6 +157,7 @@ fn an_entry_without_effect_is_a_warning() {
         let private = || ExclusionReason::Private("`tls.key` names it".into());
         publication.lists("key.pem");
         publication.exclude("key.pem".into(), "/key.pem".into(), private());
+        publication.exclude("data/".into(), "/data/".into(), private());
         let mut faults = Vec::new();
         publication.finish(&mut faults);
         let said: Vec<String> = faults.iter().map(|fault| format!("{fault}")).collect();
@@ -175,4 +176,6 @@ fn an_entry_without_effect_is_a_warning() {
     );
     check(&["key.pem"], &["`key.pem` cannot be published: `tls.key` names it"]);
     check(&["*.pem"], &[]);
+    let folder = "`data/` cannot be published: `tls.key` names it";
+    check(&["data/a.txt", "data/*.txt", "data/"], &[folder, folder, folder]);
 }

@@ -526,7 +526,12 @@ fn pages_of_a_list_link_to_each_other_in_both_representations() {
         site.pages.iter().any(|page| page.path == "/blog/page/3/" && page.is_generated),
         "in the sitemap"
     );
+    bench.options.language = "de".into();
+    let [_, markdown] =
+        texts(&site_with_posts(&mut bench, 21, 10), "/blog/page/2/").expect("the second page");
+    assert!(markdown.contains("[Neuere Beiträge](") && markdown.contains("[Ältere Beiträge]("), "{markdown}");
     // With fewer posts per page, the same posts need more pages, so the cached pages must be discarded.
+    bench.options.language = "en".into();
     let site = site_with_posts(&mut bench, 21, 5);
     let [html, _] = texts(&site, "/blog/page/3/").expect("the third page");
     assert!(html.contains("/blog/page/5/"), "{html}");
@@ -608,6 +613,27 @@ fn a_home_page_that_opens_a_section_shows_the_pages_in_its_language() {
 }
 
 #[test]
+fn tables_and_tasks_are_named_in_the_language_of_their_page() {
+    let mut bench = Bench::new();
+    bench.write(
+        "pages/about.md",
+        "---\ntitle: T\ndescription: D.\n---\n| a |\n|---|\n| b |\n\n- [x] c\n- [ ] d\n",
+    );
+    for (language, words, expected) in [
+        ("en", vec![], ["Table 1", "Done", "Open"]),
+        ("de", vec![], ["Tabelle 1", "Erledigt", "Offen"]),
+        ("de", vec![word("task_open", "\"Neu\"")], ["Tabelle 1", "Erledigt", "&quot;Neu&quot;"]),
+    ] {
+        (bench.options.language, bench.options.words) = (language.into(), words);
+        let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+        let [html, _] = texts(&site, "/about/").expect("a page");
+        for name in expected {
+            assert!(html.contains(&format!("aria-label=\"{name}\"")), "{language}: {name}: {html}");
+        }
+    }
+}
+
+#[test]
 fn templates_read_extra_values_of_page_and_site() {
     let mut bench = Bench::new();
     bench.apply(&Edit::Matter(1, 19));
@@ -662,4 +688,49 @@ fn posts_of_one_day_are_sorted_by_their_times() {
     let posts = site.pages.iter().filter(|page| page.is_post && page.path.len() == "/blog/a/".len());
     let order: Vec<&str> = posts.map(|page| page.path.as_str()).collect();
     assert_eq!(order, ["/blog/e/", "/blog/b/", "/blog/a/", "/blog/c/", "/blog/d/"]);
+}
+
+#[test]
+fn faults_are_sorted_and_unique_if_the_theme_fails() {
+    let mut bench = Bench::new();
+    bench.write("theme/post.html", "{% if %}");
+    let page = "---\ntitle: T\ndescription: D.\n---\n[a](/gone/) and [b](/gone/)\n";
+    bench.write("pages/about.md", page);
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    assert!(loaded.site.is_none());
+    let mut places: Vec<&str> = loaded.faults.iter().map(|fault| fault.place.as_str()).collect();
+    places.retain(|place| ["pages/about.md", "theme/post.html"].contains(place));
+    assert_eq!(places, ["pages/about.md", "theme/post.html"], "{:?}", loaded.faults);
+}
+
+#[test]
+fn the_images_beside_a_draft_are_not_published() {
+    for (draft, image, is_published) in [
+        ("posts/a/index.md", "posts/a/x.svg", false),
+        ("posts/a/_index.md", "posts/a/x.svg", false),
+        ("posts/a/index.markdown", "posts/a/x.svg", false),
+        ("pages/a/_index.markdown", "pages/a/x.svg", false),
+        ("posts/a/reindex.md", "posts/a/rest.svg", true),
+    ] {
+        let mut bench = Bench::new();
+        bench.write(draft, "---\ntitle: T\ndescription: D.\ndraft: true\n---\n");
+        bench.write(image, "<svg/>");
+        let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+        let path = crate::path::public_path(image);
+        assert_eq!(site.get(&path).is_some(), is_published, "{draft}");
+    }
+}
+
+#[test]
+fn the_markdown_of_cards_has_their_text() {
+    let mut bench = Bench::new();
+    let (card, link) = ("{ title: A, text: a *b* c }", "{ title: B, text: '<x> [y](z)', href: / }");
+    let page = format!("---\ntitle: T\ndescription: D.\nhighlights: [{card}, {link}]\n---\n");
+    bench.write("pages/about.md", &page);
+    let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
+    let [_, markdown] = texts(&site, "/about/").expect("a page");
+    for (start, text) in [("**A**", "a *b* c"), ("[B](https://www.example.com/)", "<x> [y](z)")] {
+        let line = format!("- {start}: {}\n", frontdesk_convert::escape_text(text));
+        assert!(line.contains('\\') && markdown.contains(&line), "{line}: {markdown}");
+    }
 }

@@ -22,11 +22,11 @@ pub(super) const BLOCKED_SCRIPT: (&str, &str) = (
 );
 
 /// The `src` of each element in `html` that begins with `tag`, such as `<img`; `None` for an element without
-/// one. Both arguments are in lower case.
+/// one. Both arguments are in lower case, and a space separates attributes.
 pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
     html.match_indices(tag).map(move |(at, _)| {
         let element = html[at..].split('>').next()?;
-        let (_, value) = element.split_once(" src=").or_else(|| element.split_once("\nsrc="))?;
+        let (_, value) = element.split_once(" src=")?;
         match value.strip_prefix(['"', '\'']) {
             Some(quoted) => quoted.split(['"', '\'']).next(),
             None => value.split_ascii_whitespace().next(),

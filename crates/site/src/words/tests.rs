@@ -117,6 +117,27 @@ fn a_site_adds_a_language_and_changes_included_ones() {
 }
 
 #[test]
+fn only_words_that_no_source_has_are_missing() {
+    let line =
+        |(name, text): (&String, &String)| format!("{name} = {}\n", serde_json::Value::from(text.as_str()));
+    let all: Vec<String> = WordList::english().texts.iter().map(line).collect();
+    let without_home: Vec<String> = all.iter().filter(|line| !line.starts_with("home =")).cloned().collect();
+    let (all, without_home) = (all.concat(), without_home.concat());
+    let check = |files: &[(&str, &str)], overrides: &[WordOverride], expected: &[&str]| {
+        let (_, faults) = load_words(&["it", "it-CH"], files, overrides);
+        let said: Vec<String> =
+            faults.iter().map(|fault| format!("{}: {}", fault.place, fault.message)).collect();
+        assert_eq!(said, expected);
+    };
+    check(&[("words/it.toml", &*all), ("words/it-CH.toml", "blog = \"Diario\"\n")], &[], &[]);
+    check(&[("words/it.toml", &*all), ("words/pl.toml", "home = \"Start\"\n")], &[], &[]);
+    let home = override_word(Some("it"), "home", "Pagina iniziale");
+    check(&[("words/it.toml", &*without_home)], &[home], &[]);
+    let expected = "theme/words/it.toml: `home` missing: the English text is used";
+    check(&[("words/it.toml", &*without_home)], &[], &[expected]);
+}
+
+#[test]
 fn a_language_without_words_is_english_with_a_warning() {
     let (words, faults) = load_words(&["pl"], &[], &[]);
     assert_eq!(words[0].get("home"), "Home");
