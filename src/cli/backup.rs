@@ -51,7 +51,7 @@ pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Re
                 "`--force` replaces it with the backup and keeps it under another name"
             }
             BackupError::IsTheInbox(_) | BackupError::Store(StoreError::Missing(_)) => {
-                "name the file that `frontdesk backup` wrote"
+                "the inbox was not changed; name the file that `frontdesk backup` wrote"
             }
             BackupError::Damaged { .. } | BackupError::Store(StoreError::NotAnInbox(_)) => {
                 "the inbox was not changed; restore another backup"
