@@ -98,7 +98,7 @@ pub struct ServedFolders<'a> {
     modes: BTreeMap<String, u32>,
     /// Whether a file or folder changed while it was listed.
     pub has_changed: bool,
-    /// The error if symbolic links lead to more than [`MAX_LINKED`] files and folders.
+    /// The error if symbolic links lead to more than `MAX_LINKED` files and folders.
     pub limit_fault: Option<Fault>,
 }
 
