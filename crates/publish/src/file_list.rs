@@ -278,8 +278,8 @@ impl FolderListing<'_, '_, '_> {
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
         let place = place.trim_end_matches('/');
         let opened = open_unchanged(real, &folder.metadata, OFlags::DIRECTORY)?;
-        let read = || std::fs::read_dir(real)?.collect::<io::Result<Vec<DirEntry>>>();
-        let entries = match opened.and_then(|_| read()) {
+        let list = || std::fs::read_dir(real)?.collect::<io::Result<Vec<DirEntry>>>();
+        let entries = match opened.and_then(|_| list()) {
             Ok(entries) => entries,
             Err(why) => {
                 let message = format!("the folder cannot be read: {why}");
