@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
+use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
 use frontdesk_forms::FORMS;
@@ -93,7 +94,7 @@ fn list_page(
     excerpts_of: Option<&SearchText>,
 ) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
-    let Some(inbox) = McpSession::open_inbox(&config)? else {
+    let Some(inbox) = open_inbox(&config.store.url)? else {
         return Ok(json!({ "submissions": [], "note": "Nothing has been received yet." }));
     };
     let began = Instant::now();
