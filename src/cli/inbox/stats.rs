@@ -92,10 +92,8 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
         })
     });
     let channels = channels.iter().map(|channel| {
-        let deliveries: serde_json::Map<_, _> = DeliveryState::ALL
-            .iter()
-            .map(|state| (state.name().to_owned(), channel.count(*state).into()))
-            .collect();
+        let deliveries: Value =
+            DeliveryState::ALL.iter().map(|state| (state.name(), channel.count(*state))).collect();
         json!({
             "channel": channel.name,
             "obstacle": channel.obstacle.as_ref().map(json_lines::obstacle_object),

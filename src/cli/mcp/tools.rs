@@ -169,11 +169,10 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
 
 /// A JSON Schema for the arguments of a tool. It permits no other arguments.
 pub(super) fn input_schema(tool: &ToolSpec) -> Map<String, Value> {
-    let properties: Map<String, Value> =
-        (tool.parameters)().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    let properties: Value = (tool.parameters)().into_iter().collect();
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), properties.into());
+    schema.insert("properties".to_owned(), properties);
     if !tool.required.is_empty() {
         schema.insert("required".to_owned(), json!(tool.required));
     }
