@@ -62,15 +62,8 @@ enum Command {
         site: SiteArgument,
         #[command(flatten)]
         overrides: ConfigOverrides,
-        /// For authors: reload the site, its configuration and open pages whenever a file changes
-        #[arg(long)]
-        watch: bool,
-        /// For authors: also show drafts and pages with a date in the future
-        #[arg(long)]
-        drafts: bool,
-        /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
-        #[arg(long)]
-        pages_only: bool,
+        #[command(flatten)]
+        options: ServeOptions,
     },
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
     #[command(after_help = "Exit codes: 0 if there is nothing to fix, 1 if there is, 2 for incorrect usage")]
@@ -211,9 +204,7 @@ pub fn main() -> ExitCode {
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
-        Command::Serve { site, overrides, watch, drafts, pages_only } => {
-            serve::run(site.path(), &overrides.flags(), ServeOptions { watch, drafts, pages_only })
-        }
+        Command::Serve { site, overrides, options } => serve::run(site.path(), &overrides.flags(), options),
         Command::Check { site, load_only: true, .. } => check::only_load(site.path()),
         Command::Check { site, json, drafts, .. } => check::run(site.path(), json, drafts),
         Command::Convert(options) => convert::run(options),
