@@ -47,7 +47,7 @@ use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
 use self::secret_file::SecretFile;
 use frontdesk_app::agent;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_http::Address;
+use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_inbox::store::disk::Space;
 use frontdesk_site::fault::Fault;
@@ -214,14 +214,8 @@ impl Config {
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.http.tls.source.is_some();
         let listen = if is_secure { &self.tls_listen } else { &self.listen };
-        let configured = listen.iter().find_map(|address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
-        let mut address = listening_on.or(configured).unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 8080).into());
-        if address.ip().is_unspecified() {
-            address.set_ip(Ipv4Addr::LOCALHOST.into());
-        }
+        let address = listening_on.or_else(|| listen.iter().find_map(Address::tcp));
+        let address = reachable(address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 8080).into()));
         self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.http.tls));
         let scheme = if is_secure { "https" } else { "http" };
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));

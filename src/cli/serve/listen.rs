@@ -104,10 +104,7 @@ impl ListeningAddresses {
             Address::Tcp(address) => format!("{scheme}://{address}"),
             Address::Unix(_) => address.to_string(),
         };
-        let first = https.iter().chain(&http).find_map(|address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
+        let first = https.iter().chain(&http).find_map(Address::tcp);
         let https = https.iter().map(|address| url("https", address));
         let public = http.iter().map(|address| url("http", address)).chain(https).collect();
         let [private, inbox] = [private, inbox].map(|address| address.map(|address| url("http", &address)));
