@@ -7,7 +7,7 @@ use frontdesk_desk::{DeskOptions, HostName};
 use frontdesk_http::Address;
 
 /// Reads `[inbox]`, and returns the address of the web interface, if it is enabled, with its options except
-/// the channels and the title. Refuses an address that other machines can reach, unless a proxy authenticates
+/// those of other sections. Refuses an address that other machines can reach, unless a proxy authenticates
 /// users or `allow_remote` is set.
 pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
     let mut listen = r.get(
