@@ -8,8 +8,6 @@ use super::limits::LimitValues;
 use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
-use super::server::ServerSection;
-use super::store::StoreSection;
 use super::{
     agents, brand, channel, content_signals, forms, inbox, limits, log, operator, own_tables, screening,
     security, server, site, store, tls, visitor, words,
@@ -68,8 +66,8 @@ impl Config {
     pub(super) fn read_sections(r: &mut Reader<'_>) -> Self {
         let base_url = site::read_base_url(r);
         let (mut pages, security_email) = read_pages(r);
-        let ServerSection { listen, ops_listen, mut web } = server::read(r);
-        let StoreSection { data_dir, url, mut maintenance } = store::read(r);
+        let (listen, ops_listen, mut web) = server::read(r);
+        let (data_dir, url, mut maintenance) = store::read(r);
         let (tls_listen, tls) = tls::read(r, &data_dir);
         let (inbox_listen, inbox_pages) = inbox::read(r);
         let (duplicate_window, visitor) = forms::read(r, &mut web);
