@@ -38,7 +38,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 pub use self::limits::LimitValues;
-pub use self::log::{LogFormat, LogOptions};
+pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
 pub use self::sections::Config;
 
