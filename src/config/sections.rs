@@ -105,7 +105,6 @@ impl Config {
                 security_email,
                 signals,
                 quotas: limits.requests.enabled.then_some((quota.per_minute, quota.per_hour)),
-                html_posts: pages.html_posts,
                 duplicate_window,
             },
             served_folders: served_folders(r.site_folder(), &pages),
