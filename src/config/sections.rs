@@ -93,7 +93,6 @@ impl Config {
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
-        web.channels = store.channels.iter().map(|channel| channel.name.clone()).collect();
         let quota = limits.requests.source;
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
