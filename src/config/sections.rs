@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::channel::SiteIdentity;
 use super::limits::LimitValues;
 use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
@@ -78,9 +77,8 @@ impl Config {
         let (log, logs_requests) = log::read(r);
         let signals = content_signals::read(r);
         pages.words = words::read(r);
-        let site = SiteIdentity { operator: &pages.operator, title: &pages.title, language: &pages.language };
-        let channels = channel::read(r, site);
-        let visitor_channels = visitor::read_channels(r, &visitor, &channels, site);
+        let channels = channel::read(r, &pages);
+        let visitor_channels = visitor::read_channels(r, &visitor, &channels, &pages);
 
         pages.html_posts = web.forms.html_posts;
         pages.confirms_waitlist = visitor.confirm.is_some();
