@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser};
 use clap_complete::Shell;
 
 use self::output::{ERROR, write_error};
@@ -40,12 +40,6 @@ use frontdesk_process::panics;
     arg_required_else_help = true,
     propagate_version = true
 )]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
 enum Command {
     /// Write a small, complete site to start from
     Init {
@@ -62,15 +56,8 @@ enum Command {
         site: SiteArgument,
         #[command(flatten)]
         overrides: ConfigOverrides,
-        /// For authors: reload the site, its configuration and open pages whenever a file changes
-        #[arg(long)]
-        watch: bool,
-        /// For authors: also show drafts and pages with a date in the future
-        #[arg(long)]
-        drafts: bool,
-        /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
-        #[arg(long)]
-        pages_only: bool,
+        #[command(flatten)]
+        options: ServeOptions,
     },
     /// Check a site: configuration, front matter, links, anchors, paths, descriptions
     #[command(after_help = "Exit codes: 0 if there is nothing to fix, 1 if there is, 2 for incorrect usage")]
@@ -194,8 +181,8 @@ enum Command {
 pub fn main() -> ExitCode {
     let print = std::panic::take_hook();
     panics::set_hook(move |panic, _| print(panic));
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| improve_usage_error(error).exit());
-    match run_command(arguments.command) {
+    let command = Command::try_parse().unwrap_or_else(|error| improve_usage_error(error).exit());
+    match run_command(command) {
         Ok(code) => code,
         // The process that reads standard output has closed it, as `head` does.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -211,9 +198,7 @@ pub fn main() -> ExitCode {
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
-        Command::Serve { site, overrides, watch, drafts, pages_only } => {
-            serve::run(site.path(), &overrides.flags(), ServeOptions { watch, drafts, pages_only })
-        }
+        Command::Serve { site, overrides, options } => serve::run(site.path(), &overrides.flags(), options),
         Command::Check { site, load_only: true, .. } => check::only_load(site.path()),
         Command::Check { site, json, drafts, .. } => check::run(site.path(), json, drafts),
         Command::Convert(options) => convert::run(options),
@@ -246,13 +231,13 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "frontdesk", &mut script);
+            clap_complete::generate(shell, &mut Command::command(), "frontdesk", &mut script);
             io::stdout().lock().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { dir } => {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-            clap_mangen::generate_to(Arguments::command(), &dir)
+            clap_mangen::generate_to(Command::command(), &dir)
                 .with_context(|| format!("cannot write to {}", dir.display()))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -281,7 +266,7 @@ fn improve_usage_error(mut error: clap::Error) -> clap::Error {
 
 /// Prints a usage error as clap does, and exits with code 2.
 fn exit_with_usage_error(message: String) -> ! {
-    Arguments::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
+    Command::command().error(clap::error::ErrorKind::MissingRequiredArgument, message).exit()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -300,7 +285,7 @@ mod tests {
             ("frontdesk serve --port=9090", "`--listen 9090` serves on a port of this machine"),
             ("frontdesk sevre", "'serve', '"),
         ] {
-            let error = Arguments::try_parse_from(line.split(' ')).expect_err("it is not valid");
+            let error = Command::try_parse_from(line.split(' ')).expect_err("it is not valid");
             let said = improve_usage_error(error).to_string();
             assert!(said.contains(expected), "{line}: {said}");
         }
@@ -308,6 +293,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Arguments::command().debug_assert();
+        Command::command().debug_assert();
     }
 }

@@ -3,12 +3,11 @@
 //! Each section is a module that declares its keys where it reads them: name, default, documentation, and the
 //! effect of a change. Environment variables, the check for unknown keys, `frontdesk config`, the starter
 //! file and reloads are all derived from the declarations. `sections` reads them in the order of the
-//! documentation, and `compose` makes the options of each part from them.
+//! documentation, and combines them to the options of each part.
 
 mod agents;
 mod brand;
 mod channel;
-mod compose;
 mod content_signals;
 mod forms;
 mod inbox;
@@ -36,61 +35,23 @@ mod visitor;
 mod words;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use self::limits::LimitValues;
-pub use self::log::{LogFormat, LogOptions};
+pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
+pub use self::sections::Config;
 
 use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
 use self::secret_file::SecretFile;
-use self::sections::Sections;
-use frontdesk_app::{self as app, agent};
-use frontdesk_deliver::maintenance::MaintenanceOptions;
+use frontdesk_app::agent;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_http::Address;
-use frontdesk_inbox::intake::IntakeOptions;
+use frontdesk_http::{Address, reachable};
+use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_inbox::store::disk::Space;
-use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 use frontdesk_site::fault::Fault;
-use frontdesk_site::resources;
 use frontdesk_site::{self as pages};
-
-/// The options of all modules, read from one configuration.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The public address of the site, if configured or derived from the first ACME domain.
-    pub base_url: Option<String>,
-    pub listen: Vec<Address>,
-    pub tls_listen: Vec<Address>,
-    /// The address of the private listener, if it is enabled.
-    pub ops_listen: Option<Address>,
-    /// The address of the inbox's web interface, if it is enabled.
-    pub inbox_listen: Option<Address>,
-    pub web: app::WebOptions,
-    /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
-    pub pages: pages::PagesOptions,
-    /// Options for the resources. [`Config::with_base_url`] fills in their base URL.
-    pub resources: resources::ResourceOptions,
-    /// The folder for a SQLite inbox and for the server's caches.
-    pub data_dir: PathBuf,
-    pub store: StoreOptions,
-    pub intake: IntakeOptions,
-    pub channels: Vec<ChannelOptions>,
-    /// The channels that send mails to visitors, not to the team.
-    pub visitor_channels: Vec<ChannelOptions>,
-    pub maintenance: MaintenanceOptions,
-    pub limits: LimitValues,
-    /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
-    pub agents: agent::AgentOptions,
-    pub log: LogOptions,
-    /// The folders whose files are published. They need not exist.
-    pub served_folders: Vec<PathBuf>,
-    /// The effective settings in the order of the documentation.
-    pub settings: Vec<Setting>,
-    secret_files: Vec<SecretFile>,
-}
 
 impl Config {
     /// Reads the configuration of the site in `folder`. Flags override the environment, which overrides the
@@ -142,36 +103,13 @@ impl Config {
         starter::render(&Self::parse(starter::CHANNELS, Path::new(""), [], &[]).0.settings)
     }
 
-    /// Reads every section, and composes the options of each part.
+    /// Reads every section, and fills in what is known only after all keys have been read.
     fn read(mut reader: Reader<'_>) -> (Self, Vec<Fault>) {
         let folder = reader.site_folder();
-        let sections = Sections::read(&mut reader);
+        let mut config = Self::read_sections(&mut reader);
         let ReadResult { settings, secret_files, named_files, faults } = reader.finish();
-        let store = compose::store_options(&sections);
-        let private = compose::private_files(folder, &sections.store.data_dir, &store.url, named_files);
-        let config = Self {
-            base_url: Some(sections.base_url.clone()).filter(|url| !url.is_empty()),
-            served_folders: sections.served_folders(folder),
-            web: compose::web_options(&sections, &store),
-            pages: compose::pages_options(&sections, private),
-            resources: compose::resource_options(&sections),
-            intake: compose::intake_options(&sections),
-            store,
-            listen: sections.server.listen,
-            tls_listen: sections.tls.listen,
-            ops_listen: sections.server.ops_listen,
-            inbox_listen: sections.inbox.listen,
-            data_dir: sections.store.data_dir,
-            channels: sections.channels,
-            visitor_channels: sections.visitor_channels,
-            maintenance: sections.store.maintenance,
-            limits: sections.limits,
-            agents: sections.agents,
-            log: sections.log,
-            settings,
-            secret_files,
-        };
-        (config.with_effective_values(), faults)
+        config.pages.publication.private = config.private_files(folder, named_files);
+        (Self { settings, secret_files, ..config }.with_effective_values(), faults)
     }
 
     /// Records the effective values of keys that depend on the machine or on other keys, where they differ
@@ -276,14 +214,8 @@ impl Config {
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.http.tls.source.is_some();
         let listen = if is_secure { &self.tls_listen } else { &self.listen };
-        let configured = listen.iter().find_map(|address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
-        let mut address = listening_on.or(configured).unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 8080).into());
-        if address.ip().is_unspecified() {
-            address.set_ip(Ipv4Addr::LOCALHOST.into());
-        }
+        let address = listening_on.or_else(|| listen.iter().find_map(Address::tcp));
+        let address = reachable(address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 8080).into()));
         self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.http.tls));
         let scheme = if is_secure { "https" } else { "http" };
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));

@@ -25,7 +25,6 @@ use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
-use frontdesk_site::fault::Fault;
 pub(super) use mail_domain::CheckResult;
 
 #[derive(Debug, clap::Args)]
@@ -51,7 +50,9 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     check_domains(&channels, options, &mut report)?;
     let records = report.bad - failed;
     check_shared_limits(config, &mut report)?;
-    for fault in examine_files(config) {
+    // Files with secrets that every user of this machine can read are problems as well.
+    let faults = config.clone().with_base_url(None).certificate_faults();
+    for fault in faults.into_iter().chain(config.exposed_secrets()) {
         let hint = fault.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
         report.print_result(&fault.place, CheckResult::Bad(format!("{}{hint}", fault.message)))?;
     }
@@ -155,13 +156,6 @@ fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> S
     let others = (others > 0).then(|| format!("{} to fix", counted(others, "other problem")));
     let parts: Vec<String> = [Some(sending), records, others].into_iter().flatten().collect();
     parts.join("; ")
-}
-
-/// Faults of the certificate, and of files with secrets that every user of this machine can read.
-fn examine_files(config: &Config) -> Vec<Fault> {
-    let mut faults = config.clone().with_base_url(None).certificate_faults();
-    faults.append(&mut config.exposed_secrets());
-    faults
 }
 
 /// Checks the inbox and its disk for problems that need the operator's attention. Connects to no system

@@ -26,7 +26,7 @@ use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
 use crate::config::Config;
 use frontdesk_app::describe::describe;
-use frontdesk_http::Address;
+use frontdesk_http::{Address, reachable};
 use frontdesk_site::Encodings;
 
 #[derive(Debug, Args)]
@@ -137,10 +137,8 @@ fn replicas(options: &ExportOptions, config: &Config) -> anyhow::Result<Vec<Stri
                 ),
                 "set a port in `server.listen`, or name a server for the forms, as in `--replica 192.0.2.1:8080`",
             )),
-            Address::Tcp(address) if address.ip().is_unspecified() => {
-                Ok(format!("127.0.0.1:{}", address.port()))
-            }
-            address => Ok(address.to_string()),
+            Address::Tcp(address) => Ok(reachable(*address).to_string()),
+            Address::Unix(_) => Ok(address.to_string()),
         })
         .collect()
 }

@@ -32,6 +32,7 @@ use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_forms::FORMS;
 use frontdesk_forms::text::visible;
+use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
@@ -246,18 +247,23 @@ pub(super) fn run(command: &InboxCommand, config: &Config, is_utc: bool) -> anyh
 /// How long a command waits for the server to process accepted submissions.
 const CATCH_UP: Duration = Duration::from_millis(500);
 
-/// Opens the inbox, waits up to [`CATCH_UP`] for accepted submissions to be processed, and runs the command.
-/// If there is no inbox yet, prints a note and runs the command without one.
-fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    console.inbox = frontdesk_inbox::open(console.url)?.map(Rc::new);
-    match &console.inbox {
+/// Opens the inbox, and waits up to [`CATCH_UP`] for accepted submissions to be processed. `None` if nothing
+/// has been received yet.
+pub(super) fn open_inbox(url: &DatabaseUrl) -> Result<Option<InboxReader>, StoreError> {
+    let inbox = frontdesk_inbox::open(url)?;
+    if let Some(inbox) = &inbox {
         // Listings include unprocessed submissions, but do not count a repeat until it has been processed.
-        Some(inbox) => {
-            inbox.catch_up(CATCH_UP)?;
-        }
-        None => {
-            writeln!(console.err, "Nothing has been received yet: there is no inbox at {}.", console.url)?;
-        }
+        inbox.catch_up(CATCH_UP)?;
+    }
+    Ok(inbox)
+}
+
+/// Opens the inbox and runs the command. If there is no inbox yet, prints a note and runs the command without
+/// one.
+fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    console.inbox = open_inbox(console.url)?.map(Rc::new);
+    if console.inbox.is_none() {
+        writeln!(console.err, "Nothing has been received yet: there is no inbox at {}.", console.url)?;
     }
     match command {
         InboxCommand::List { json: true, which } => list::print_json(which, console),

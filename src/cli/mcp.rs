@@ -27,7 +27,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
-use self::tools::{TOOLS, ToolEffect, ToolSpec};
+use self::tools::{TOOLS, ToolSpec};
 use crate::cli::output::with_hint;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
@@ -86,7 +86,14 @@ impl ToolProvider for McpSession {
     }
 
     fn tools(&self) -> Vec<ToolDescription> {
-        TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe_tool).collect()
+        let describe = |tool: &ToolSpec| ToolDescription {
+            name: tool.name,
+            title: tool.title,
+            description: tool.description,
+            input_schema: tools::input_schema(tool),
+            hints: tool.hints,
+        };
+        TOOLS.iter().filter(|tool| is_offered(tool, self)).map(describe).collect()
     }
 
     /// Runs a tool that this session offers. A panic of the tool is logged, and is the result of this call
@@ -118,31 +125,11 @@ impl ToolProvider for McpSession {
 }
 
 fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
-    session.allows_changes || tool.effect == ToolEffect::Reads
+    session.allows_changes || tool.hints.is_read_only
 }
 
 /// Runs a tool, and returns its result, labeled as data. Fails if there is an argument that it does not have.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
     envelope::seal_result((tool.run)(session, &mut arguments)?)
-}
-
-/// Describes a tool for the client: the schema of its arguments, and its effect as the protocol's hints.
-fn describe_tool(tool: &ToolSpec) -> ToolDescription {
-    let (is_read_only, is_destructive, is_idempotent, is_open_world) = match tool.effect {
-        ToolEffect::Reads => (true, false, true, false),
-        ToolEffect::Changes { is_destructive, is_idempotent, leads_to_sending } => {
-            (false, is_destructive, is_idempotent, leads_to_sending)
-        }
-    };
-    ToolDescription {
-        name: tool.name,
-        title: tool.title,
-        description: tool.description,
-        input_schema: tools::input_schema(tool),
-        is_read_only,
-        is_destructive,
-        is_idempotent,
-        is_open_world,
-    }
 }

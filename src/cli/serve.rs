@@ -134,7 +134,7 @@ fn compose_app(
     let tls = config.web.http.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
     Ok(AppState {
         server: Arc::new(Server::new(snapshot.clone(), tls)),
-        desk: Arc::new(ArcSwap::from_pointee(reload::desk_options(config, &snapshot.load().site))),
+        desk: Arc::new(ArcSwap::from_pointee(config.web.inbox_pages.clone())),
         store,
         intake,
         refusals: Arc::default(),
@@ -171,8 +171,10 @@ fn stop(app: &AppState, worker: &DeliveryWorker) {
     tracing::info!("stopped");
 }
 
-/// Loads the site in a thread of its own. Logs what is not published, and a warning if `server.max_memory` is
-/// too low for the site.
+/// Loads the site in a thread of its own, and compresses up to [`COMPRESSED_AT_START`] bytes of it. Fails if
+/// the site has errors, after logging all faults. Logs what is not published, and a warning if
+/// `server.max_memory` is too low for the site. Logs the other warnings with `--watch`, otherwise their
+/// number, and returns them with the site.
 fn load(
     folder: &Path,
     config: &Config,
@@ -181,54 +183,42 @@ fn load(
     encodings: &Encodings,
     log: &ServerLog,
 ) -> anyhow::Result<(Site, Vec<Fault>)> {
-    let load = || load_and_compress(folder, config, cache, encodings, log, options.watch);
-    let (site, warnings) = process::run_in_new_thread(load).unwrap_or_else(|panic| {
-        let error = anyhow!("the site in {} cannot be loaded: {}", folder.display(), panic.with_message());
-        Err(with_hint(error, REPORT_DEFECT))
-    })?;
-    log.log_notes(&site::summarize_exclusions(&cache.publication, folder));
-    log.log_faults(&config.memory_faults(site.size()));
-    if options.watch && !options.drafts {
-        log.log_notes(&site::describe_unpublished(&site));
-    }
-    Ok((site, warnings))
-}
-
-/// Loads the site, and compresses up to [`COMPRESSED_AT_START`] bytes of it. Fails if the site has errors,
-/// after logging all faults. Logs the warnings if `shows_warnings`, otherwise their number, and returns them
-/// with the site.
-fn load_and_compress(
-    folder: &Path,
-    config: &Config,
-    cache: &mut SiteCache,
-    encodings: &Encodings,
-    log: &ServerLog,
-    shows_warnings: bool,
-) -> anyhow::Result<(Site, Vec<Fault>)> {
     let mut stderr = std::io::stderr();
     let shows_progress = !log.is_json
         && stderr.is_terminal()
         && write!(stderr, "loading the site …").and_then(|()| stderr.flush()).is_ok();
-    let (site, faults) = site::load_site(folder, config, cache);
-    let site = site.map(|mut site| {
-        site.use_variants(encodings);
-        site.compress(COMPRESSED_AT_START, Some(encodings));
-        site
+    let loaded = process::run_in_new_thread(|| {
+        let (site, faults) = site::load_site(folder, config, cache);
+        let site = site.map(|mut site| {
+            site.use_variants(encodings);
+            site.compress(COMPRESSED_AT_START, Some(encodings));
+            site
+        });
+        (site, faults)
     });
     if shows_progress {
         // Moves the cursor to the start of the line and clears it.
         let _ = write!(stderr, "\r\x1b[2K");
     }
+    let (site, faults) = loaded.map_err(|panic| {
+        let error = anyhow!("the site in {} cannot be loaded: {}", folder.display(), panic.with_message());
+        with_hint(error, REPORT_DEFECT)
+    })?;
     let Some(site) = site else {
         log.log_faults(&faults);
         bail!("the site cannot be served ({})", count_faults(&faults));
     };
-    if shows_warnings {
+    if options.watch {
         log.log_faults(&faults);
     } else if !faults.is_empty() {
         tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
+    log.log_notes(&site::summarize_exclusions(&cache.publication, folder));
+    log.log_faults(&config.memory_faults(site.size()));
+    if options.watch && !options.drafts {
+        log.log_notes(&site::describe_unpublished(&site));
+    }
     Ok((site, faults))
 }
 

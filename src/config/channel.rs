@@ -13,15 +13,7 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
 use frontdesk_forms::FORMS;
-use frontdesk_site::Operator;
-
-/// Values from other sections, for channels whose own keys are empty and for mails to visitors.
-#[derive(Clone, Copy)]
-pub(super) struct SiteIdentity<'a> {
-    pub(super) operator: &'a Operator,
-    pub(super) title: &'a str,
-    pub(super) language: &'a str,
-}
+use frontdesk_site::PagesOptions;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChannelKind {
@@ -30,15 +22,16 @@ enum ChannelKind {
     Maildir,
 }
 
-/// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out.
-pub(super) fn read(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Vec<ChannelOptions> {
+/// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
+/// recipients that are not set are those of `site`.
+pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site))).collect()
 }
 
 /// Reads the options of the channel `name`. `None`, after recording errors, if a required key is missing or
 /// unusable.
-fn read_channel(r: &mut Reader<'_>, name: String, site: SiteIdentity<'_>) -> Option<ChannelOptions> {
+fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name"), "", "", value::parse_line);
     let kinds =
@@ -77,7 +70,7 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: SiteIdentity<'_>) -> Opt
 
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
 /// missing or invalid. Refuses an unencrypted connection to another machine.
-fn read_smtp(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<SmtpOptions> {
+fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions) -> Option<SmtpOptions> {
     let host = r.get(deliveries("host").with_example("\"smtp.example.com\""), "", "", parse_host);
     let tls = r.get(
         deliveries("tls"),
@@ -102,7 +95,7 @@ fn read_smtp(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<SmtpOptions> 
     let password = deliveries("password").with_example("\"secret\"").secret();
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better set in the environment", value::optional(any_text));
-    let addresses = read_mail_addresses(r, &site.operator.email, site.title);
+    let addresses = read_mail_addresses(r, &site.operator.email, &site.title);
     let extra_roots =
         read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
@@ -257,14 +250,14 @@ fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<Web
 
 /// Reads the keys of a Maildir. `None`, after recording an error, if the path is missing or an address is
 /// invalid.
-fn read_maildir(r: &mut Reader<'_>, site: SiteIdentity<'_>) -> Option<MaildirOptions> {
+fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions) -> Option<MaildirOptions> {
     let path = r.file(
         deliveries("path").with_example("\"/var/mail/frontdesk\""),
         "relative to this folder, unless absolute",
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
     let email = if site.operator.email.is_empty() { "frontdesk@localhost" } else { &site.operator.email };
-    let addresses = read_mail_addresses(r, email, site.title);
+    let addresses = read_mail_addresses(r, email, &site.title);
     r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
     Some(MaildirOptions { path: path?, addresses: addresses? })
 }

@@ -6,25 +6,16 @@ use super::reader::{Reader, requests};
 use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
-use frontdesk_app::{FormOptions, PageOrigin};
+use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
 use frontdesk_forms::FORMS;
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.
 const MAX_ORIGINS: usize = 100;
 
-pub(super) struct FormsSection {
-    /// Within this time, a contact message with the same content as another one is a repeat.
-    pub(super) duplicate_window: Duration,
-    pub(super) posts: FormOptions,
-    /// How long a form of `confirmed` waits for a channel to confirm a submission.
-    pub(super) confirm_timeout: Duration,
-    /// Names of the forms that answer 200 once a channel has confirmed the submission.
-    pub(super) confirmed: Vec<&'static str>,
-    pub(super) visitor: VisitorKeys,
-}
-
-/// Reads `[forms]` with the tables of each form. The texts of mails are read with the channels.
-pub(super) fn read(r: &mut Reader<'_>) -> FormsSection {
+/// Reads `[forms]` with the tables of each form into the options of the web server. Returns the time within
+/// which a contact message with the same content as another one is a repeat, and the keys of mails to
+/// visitors, whose texts are read with the channels.
+pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions) -> (Duration, VisitorKeys) {
     let duplicate_window = r.get(
         requests("forms.duplicate_window"),
         "24h",
@@ -32,15 +23,14 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormsSection {
          delivered again.",
         value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
     );
-    let posts = read_posts(r);
-    let confirm_timeout = r.get(
+    web.forms = read_posts(r);
+    web.confirm_timeout = r.get(
         requests("forms.confirm_timeout"),
         "15s",
         "How long a form with `accept = \"delivered\"` waits for a channel to confirm a submission.",
         value::duration(timeout_range(1)),
     );
     let mut visitor = VisitorKeys::read(r);
-    let mut confirmed = Vec::new();
     let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
          \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
          held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
@@ -52,10 +42,10 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormsSection {
             std::mem::take(&mut documentation),
             value::one_of(&[("kept", false), ("delivered", true)]),
         );
-        confirmed.extend(is_confirmed.then_some(form.name));
+        web.confirmed_forms.extend(is_confirmed.then_some(form.name));
         visitor.read_form(r, form.name);
     }
-    FormsSection { duplicate_window, posts, confirm_timeout, confirmed, visitor }
+    (duplicate_window, visitor)
 }
 
 /// Reads `html_posts` and `allowed_origins`.

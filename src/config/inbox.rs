@@ -6,16 +6,10 @@ use super::value::{self, ParseResult, Raw, parse_items, parse_text};
 use frontdesk_desk::{DeskOptions, HostName};
 use frontdesk_http::Address;
 
-pub(super) struct InboxSection {
-    /// The address of the web interface, if it is enabled.
-    pub(super) listen: Option<Address>,
-    /// The options of the web interface, without the channels and the title.
-    pub(super) options: DeskOptions,
-}
-
-/// Reads `[inbox]`. Refuses an address that other machines can reach, unless a proxy authenticates users or
-/// `allow_remote` is set.
-pub(super) fn read(r: &mut Reader<'_>) -> InboxSection {
+/// Reads `[inbox]`, and returns the address of the web interface, if it is enabled, with its options except
+/// those of other sections. Refuses an address that other machines can reach, unless a proxy authenticates
+/// users or `allow_remote` is set.
+pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
         "off",
@@ -72,7 +66,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxSection {
         "inbox.user_header",
         "has no effect without `trusted_proxies`",
     );
-    InboxSection { listen, options }
+    (listen, options)
 }
 
 /// Records an error if the address of the web interface is also one of the `others`: the same port of the

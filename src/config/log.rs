@@ -5,23 +5,16 @@ use tracing::Level;
 use super::reader::{Reader, requests, restart};
 use super::value;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
-    Auto,
-    Text,
-    Json,
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
-    pub format: LogFormat,
+    /// Whether the log is JSON; `None` if it is JSON except on a terminal.
+    pub is_json: Option<bool>,
     pub level: Level,
 }
 
 /// Reads `[log]`. Also returns whether the web server logs each request.
 pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
-    let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let formats = [("auto", None), ("text", Some(false)), ("json", Some(true))];
     let levels = [
         ("error", Level::ERROR),
         ("warn", Level::WARN),
@@ -30,7 +23,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
         ("trace", Level::TRACE),
     ];
     let log = LogOptions {
-        format: r.get(
+        is_json: r.get(
             restart("log.format"),
             "auto",
             "The format of the log on standard error: \"text\" for people, \"json\" for programs, one object \

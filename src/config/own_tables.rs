@@ -67,9 +67,7 @@ fn to_json(raw: &Raw) -> Value {
         Raw::Number(number) => (*number).into(),
         Raw::Flag(flag) => (*flag).into(),
         Raw::List(items) => items.iter().map(to_json).collect(),
-        Raw::Table(members) => {
-            members.iter().map(|(name, raw)| (name.clone(), to_json(raw))).collect::<Map<_, _>>().into()
-        }
+        Raw::Table(members) => members.iter().map(|(name, raw)| (name.clone(), to_json(raw))).collect(),
         Raw::Other(text) => text.parse::<f64>().map_or_else(|_| text.as_str().into(), Value::from),
     }
 }

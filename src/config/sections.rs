@@ -1,150 +1,165 @@
-//! All sections of `frontdesk.toml`, in the order of the documentation, and what they require of each other.
+//! Reads all sections of `frontdesk.toml`, in the order of the documentation, combines their options, and
+//! reports what contradicts another section.
 
 use std::path::{Path, PathBuf};
 
-use super::channel::SiteIdentity;
-use super::forms::FormsSection;
-use super::inbox::InboxSection;
 use super::limits::LimitValues;
 use super::log::LogOptions;
-use super::reader::Reader;
-use super::server::ServerSection;
-use super::site::SiteSection;
-use super::store::StoreSection;
-use super::tls::TlsSection;
+use super::reader::{FILE_NAME, Reader, Setting};
+use super::secret_file::SecretFile;
 use super::{
     agents, brand, channel, content_signals, forms, inbox, limits, log, operator, own_tables, screening,
     security, server, site, store, tls, visitor, words,
 };
 use frontdesk_app::agent::AgentOptions;
+use frontdesk_app::{WebOptions, content_security_policy};
+use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::WAITLIST;
-use frontdesk_inbox::screening::ScreeningOptions;
-use frontdesk_site::resources::ContentSignals;
-use frontdesk_site::{
-    AllowedHosts, BrandOptions, Operator, RedirectOption, SITE_FOLDERS, WordOverride, find_containing_folder,
-};
+use frontdesk_http::Address;
+use frontdesk_inbox::intake::IntakeOptions;
+use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
+use frontdesk_inbox::submission::delivery::Route;
+use frontdesk_site::resources::{self, ResourceOptions};
+use frontdesk_site::{PagesOptions, PrivatePath, SITE_FOLDERS, find_containing_folder};
 
-/// The options of each section, before those of several sections are combined.
-pub(super) struct Sections {
-    /// The public address of the site; empty if it is not configured.
-    pub(super) base_url: String,
-    pub(super) operator: Operator,
-    /// The contact address for security.txt.
-    pub(super) security_email: String,
-    pub(super) site: SiteSection,
-    pub(super) brand: BrandOptions,
-    pub(super) redirects: Vec<RedirectOption>,
-    /// Other hosts from which pages may load content.
-    pub(super) allowed: AllowedHosts,
-    pub(super) server: ServerSection,
-    pub(super) store: StoreSection,
-    pub(super) tls: TlsSection,
-    pub(super) inbox: InboxSection,
-    pub(super) forms: FormsSection,
-    pub(super) limits: LimitValues,
-    pub(super) agents: AgentOptions,
-    pub(super) screening: ScreeningOptions,
-    pub(super) log: LogOptions,
-    /// Whether each request is logged.
-    pub(super) logs_requests: bool,
-    /// The purposes for which crawlers may use the content.
-    pub(super) signals: ContentSignals,
-    pub(super) words: Vec<WordOverride>,
-    pub(super) channels: Vec<ChannelOptions>,
+/// The options of all modules, read from one configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The public address of the site, if configured or derived from the first ACME domain.
+    pub base_url: Option<String>,
+    pub listen: Vec<Address>,
+    pub tls_listen: Vec<Address>,
+    /// The address of the private listener, if it is enabled.
+    pub ops_listen: Option<Address>,
+    /// The address of the inbox's web interface, if it is enabled.
+    pub inbox_listen: Option<Address>,
+    pub web: WebOptions,
+    /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
+    pub pages: PagesOptions,
+    /// Options for the resources. [`Config::with_base_url`] fills in their base URL.
+    pub resources: ResourceOptions,
+    /// The folder for a SQLite inbox and for the server's caches.
+    pub data_dir: PathBuf,
+    pub store: StoreOptions,
+    pub intake: IntakeOptions,
+    pub channels: Vec<ChannelOptions>,
     /// The channels that send mails to visitors, not to the team.
-    pub(super) visitor_channels: Vec<ChannelOptions>,
+    pub visitor_channels: Vec<ChannelOptions>,
+    pub maintenance: MaintenanceOptions,
+    pub limits: LimitValues,
+    /// Agents whose signatures are verified. [`Config::with_base_url`] fills in the site's origin.
+    pub agents: AgentOptions,
+    pub log: LogOptions,
+    /// The folders whose files are published. They need not exist.
+    pub served_folders: Vec<PathBuf>,
+    /// The effective settings in the order of the documentation.
+    pub settings: Vec<Setting>,
+    pub(super) secret_files: Vec<SecretFile>,
 }
 
-impl Sections {
-    /// Reads every key, in the order of the documentation, and reports contradictions between sections.
-    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+impl Config {
+    /// Reads every key, in the order of the documentation, and reports contradictions between sections. The
+    /// settings, the files with secrets and the private files are not filled in: they are known once the
+    /// reader has finished.
+    pub(super) fn read_sections(r: &mut Reader<'_>) -> Self {
         let base_url = site::read_base_url(r);
-        let (operator, security_email) = operator::read(r);
-        let mut site = site::read(r);
-        if site.title.is_empty() {
-            site.title.clone_from(&operator.name);
-        }
-        let brand = brand::read(r);
-        let redirects = own_tables::read_redirects(r);
-        let allowed = security::read(r);
-        let server = server::read(r);
-        let mut store = store::read(r);
-        let tls = tls::read(r, &store.data_dir);
-        let inbox = inbox::read(r);
-        let forms = forms::read(r);
-        store.maintenance.digest_at = store::read_digest(r);
+        let (mut pages, security_email) = read_pages(r);
+        let (listen, ops_listen, mut web) = server::read(r);
+        let (data_dir, url, mut maintenance) = store::read(r);
+        let (tls_listen, tls) = tls::read(r, &data_dir);
+        let (inbox_listen, inbox_pages) = inbox::read(r);
+        let (duplicate_window, visitor) = forms::read(r, &mut web);
+        maintenance.digest_at = store::read_digest(r);
         let limits = limits::read(r);
         let agents = agents::read(r);
         let screening = screening::read(r);
         let (log, logs_requests) = log::read(r);
         let signals = content_signals::read(r);
-        let words = words::read(r);
-        let identity = SiteIdentity { operator: &operator, title: &site.title, language: &site.language };
-        let channels = channel::read(r, identity);
-        let visitor_channels = visitor::read_channels(r, &forms.visitor, &channels, identity);
-        let sections = Self {
-            base_url,
-            operator,
-            security_email,
-            site,
-            brand,
-            redirects,
-            allowed,
-            server,
+        pages.words = words::read(r);
+        let channels = channel::read(r, &pages);
+        let visitor_channels = visitor::read_channels(r, &visitor, &channels, &pages);
+
+        pages.html_posts = web.forms.html_posts;
+        pages.confirms_waitlist = visitor.confirm.is_some();
+        let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
+        web.http.tls = tls;
+        web.inbox_pages = inbox_pages;
+        web.inbox_pages.channels.clone_from(&channels);
+        web.inbox_pages.title.clone_from(&pages.title);
+        web.inbox_pages.confirms_waitlist = pages.confirms_waitlist;
+        web.log_requests = logs_requests;
+        web.content_security_policy = content_security_policy(&pages.allowed);
+        web.inbox = store.url.clone();
+        let quota = limits.requests.source;
+        let config = Self {
+            base_url: Some(base_url).filter(|url| !url.is_empty()),
+            listen,
+            tls_listen,
+            ops_listen,
+            inbox_listen,
+            resources: ResourceOptions {
+                security_email,
+                signals,
+                quotas: limits.requests.enabled.then_some((quota.per_minute, quota.per_hour)),
+                duplicate_window,
+            },
+            served_folders: served_folders(r.site_folder(), &pages),
+            web,
+            pages,
+            data_dir,
             store,
-            tls,
-            inbox,
-            forms,
-            limits,
-            agents,
-            screening,
-            log,
-            logs_requests,
-            signals,
-            words,
+            intake: IntakeOptions {
+                duplicate_window,
+                retention: maintenance.retention,
+                recipient: maintenance.recipient.clone(),
+                screening,
+                form_quota: limits.requests.form_quota(),
+                ..IntakeOptions::default()
+            },
             channels,
             visitor_channels,
+            maintenance,
+            limits,
+            agents,
+            log,
+            settings: Vec::new(),
+            secret_files: Vec::new(),
         };
-        sections.check_texts(r);
-        sections.check_folders(r);
-        sections.check_listeners(r);
-        sections.check_confirmations(r);
-        sections
-    }
-
-    /// The folders whose files are published. They need not exist.
-    pub(super) fn served_folders(&self, site_folder: &Path) -> Vec<PathBuf> {
-        let build = self.site.build.iter().map(|build| build.folder.clone());
-        SITE_FOLDERS.iter().map(|part| site_folder.join(part)).chain(build).collect()
+        config.check_texts(r);
+        config.check_folders(r);
+        config.check_listeners(r);
+        config.check_confirmations(r);
+        config
     }
 
     /// Warns if a name, a description, an address or a URL is not set although it is needed. A build needs no
     /// name, description and address in the configuration.
     fn check_texts(&self, r: &mut Reader<'_>) {
-        let has_own_pages = self.site.build.is_none();
+        let pages = &self.pages;
+        let has_own_pages = pages.build.is_none();
         r.warn_if(
-            has_own_pages && self.site.title.is_empty(),
+            has_own_pages && pages.title.is_empty(),
             "operator.name",
             "neither `operator.name` nor `site.title` is set",
             "set `operator.name`: pages, guides and feeds need a name",
         );
         r.warn_if(
-            has_own_pages && self.site.description.is_empty(),
+            has_own_pages && pages.description.is_empty(),
             "site.description",
             "`site.description` is not set",
             "set it to one or two sentences: llms.txt and the feed begin with them",
         );
         r.warn_if(
-            has_own_pages && self.operator.email.is_empty(),
+            has_own_pages && pages.operator.email.is_empty(),
             "operator.email",
             "`operator.email` is not set",
             "set it: forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         r.warn_if(
-            self.forms.visitor.confirm.is_some()
-                && self.base_url.is_empty()
-                && tls::acme_base_url(&self.tls.options).is_none(),
+            pages.confirms_waitlist
+                && self.base_url.is_none()
+                && tls::acme_base_url(&self.web.http.tls).is_none(),
             "base_url",
             "`base_url` is not set, so the links in mails to visitors point to the address that the server listens on",
             "set it to the site's public address, such as \"https://www.example.com\"",
@@ -153,10 +168,9 @@ impl Sections {
 
     /// Refuses an inbox or a Maildir in a folder whose files are published.
     fn check_folders(&self, r: &mut Reader<'_>) {
-        let served = self.served_folders(r.site_folder());
-        let is_served = |path: &Path| find_containing_folder(path, &served).is_some();
+        let is_served = |path: &Path| find_containing_folder(path, &self.served_folders).is_some();
         let message = "must not be inside a folder that is published";
-        let is_inbox_served = is_served(&self.store.data_dir) || self.store.url.file().is_some_and(is_served);
+        let is_inbox_served = is_served(&self.data_dir) || self.store.url.file().is_some_and(is_served);
         r.refuse_if(is_inbox_served, "store.data_dir", message);
         for channel in &self.channels {
             if let TransportOptions::Maildir(maildir) = &channel.kind {
@@ -167,34 +181,94 @@ impl Sections {
 
     /// Refuses an address of the inbox's web interface that another listener uses.
     fn check_listeners(&self, r: &mut Reader<'_>) {
-        let server = &self.server;
-        let others = server.listen.iter().chain(&self.tls.listen).chain(&server.ops_listen);
-        inbox::refuse_shared_address(r, self.inbox.listen.as_ref(), others);
+        let others = self.listen.iter().chain(&self.tls_listen).chain(&self.ops_listen);
+        inbox::refuse_shared_address(r, self.inbox_listen.as_ref(), others);
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or
     /// if the request would time out first.
     fn check_confirmations(&self, r: &mut Reader<'_>) {
-        let confirmed = &self.forms.confirmed;
+        let confirmed = &self.web.confirmed_forms;
         r.refuse_if(
-            self.forms.visitor.confirm.is_some() && confirmed.contains(&WAITLIST.name),
+            self.pages.confirms_waitlist && confirmed.contains(&WAITLIST.name),
             "forms.waitlist.accept",
             "cannot be \"delivered\" with `forms.waitlist.confirm`: nothing is delivered before the visitor confirms the address",
         );
-        let routes: Vec<_> =
-            self.channels.iter().chain(&self.visitor_channels).map(ChannelOptions::route).collect();
         for form in confirmed {
             r.refuse_if(
-                !routes.iter().any(|route| route.accepts(form)),
+                !self.store.channels.iter().any(|route| route.accepts(form)),
                 &format!("forms.{form}.accept"),
                 "is \"delivered\", but no `[[channel]]` accepts this form",
             );
         }
-        let timeouts = &self.server.web.http.timeouts;
+        let timeouts = &self.web.http.timeouts;
         r.refuse_if(
-            !confirmed.is_empty() && timeouts.exchange <= self.forms.confirm_timeout + timeouts.body,
+            !confirmed.is_empty() && timeouts.exchange <= self.web.confirm_timeout + timeouts.body,
             "server.exchange_timeout",
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );
     }
+    /// The operator's private files and folders: the configuration, the site's folder, the cache of
+    /// certificates, the files of the inbox, and those that keys name, including the data folder.
+    pub(super) fn private_files(&self, folder: &Path, named: Vec<PrivatePath>) -> Vec<PrivatePath> {
+        let private = |path: PathBuf, reason: &str, has_companions| PrivatePath {
+            path,
+            reason: reason.to_owned(),
+            has_companions,
+        };
+        let own = [
+            private(folder.join(FILE_NAME), "it is the configuration of this site", false),
+            // The site's folder may be inside its build, and the site inside its data folder, so the files in
+            // the data folder are listed too.
+            private(folder.to_owned(), "it is the folder of this site", false),
+            private(self.data_dir.join("acme"), "it has keys of certificates", false),
+        ];
+        let url = &self.store.url;
+        let database = url.file().map(|file| private(file.to_owned(), "it belongs to the inbox", true));
+        let authorities = url.ca_file().map(|file| private(file.to_owned(), "`store.url` names it", false));
+        own.into_iter().chain(database).chain(authorities).chain(named).collect()
+    }
+}
+
+/// Reads the sections from `[operator]` to `[security]`. Also returns the contact address for security.txt.
+/// The title defaults to the operator's name. Drafts and pages with a date after now are not shown.
+#[expect(clippy::disallowed_methods, reason = "drafts and dates are compared with the current time")]
+fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
+    let (operator, security_email) = operator::read(r);
+    let mut site = site::read(r);
+    if site.title.is_empty() {
+        site.title.clone_from(&operator.name);
+    }
+    let now = jiff::Timestamp::now();
+    let pages = PagesOptions {
+        operator,
+        brand: brand::read(r),
+        redirects: own_tables::read_redirects(r),
+        allowed: security::read(r),
+        home_links: resources::home_links(),
+        reserved: resources::reserved_paths(),
+        today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
+        now: Some(now),
+        ..site
+    };
+    (pages, security_email)
+}
+
+/// Combines the database with the routes of all channels. Without limits, the routes have no quota.
+fn store_options<'a>(
+    url: DatabaseUrl,
+    limits: &LimitValues,
+    channels: impl Iterator<Item = &'a ChannelOptions>,
+) -> StoreOptions {
+    let channels = channels.map(|channel| {
+        let route = channel.route();
+        Route { quota: route.quota.filter(|_| limits.requests.enabled), ..route }
+    });
+    StoreOptions { url, channels: channels.collect() }
+}
+
+/// The folders whose files are published. They need not exist.
+fn served_folders(site_folder: &Path, pages: &PagesOptions) -> Vec<PathBuf> {
+    let build = pages.build.iter().map(|build| build.folder.clone());
+    SITE_FOLDERS.iter().map(|part| site_folder.join(part)).chain(build).collect()
 }

@@ -19,17 +19,10 @@ pub(super) fn timeout_range(least_seconds: u64) -> RangeInclusive<Duration> {
     Duration::from_secs(least_seconds)..=Duration::from_hours(1)
 }
 
-pub(super) struct ServerSection {
-    pub(super) listen: Vec<Address>,
-    /// The address of the private listener, if it is enabled.
-    pub(super) ops_listen: Option<Address>,
-    /// The options of this section; the others have their defaults.
-    pub(super) web: WebOptions,
-}
-
-/// Reads `[server]`. Resolves paths of sockets against the site's folder. Refuses a request's deadline that
-/// is not longer than that of its body.
-pub(super) fn read(r: &mut Reader<'_>) -> ServerSection {
+/// Reads `[server]`: the public addresses, the private one, if it is enabled, and the options of the web
+/// server, in which those of other sections have their defaults. Resolves paths of sockets against the site's
+/// folder. Refuses a request's deadline that is not longer than that of its body.
+pub(super) fn read(r: &mut Reader<'_>) -> (Vec<Address>, Option<Address>, WebOptions) {
     let mut listen = r.get(
         restart("server.listen"),
         "127.0.0.1:8080",
@@ -54,7 +47,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> ServerSection {
         "server.exchange_timeout",
         "must be longer than `server.body_timeout`, or a request with a slow body would get no response",
     );
-    ServerSection { listen, ops_listen, web }
+    (listen, ops_listen, web)
 }
 
 /// Reads all keys of `[server]` except the addresses.

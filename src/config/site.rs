@@ -1,33 +1,12 @@
 //! `[site]` and `[convert]`: names, languages, the output of a site generator, search and the footer.
 
-use serde_json::{Map, Value};
-
 use super::own_tables;
 use super::reader::{ConfigKey, Reader, deliveries, requests};
 use super::value::{self, Raw};
 use frontdesk_site::fault::Placed;
-use frontdesk_site::{self as pages, BuildOptions, FooterGroup, FooterLink, RulesDialect};
-
-/// The values of `[site]`, with the selectors of `[convert]` in `build`.
-pub(super) struct SiteSection {
-    pub(super) title: String,
-    pub(super) tagline: String,
-    pub(super) description: String,
-    /// The language of pages outside the folders of other languages.
-    pub(super) language: String,
-    /// All languages, including `language`; empty if there is only one.
-    pub(super) languages: Vec<String>,
-    /// The output of a site generator; `None` if the site has pages of its own only.
-    pub(super) build: Option<BuildOptions>,
-    /// Files to publish although they look private, if the key is set.
-    pub(super) publish: Option<Placed<Vec<String>>>,
-    /// Whether visitors can search; `None` if that depends on the number of pages.
-    pub(super) search: Option<bool>,
-    pub(super) posts_per_page: usize,
-    pub(super) footer: Vec<FooterGroup>,
-    /// Values of the operator's own for templates.
-    pub(super) extra: Map<String, Value>,
-}
+use frontdesk_site::{
+    self as pages, BuildOptions, FooterGroup, FooterLink, PagesOptions, PublicationOptions, RulesDialect,
+};
 
 /// Reads `base_url`, which stands above the first table.
 pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
@@ -41,8 +20,9 @@ pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
     )
 }
 
-/// Reads `[site]`, `[site.extra]` and `[convert]`. The description defaults to the tagline.
-pub(super) fn read(r: &mut Reader<'_>) -> SiteSection {
+/// Reads `[site]`, `[site.extra]` and `[convert]`; the other options have their defaults. The description
+/// defaults to the tagline.
+pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
     let mut text =
         |key: ConfigKey, example| r.get(key.set_in_starter_file(example), "", "", value::parse_line);
     let title = text(deliveries("site.title"), "\"Example\"");
@@ -80,18 +60,19 @@ pub(super) fn read(r: &mut Reader<'_>) -> SiteSection {
     let extra = own_tables::read_extra(r);
     read_selectors(r, build.as_mut());
     let description = if description.is_empty() { tagline.clone() } else { description };
-    SiteSection {
+    PagesOptions {
         title,
         tagline,
         description,
         language,
         languages,
         build,
-        publish,
+        publication: PublicationOptions { publish, ..PublicationOptions::default() },
         search,
         posts_per_page,
         footer,
         extra,
+        ..PagesOptions::default()
     }
 }
 

@@ -12,17 +12,9 @@ use frontdesk_site as pages;
 /// Maximum retention period of submissions: about a century.
 const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 
-pub(super) struct StoreSection {
-    /// The folder for a SQLite inbox and for the server's caches.
-    pub(super) data_dir: PathBuf,
-    /// The inbox. The path of a SQLite file is complete.
-    pub(super) url: DatabaseUrl,
-    /// Retention, encryption and disk space. [`read_digest`] fills in the time of the digest.
-    pub(super) maintenance: MaintenanceOptions,
-}
-
-/// Reads `[store]`. Resolves the path of a SQLite file against the data folder.
-pub(super) fn read(r: &mut Reader<'_>) -> StoreSection {
+/// Reads `[store]`: the data folder, the inbox, and retention, encryption and disk space. Resolves the path
+/// of a SQLite file against the data folder. [`read_digest`] reads the time of the digest.
+pub(super) fn read(r: &mut Reader<'_>) -> (PathBuf, DatabaseUrl, MaintenanceOptions) {
     let data_dir = r.folder(
         restart("store.data_dir"),
         &default_data_dir(r.site_folder()),
@@ -37,7 +29,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> StoreSection {
         value::database_url,
     );
     let url = resolve_path(&data_dir, url);
-    StoreSection { data_dir, url, maintenance: read_maintenance(r) }
+    (data_dir, url, read_maintenance(r))
 }
 
 /// Reads the time of day at which the team gets a digest. `None` if it gets none.

@@ -19,16 +19,11 @@ use frontdesk_site::fault::Fault;
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-pub(super) struct TlsSection {
-    /// The addresses of the HTTPS listener; none if it is disabled.
-    pub(super) listen: Vec<Address>,
-    pub(super) options: TlsOptions,
-}
-
-/// Reads `[tls]`. A listener without a source of certificates is a fault. Does not open the files:
-/// [`certificate_faults`] checks them. The redirect, which needs such a source, has no destination until
-/// [`complete_redirect`] sets it.
-pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
+/// Reads `[tls]`, and returns the addresses of the HTTPS listener, none if it is disabled, with the options.
+/// A listener without a source of certificates is a fault. Does not open the files: [`certificate_faults`]
+/// checks them. The redirect, which needs such a source, has no destination until [`complete_redirect`] sets
+/// it.
+pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
     let mut listen = r.get(
         restart("tls.listen"),
         "[]",
@@ -61,7 +56,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> TlsSection {
     );
     // `complete_redirect` fills in the destination.
     let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
-    TlsSection { listen, options: TlsOptions { source, redirect, hsts } }
+    (listen, TlsOptions { source, redirect, hsts })
 }
 
 /// Reads where the certificate comes from: files, or a certificate authority. `None` if neither is set, or,

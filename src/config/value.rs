@@ -461,16 +461,11 @@ pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
     /// Each language adds work to every load.
     const MAX_LANGUAGES: usize = 50;
     let expected =
-        || format!("a list of up to {MAX_LANGUAGES} different language tags such as [\"en\", \"de\"]");
-    let tags = raw.items().ok_or_else(expected)?;
-    let tags: Vec<String> = tags
-        .into_iter()
-        .map(|tag| language(&Raw::Text(tag.to_owned())))
-        .collect::<Result<_, _>>()
-        .map_err(|_| expected())?;
+        format!("a list of up to {MAX_LANGUAGES} different language tags such as [\"en\", \"de\"]");
+    let tags = parse_items(raw, &expected, |tag| language(&Raw::Text(tag.to_owned())).ok())?;
     let is_repeated = |at: usize| tags[..at].iter().any(|other| other.eq_ignore_ascii_case(&tags[at]));
     let is_valid = tags.len() <= MAX_LANGUAGES && !(0..tags.len()).any(is_repeated);
-    if is_valid { Ok(tags) } else { Err(expected()) }
+    if is_valid { Ok(tags) } else { Err(expected) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::channel::SiteIdentity;
 use super::named_file;
 use super::reader::{Reader, deliveries};
 use super::value;
@@ -15,7 +14,7 @@ use frontdesk_inbox::submission::visitor_mail::{
     ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,
 };
 use frontdesk_site::fault::Fault;
-use frontdesk_site::{Placeholder, parse_mail};
+use frontdesk_site::{PagesOptions, Placeholder, parse_mail};
 
 /// The maximum number of attempts in progress for each kind of mail. The team's mails come first.
 const CONCURRENCY: usize = 2;
@@ -103,7 +102,7 @@ pub(super) fn read_channels(
     r: &mut Reader<'_>,
     keys: &VisitorKeys,
     channels: &[ChannelOptions],
-    site: SiteIdentity<'_>,
+    site: &PagesOptions,
 ) -> Vec<ChannelOptions> {
     let mut found = Vec::new();
     if let Some(path) = &keys.acknowledge {
@@ -124,7 +123,7 @@ pub(super) fn read_channels(
 /// The file with the text of a mail, and the key that names the file.
 struct MailSource<'a> {
     path: &'a Path,
-    site: SiteIdentity<'a>,
+    site: &'a PagesOptions,
     key: &'static str,
     form: &'static str,
 }
@@ -193,7 +192,7 @@ impl MailSource<'_> {
                 return None;
             }
         };
-        let SiteIdentity { operator, title, language } = self.site;
+        let PagesOptions { operator, title, language, .. } = self.site;
         let name = if operator.name.is_empty() { title } else { &operator.name };
         let known: [Placeholder<'_>; 4] = [
             ("site", Some(title)),

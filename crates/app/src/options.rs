@@ -36,8 +36,6 @@ pub struct WebOptions {
     pub inbox_pages: DeskOptions,
     /// The inbox database, whose submissions and deliveries `/metrics` counts.
     pub inbox: DatabaseUrl,
-    /// Names of the channels, for `/metrics`.
-    pub channels: Vec<String>,
     /// The content security policy of responses without one of their own.
     pub content_security_policy: HeaderValue,
 }
@@ -53,7 +51,6 @@ impl Default for WebOptions {
             count_views: true,
             inbox_pages: DeskOptions::default(),
             inbox: DatabaseUrl::Sqlite(PathBuf::new()),
-            channels: Vec::new(),
             content_security_policy: content_security_policy(&AllowedHosts::default()),
         }
     }

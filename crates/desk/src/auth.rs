@@ -10,7 +10,7 @@ use super::request::cookie;
 use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
 use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
-use frontdesk_http::{Address, Peer, is_trusted};
+use frontdesk_http::{Peer, is_trusted};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{StoreError, TokenHash};
 
@@ -101,10 +101,7 @@ impl Cookies {
     pub(super) fn of(inbox: &DeskState, options: &DeskOptions, peer: Peer, head: &Parts) -> Self {
         let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
         let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");
-        let port = match &inbox.address {
-            Address::Tcp(address) => Some(address.port()),
-            Address::Unix(_) => None,
-        };
+        let port = inbox.address.tcp().map(|address| address.port());
         Self { is_secure: is_from_proxy && is_https, port }
     }
 

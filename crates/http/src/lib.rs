@@ -66,7 +66,7 @@ pub use run::WORKER;
 pub use server::Server;
 pub use shutdown::ShutdownPhase;
 pub use slot::Charge;
-pub use socket::{Address, BindError, Peer, Scheme, Socket, inherited_sockets};
+pub use socket::{Address, BindError, Peer, Scheme, Socket, inherited_sockets, reachable};
 pub use trusted_proxies::{Network, is_trusted};
 pub use worker::Worker;
 

@@ -30,6 +30,24 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+impl Address {
+    /// The IP address and the port; `None` for a Unix socket.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+/// The address at which this machine reaches a listener: 127.0.0.1 for one on all interfaces.
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
+}
+
 /// Parses `unix:PATH`, or an IP address and a port. `localhost:PORT` and a port alone are 127.0.0.1, and
 /// `:PORT` is every interface, IPv6 and IPv4.
 impl FromStr for Address {

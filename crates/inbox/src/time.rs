@@ -58,7 +58,7 @@ fn parse_age(text: &str) -> Option<SignedDuration> {
 }
 
 /// Parses a date such as `2026-11-20`.
-fn parse_date(text: &str) -> Option<Date> {
+pub fn parse_date(text: &str) -> Option<Date> {
     // jiff would also accept a time of day, and ignore it.
     if text.len() != 10 || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;

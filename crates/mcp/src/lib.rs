@@ -38,15 +38,23 @@ pub struct ServerDescription {
 
 /// A tool, as clients see it.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "the hints of the protocol are independent of each other")]
 pub struct ToolDescription {
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
     /// A JSON Schema for the arguments.
     pub input_schema: Map<String, Value>,
+    pub hints: ToolHints,
+}
+
+/// The effect of a tool, as hints for clients.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the hints of the protocol are independent of each other")]
+pub struct ToolHints {
     pub is_read_only: bool,
+    /// Whether a call removes or overwrites something, or cannot be undone.
     pub is_destructive: bool,
+    /// Whether a second call with the same arguments changes nothing more.
     pub is_idempotent: bool,
     /// Whether a call has effects on systems of others.
     pub is_open_world: bool,
@@ -171,10 +179,10 @@ impl ServerHandler for McpServer {
 /// Converts a description to the SDK's type, with its properties as annotations.
 fn to_tool(tool: ToolDescription) -> Tool {
     let hints = ToolAnnotations::with_title(tool.title)
-        .read_only(tool.is_read_only)
-        .destructive(tool.is_destructive)
-        .idempotent(tool.is_idempotent)
-        .open_world(tool.is_open_world);
+        .read_only(tool.hints.is_read_only)
+        .destructive(tool.hints.is_destructive)
+        .idempotent(tool.hints.is_idempotent)
+        .open_world(tool.hints.is_open_world);
     Tool::new(tool.name, Cow::Borrowed(tool.description), Arc::new(tool.input_schema))
         .with_title(tool.title)
         .with_annotations(hints)

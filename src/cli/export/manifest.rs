@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
 use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public_path};
@@ -14,17 +14,17 @@ use frontdesk_site::path;
 
 /// Composes the manifest of all URLs and `files` as JSON.
 pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<String, Bytes>) -> String {
-    let urls: Map<String, Value> = layout
+    let urls: Value = layout
         .urls
         .iter()
         .map(|(path, content)| (path::encode(path).into_owned(), describe_url(layout, content)))
         .collect();
-    let missing_in: Map<String, Value> = layout
+    let missing_in: Value = layout
         .missing_in
         .iter()
         .map(|(folder, content)| (format!("{}/", path::encode(folder)), describe_url(layout, content)))
         .collect();
-    let listed: Map<String, Value> = files
+    let listed: Value = files
         .iter()
         .map(|(name, body)| (name.clone(), json!({ BYTES: body.len(), BLAKE3: fingerprint(body, 64) })))
         .collect();
@@ -32,7 +32,7 @@ pub(super) fn compose(layout: &ExportLayout, base_url: &str, files: &BTreeMap<St
         "generator": GENERATOR,
         "format": FORMAT,
         "base_url": base_url,
-        "headers": headers_object(&layout.common),
+        "headers": layout.common.iter().cloned().collect::<Value>(),
         "endpoints": layout.endpoints,
         "urls": urls,
         "missing": describe_url(layout, &layout.missing),
@@ -105,13 +105,5 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
 
 /// The headers of a response that are neither common to all responses nor in other members of the manifest.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
-    headers_object(layout.own_headers(reply, &["etag", "location", "content-encoding"]))
-}
-
-fn headers_object<'a>(headers: impl IntoIterator<Item = &'a (String, String)>) -> Value {
-    headers
-        .into_iter()
-        .map(|(name, value)| (name.clone(), value.clone().into()))
-        .collect::<Map<_, _>>()
-        .into()
+    layout.own_headers(reply, &["etag", "location", "content-encoding"]).cloned().collect()
 }

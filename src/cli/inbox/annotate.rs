@@ -4,7 +4,6 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::change::{Outcome, change_each};
 use super::console::Console;
@@ -12,9 +11,8 @@ use super::selection::find_all;
 use super::width::{columns, pad};
 use crate::cli::output::counted;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::json as json_lines;
-use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction, StoreError};
+use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction};
 use frontdesk_inbox::time::{format_local, format_utc};
 
 /// How many entries of the log one query reads.
@@ -22,43 +20,42 @@ const PAGE: usize = 200;
 
 /// Marks submissions as done, or as open again.
 pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let now = console.now.timestamp();
-    annotate(ids, done_words(is_done), console, |changes, id| changes.set_done(id, is_done, now))
-}
-
-/// The rest of a sentence about a submission that was to be marked: after a change, and without one.
-pub(in crate::cli) fn done_words(is_done: bool) -> [&'static str; 2] {
-    if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] }
-}
-
-/// The rest of a sentence about a submission that was to have this note: after a change, and without one.
-pub(in crate::cli) fn note_words(note: &str) -> [&'static str; 2] {
-    if note.trim().is_empty() {
-        ["has no note any more", "has no note"]
-    } else {
-        ["has this note", "already has this note"]
-    }
+    change_each(find_all(ids, console)?, console, |changes, submission, console| {
+        let annotated = changes.set_done(submission.id, is_done, console.now.timestamp())?;
+        Ok(Outcome::described(describe_done(annotated, is_done)))
+    })
 }
 
 /// Replaces the note of a submission; an empty one removes it.
 pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    annotate(&[id.to_owned()], note_words(note), console, |changes, id| changes.set_note(id, note))
+    change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, _| {
+        Ok(Outcome::described(describe_note(changes.set_note(submission.id, note)?, note)))
+    })
 }
 
-/// Applies a change to each submission, and prints one of the `words` for it: after a change, or without one.
-fn annotate(
-    ids: &[String],
-    [changed, unchanged]: [&str; 2],
-    console: &mut Console<'_>,
-    change: impl Fn(&mut Changes<'_>, Uuid) -> Result<Annotated, StoreError>,
-) -> anyhow::Result<ExitCode> {
-    change_each(find_all(ids, console)?, console, |changes, submission, _| {
-        Ok(match change(changes, submission.id)? {
-            Annotated::Changed => Outcome::Done(changed.to_owned()),
-            Annotated::Unchanged => Outcome::Done(unchanged.to_owned()),
-            Annotated::Missing => Outcome::Missing,
-        })
-    })
+/// The result of marking a submission as done or open, as the rest of a sentence about it. `None` if it no
+/// longer exists.
+pub(in crate::cli) fn describe_done(annotated: Annotated, is_done: bool) -> Option<String> {
+    let words = if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] };
+    choose_words(annotated, words)
+}
+
+/// The result of giving a submission this note, as the rest of a sentence about it. `None` if it no longer
+/// exists.
+pub(in crate::cli) fn describe_note(annotated: Annotated, note: &str) -> Option<String> {
+    let words = match note.trim() {
+        "" => ["has no note any more", "has no note"],
+        _ => ["has this note", "already has this note"],
+    };
+    choose_words(annotated, words)
+}
+
+fn choose_words(annotated: Annotated, [changed, unchanged]: [&str; 2]) -> Option<String> {
+    match annotated {
+        Annotated::Changed => Some(changed.to_owned()),
+        Annotated::Unchanged => Some(unchanged.to_owned()),
+        Annotated::Missing => None,
+    }
 }
 
 /// Prints the newest entries of the operator log, newest first: all, or at most `limit`. Prints nothing if

@@ -177,7 +177,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// The outcome that this sentence describes; without a sentence, the submission is missing.
-    fn described(words: Option<String>) -> Outcome {
+    pub(super) fn described(words: Option<String>) -> Outcome {
         words.map_or(Outcome::Missing, Outcome::Done)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::console::Console;
 use crate::cli::output::{counted, with_hint};
 use crate::config::Config;
 use frontdesk_forms::text::{escape_html, visible};
-use frontdesk_http::Address;
+use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{Editor, TokenHash};
 use frontdesk_inbox::time::{format_distance, format_local};
@@ -80,14 +80,6 @@ fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> any
         anyhow!("no server listens at {base}, so a link would lead nowhere"),
         "start it with `frontdesk serve`; if it has another address, give its URL: `--address URL`",
     ))
-}
-
-/// The address at which this machine reaches a listener: 127.0.0.1 for one on all interfaces.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(Ipv4Addr::LOCALHOST.into());
-    }
-    address
 }
 
 /// The URL of the web interface: that of the first host in `inbox.host`, or else of `inbox.listen`. Fails if

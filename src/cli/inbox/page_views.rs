@@ -17,6 +17,7 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
+use frontdesk_inbox::time::parse_date;
 use frontdesk_site::path;
 
 /// Maximum number of pages and of hosts in text output, unless `--top` sets another one.
@@ -53,9 +54,7 @@ pub(in crate::cli) struct StatsOptions {
 }
 
 fn parse_day(text: &str) -> Result<Date, String> {
-    let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    let date = is_date.then(|| text.parse().ok()).flatten();
-    date.ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
+    parse_date(text).ok_or_else(|| "it must be a date such as 2026-11-20".to_owned())
 }
 
 /// Runs `frontdesk stats`. `--days` counts back from today in this machine's time zone.

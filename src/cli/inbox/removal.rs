@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::console::Console;
 use super::selection::find_all;
@@ -97,10 +96,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
             counted(left, "submission")
         )?;
     }
-    if let Some((first, last)) = held.received
-        && !options.yes
-        && !confirm(&removal_question(held.submissions, first, last, console.now.time_zone()), console)?
-    {
+    if !options.yes && !confirm_discard(held.submissions, held.received, console)? {
         return Ok(ExitCode::FAILURE);
     }
     let filter = confirmed_filter(&filter, &held);
@@ -120,10 +116,7 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     for submission in &preview.others {
         console.report(&refusal(submission))?;
     }
-    if let Some((first, last)) = preview.received()
-        && !options.yes
-        && !confirm(&removal_question(preview.held.len(), first, last, console.now.time_zone()), console)?
-    {
+    if !options.yes && !confirm_discard(preview.held.len(), preview.received(), console)? {
         return Ok(ExitCode::FAILURE);
     }
     // Runs even without ids: an earlier run may have left removed data in the database's log.
@@ -140,15 +133,21 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
 /// The context for an error that may occur after some submissions have been removed.
 const INCOMPLETE: &str = "some submissions may not have been removed; run the same command again";
 
-/// The question that the operator confirms: how many submissions are removed, and when they were received.
-fn removal_question(count: usize, first: Timestamp, last: Timestamp, zone: &TimeZone) -> String {
-    let held = counted(count, "held submission");
+/// Asks whether to remove `count` submissions, which were received from the first to the last time. Without
+/// these times, there is no submission, and no question.
+fn confirm_discard(
+    count: usize,
+    received: Option<(Timestamp, Timestamp)>,
+    console: &mut Console<'_>,
+) -> io::Result<bool> {
+    let Some((first, last)) = received else { return Ok(true) };
+    let (held, zone) = (counted(count, "held submission"), console.now.time_zone());
     let received = if first == last {
         format!("received at {}", format_time(first, zone))
     } else {
         format!("received from {} to {}", format_time(first, zone), format_time(last, zone))
     };
-    format!("Remove {held}, {received}, for good?")
+    confirm(&format!("Remove {held}, {received}, for good?"), console)
 }
 
 /// The error for a submission that is not held, with a hint on how to remove it.

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use jiff::{ToSpan as _, Zoned};
 use serde_json::{Value, json};
 
@@ -25,35 +24,26 @@ const MAX_BAR: usize = 40;
 /// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as
 /// JSON, and nothing as text.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let inbox = console.inbox.as_deref();
-    let first = first_day(&console.now, days);
-    let (tallies, channels) = read_counts(inbox, console.now.time_zone())?;
+    let inbox = console.inbox.clone();
     if as_json {
-        writeln!(console.out, "{}", json_lines::to_line(&to_json(&tallies, &channels, first)))?;
-    } else if inbox.is_some() {
-        write_text(&tallies, &channels, first, console)?;
+        let object = counts_object(inbox.as_deref(), &console.now, days)?;
+        writeln!(console.out, "{}", json_lines::to_line(&object))?;
+    } else if let Some(inbox) = inbox {
+        let (tallies, channels) = (inbox.daily_counts(console.now.time_zone())?, inbox.channels()?);
+        write_text(&tallies, &channels, first_day(&console.now, days), console)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the counts of submissions by day, and of deliveries by channel. Returns none if there is no inbox.
-fn read_counts(
-    inbox: Option<&InboxReader>,
-    zone: &TimeZone,
-) -> Result<(Vec<DailyCount>, Vec<ChannelState>), StoreError> {
-    let tallies = inbox.map_or(Ok(Vec::new()), |inbox| inbox.daily_counts(zone))?;
-    let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
-    Ok((tallies, channels))
-}
-
 /// The counts of submissions and deliveries as a JSON object. The counts by day cover the last `days` days in
-/// the time zone of `now`; the totals cover all days.
+/// the time zone of `now`; the totals cover all days. Zeros if there is no inbox.
 pub(in crate::cli) fn counts_object(
     inbox: Option<&InboxReader>,
     now: &Zoned,
     days: u16,
 ) -> Result<Value, StoreError> {
-    let (tallies, channels) = read_counts(inbox, now.time_zone())?;
+    let tallies = inbox.map_or(Ok(Vec::new()), |inbox| inbox.daily_counts(now.time_zone()))?;
+    let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
     Ok(to_json(&tallies, &channels, first_day(now, days)))
 }
 
@@ -102,10 +92,8 @@ fn to_json(tallies: &[DailyCount], channels: &[ChannelState], first: Date) -> Va
         })
     });
     let channels = channels.iter().map(|channel| {
-        let deliveries: serde_json::Map<_, _> = DeliveryState::ALL
-            .iter()
-            .map(|state| (state.name().to_owned(), channel.count(*state).into()))
-            .collect();
+        let deliveries: Value =
+            DeliveryState::ALL.iter().map(|state| (state.name(), channel.count(*state))).collect();
         json!({
             "channel": channel.name,
             "obstacle": channel.obstacle.as_ref().map(json_lines::obstacle_object),

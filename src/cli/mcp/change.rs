@@ -11,7 +11,7 @@ use super::arguments::ToolArguments;
 use super::envelope::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
-use crate::cli::inbox::annotate::{done_words, note_words};
+use crate::cli::inbox::annotate::{describe_done, describe_note};
 use crate::cli::inbox::change::{describe_due_retries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::read_details;
@@ -20,7 +20,7 @@ use crate::config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::removal::DiscardPreview;
-use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::store::{Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
 use frontdesk_inbox::submission::Submission;
 
 /// Maximum number of submissions that one call changes.
@@ -129,7 +129,7 @@ pub(super) fn set_done(
     let ids = arguments.ids("ids", MAX_IDS)?;
     change_each(session, &ids, |changes, submission, _| {
         let annotated = changes.set_done(submission.id, is_done, Timestamp::now())?;
-        Ok(choose_words(annotated, done_words(is_done)))
+        Ok(describe_done(annotated, is_done))
     })
 }
 
@@ -140,17 +140,8 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
         ToolError::new("`text` is missing: it is the new note, and an empty text removes the note")
     })?;
     change_each(session, &[id], |changes, submission, _| {
-        Ok(choose_words(changes.set_note(submission.id, &text)?, note_words(&text)))
+        Ok(describe_note(changes.set_note(submission.id, &text)?, &text))
     })
-}
-
-/// The words for a change, or those for no change. `None` if the submission is missing.
-fn choose_words(annotated: Annotated, [changed, unchanged]: [&'static str; 2]) -> Option<String> {
-    match annotated {
-        Annotated::Changed => Some(changed.to_owned()),
-        Annotated::Unchanged => Some(unchanged.to_owned()),
-        Annotated::Missing => None,
-    }
 }
 
 /// Removes held submissions in two calls: the first returns what would be removed and a code, and the

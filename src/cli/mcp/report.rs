@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
+use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::page_views::views_object;
 use crate::cli::inbox::stats::{counts_object, first_day};
 use crate::cli::{check, doctor};
@@ -30,7 +31,7 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);
     let page = arguments.word("page", MAX_PATH)?;
     let config = session.load_configuration()?;
-    let inbox = McpSession::open_inbox(&config)?;
+    let inbox = open_inbox(&config.store.url)?;
     let now = Zoned::now();
     let mut result = json!({
         "submissions": counts_object(inbox.as_ref(), &now, days)?,

@@ -3,19 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::cli::inbox::open_inbox;
 use crate::cli::output::write_error;
 use crate::cli::site;
 use crate::config::{Config, Flag};
-use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{InboxReader, StoreError};
 use frontdesk_inbox::user::current_user;
-
-/// How long a tool waits for the server to process accepted submissions.
-const CATCH_UP: Duration = Duration::from_millis(500);
 
 /// The error of a tool call as the client gets it, with causes and advice.
 #[derive(Debug)]
@@ -82,19 +78,9 @@ impl McpSession {
         site::load_configuration(&self.folder, self.data_dir.clone())
     }
 
-    /// Opens the inbox, and waits up to [`CATCH_UP`] for accepted submissions to be processed. `None` if
-    /// nothing has been received yet.
-    pub(super) fn open_inbox(config: &Config) -> Result<Option<InboxReader>, ToolError> {
-        let inbox = inbox::open(&config.store.url)?;
-        if let Some(inbox) = &inbox {
-            inbox.catch_up(CATCH_UP)?;
-        }
-        Ok(inbox)
-    }
-
     /// Opens the inbox, and fails if nothing has been received yet.
     pub(super) fn open_existing_inbox(config: &Config) -> Result<InboxReader, ToolError> {
-        McpSession::open_inbox(config)?
+        open_inbox(&config.store.url)?
             .ok_or_else(|| ToolError::new("nothing has been received yet: the inbox does not exist"))
     }
 

@@ -4,16 +4,17 @@ use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
+use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
 use frontdesk_forms::FORMS;
 use frontdesk_forms::text::{cut, visible_lines};
 use frontdesk_inbox::json as json_lines;
-use frontdesk_inbox::store::{Annotation, Filter, InboxReader, SearchPage, SearchText};
+use frontdesk_inbox::store::{Annotation, Filter, SearchPage, SearchText};
 use frontdesk_inbox::submission::delivery::Delivery;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -93,7 +94,7 @@ fn list_page(
     excerpts_of: Option<&SearchText>,
 ) -> Result<Value, ToolError> {
     let config = session.load_configuration()?;
-    let Some(inbox) = McpSession::open_inbox(&config)? else {
+    let Some(inbox) = open_inbox(&config.store.url)? else {
         return Ok(json!({ "submissions": [], "note": "Nothing has been received yet." }));
     };
     let began = Instant::now();
@@ -163,7 +164,7 @@ const FIELDS: &str = "fields_written_by_visitor";
 /// Moves the submission's fields to a member of their own. Describes encrypted submissions as such.
 fn separate_fields(mut item: Value, submission: &Submission) -> Value {
     let Some(members) = item.as_object_mut() else { return item };
-    let fields: Map<String, Value> = submission
+    let fields: Value = submission
         .fields
         .iter()
         .filter_map(|(name, _)| Some((name.clone(), members.shift_remove(name)?)))
@@ -174,7 +175,7 @@ fn separate_fields(mut item: Value, submission: &Submission) -> Value {
             "The fields are encrypted to the operator's key, which this server does not have. `frontdesk inbox show ID --identity FILE` opens them.".into(),
         );
     } else {
-        members.insert(FIELDS.to_owned(), fields.into());
+        members.insert(FIELDS.to_owned(), fields);
     }
     item
 }
@@ -206,8 +207,7 @@ fn shorten(value: &mut Value) -> bool {
 /// The text around the first match in each field.
 fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     let fields = submission.fields.iter();
-    let found = fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, words)?.into())));
-    Value::Object(found.collect())
+    fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, words)?))).collect()
 }
 
 /// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues.
@@ -222,20 +222,16 @@ fn excerpt(value: &str, words: &SearchText) -> Option<String> {
     Some(format!("{before}{text}{after}"))
 }
 
-/// Reads one submission in full, by its id or an unambiguous prefix of it.
+/// Reads one submission in full, by its id or an unambiguous prefix of it: with its annotation, its
+/// processing error, and its deliveries with their newest attempts.
 pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.required_word("id", MAX_WORDS)?;
     let config = session.load_configuration()?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let submission = find(Some(&inbox), &id)??;
-    details(&inbox, &submission)
-}
-
-/// A submission with its annotation, its processing error, and its deliveries with their newest attempts.
-fn details(inbox: &InboxReader, submission: &Submission) -> Result<Value, ToolError> {
-    let (mut deliveries, annotation) = read_details(inbox, submission.id)?;
+    let (mut deliveries, annotation) = read_details(&inbox, submission.id)?;
     let omitted: usize = deliveries.iter_mut().map(keep_newest_attempts).sum();
-    let mut object = json_lines::object_with_deliveries(submission, &deliveries);
+    let mut object = json_lines::object_with_deliveries(&submission, &deliveries);
     json_lines::add_annotation(&mut object, &annotation);
     if let Some(error) = &submission.error {
         object["_error"] = error.as_str().into();
@@ -243,7 +239,7 @@ fn details(inbox: &InboxReader, submission: &Submission) -> Result<Value, ToolEr
     if omitted > 0 {
         object["_attempts_omitted"] = omitted.into();
     }
-    Ok(separate_fields(object, submission))
+    Ok(separate_fields(object, &submission))
 }
 
 /// Removes all attempts except the newest [`MAX_ATTEMPTS`], and returns the number of removed ones.

@@ -8,20 +8,7 @@ use super::{change, report, submissions};
 use frontdesk_forms::FORMS;
 use frontdesk_inbox::store::MAX_NOTE;
 use frontdesk_inbox::submission::Status;
-
-/// The effect of a tool on the inbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToolEffect {
-    Reads,
-    Changes {
-        /// Whether it removes or overwrites something, or cannot be undone.
-        is_destructive: bool,
-        /// Whether a second call with the same arguments changes nothing more.
-        is_idempotent: bool,
-        /// Whether the server sends something to others as a consequence.
-        leads_to_sending: bool,
-    },
-}
+use frontdesk_mcp::ToolHints;
 
 /// The names and schemas of a tool's parameters.
 type Parameters = Vec<(&'static str, Value)>;
@@ -33,13 +20,16 @@ pub(super) struct ToolSpec {
     pub(super) description: &'static str,
     pub(super) required: &'static [&'static str],
     pub(super) parameters: fn() -> Parameters,
-    pub(super) effect: ToolEffect,
+    /// The server sends something to others as a consequence if `is_open_world` is set.
+    pub(super) hints: ToolHints,
     pub(super) run: fn(&McpSession, &mut ToolArguments) -> Result<Value, ToolError>,
 }
 
-/// The effect of a change that another tool reverses, and that sends nothing.
-const REVERSIBLE: ToolEffect =
-    ToolEffect::Changes { is_destructive: false, is_idempotent: true, leads_to_sending: false };
+const READS: ToolHints =
+    ToolHints { is_read_only: true, is_destructive: false, is_idempotent: true, is_open_world: false };
+
+/// The hints for a change that another tool reverses, and that sends nothing.
+const REVERSIBLE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
 pub(super) const TOOLS: [ToolSpec; 13] = [
     ToolSpec {
@@ -48,7 +38,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Lists submissions to the website's forms, newest first, with shortened fields. Continue with `next_cursor` as `cursor`.",
         required: &[],
         parameters: || filters("text", "Only submissions with this text in a field, regardless of case"),
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: submissions::list,
     },
     ToolSpec {
@@ -57,7 +47,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Finds submissions with a text in a field, regardless of case, newest first, with the text around each match. Encrypted submissions cannot be searched.",
         required: &["query"],
         parameters: || filters("query", "The text to find in a field"),
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: submissions::search,
     },
     ToolSpec {
@@ -66,7 +56,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Reads one submission in full: all fields, the reasons of spam screening, deliveries with their attempts, the state of work and the operator's note.",
         required: &["id"],
         parameters: || vec![("id", text("Id of the submission, or an unambiguous prefix of it"))],
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: submissions::read,
     },
     ToolSpec {
@@ -80,7 +70,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
                 ("page", text("Count only views of this page, such as /developers/")),
             ]
         },
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: report::stats,
     },
     ToolSpec {
@@ -89,7 +79,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Reports problems of the inbox that need attention: held and parked submissions, failing channels, low disk space. Sends no test message and contacts no other system; the result lists what it did not check.",
         required: &[],
         parameters: Vec::new,
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: report::check_inbox,
     },
     ToolSpec {
@@ -101,7 +91,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
             let words = "Also check drafts and pages with a date in the future";
             vec![("drafts", json!({ "type": "boolean", "default": false, "description": words }))]
         },
-        effect: ToolEffect::Reads,
+        hints: READS,
         run: report::check_site,
     },
     ToolSpec {
@@ -113,7 +103,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
             let words = "The reason, shown with the submission; at most";
             ids_and(Some(("reason", text(&format!("{words} {} characters", change::MAX_REASON)))))
         },
-        effect: REVERSIBLE,
+        hints: REVERSIBLE,
         run: change::hold,
     },
     ToolSpec {
@@ -122,7 +112,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the visitor's confirmation.",
         required: &["ids"],
         parameters: || ids_and(None),
-        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: true },
+        hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..REVERSIBLE },
         run: change::release,
     },
     ToolSpec {
@@ -131,7 +121,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Makes waiting and parked deliveries of submissions due now, restarts their schedule, and switches their channels on again, for all submissions. The server attempts them; the tool itself sends nothing.",
         required: &["ids"],
         parameters: || ids_and(Some(("channel", text("Only deliveries to this channel")))),
-        effect: ToolEffect::Changes { is_destructive: false, is_idempotent: false, leads_to_sending: true },
+        hints: ToolHints { is_idempotent: false, is_open_world: true, ..REVERSIBLE },
         run: change::retry,
     },
     ToolSpec {
@@ -142,7 +132,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         parameters: || {
             ids_and(Some(("confirmation", text("The code from the preview, to remove what it showed"))))
         },
-        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: false, leads_to_sending: false },
+        hints: ToolHints { is_destructive: true, is_idempotent: false, ..REVERSIBLE },
         run: change::discard,
     },
     ToolSpec {
@@ -151,7 +141,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Marks submissions as done. `reopen` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
-        effect: REVERSIBLE,
+        hints: REVERSIBLE,
         run: |session, arguments| change::set_done(session, arguments, true),
     },
     ToolSpec {
@@ -160,7 +150,7 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         description: "Marks submissions as open again. `done` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
-        effect: REVERSIBLE,
+        hints: REVERSIBLE,
         run: |session, arguments| change::set_done(session, arguments, false),
     },
     ToolSpec {
@@ -172,18 +162,17 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
             let words = format!("The note, at most {MAX_NOTE} characters; empty removes it");
             vec![("id", text("Complete id of the submission")), ("text", text(&words))]
         },
-        effect: ToolEffect::Changes { is_destructive: true, is_idempotent: true, leads_to_sending: false },
+        hints: ToolHints { is_destructive: true, ..REVERSIBLE },
         run: change::note,
     },
 ];
 
 /// A JSON Schema for the arguments of a tool. It permits no other arguments.
 pub(super) fn input_schema(tool: &ToolSpec) -> Map<String, Value> {
-    let properties: Map<String, Value> =
-        (tool.parameters)().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    let properties: Value = (tool.parameters)().into_iter().collect();
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), properties.into());
+    schema.insert("properties".to_owned(), properties);
     if !tool.required.is_empty() {
         schema.insert("required".to_owned(), json!(tool.required));
     }

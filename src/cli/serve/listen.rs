@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use crate::cli::output::with_hint;
 use crate::config::Config;
@@ -13,17 +13,17 @@ use frontdesk_http::{Address, BindError, Socket};
 /// Fails if addresses could not be bound, each given with the option that sets it. The error names all
 /// addresses that failed for the same reason as the first one, so that the operator can change all of them at
 /// once.
-fn report_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
+fn report_bind_errors(mut errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
     let Some(kind) = errors.first().map(|(error, _)| error.cause.kind()) else { return Ok(()) };
-    let same: Vec<_> = errors.into_iter().filter(|(error, _)| error.cause.kind() == kind).collect();
-    let addresses: Vec<String> = same.iter().map(|(error, _)| error.address.to_string()).collect();
-    let mut flags: Vec<String> = same.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
+    errors.retain(|(error, _)| error.cause.kind() == kind);
+    let addresses: Vec<String> = errors.iter().map(|(error, _)| error.address.to_string()).collect();
+    let mut flags: Vec<String> = errors.iter().map(|(_, flag)| format!("{flag} ADDR:PORT")).collect();
     flags.dedup();
     let flags = flags.join(" ");
-    let is_unix = same.iter().all(|(error, _)| matches!(error.address, Address::Unix(_)));
+    let is_unix = errors.iter().all(|(error, _)| matches!(error.address, Address::Unix(_)));
     let hint = match kind {
         std::io::ErrorKind::AddrInUse => {
-            let is = if same.len() == 1 { "program is" } else { "program or several are" };
+            let is = if errors.len() == 1 { "program is" } else { "program or several are" };
             format!("another {is} listening there; `{flags}` uses another port")
         }
         std::io::ErrorKind::PermissionDenied if is_unix => {
@@ -37,12 +37,8 @@ fn report_bind_errors(errors: Vec<(BindError, &str)>) -> anyhow::Result<()> {
         }
         _ => format!("`{flags}` uses another address"),
     };
-    let cause = same.into_iter().next().map(|(error, _)| anyhow::Error::new(error.cause));
     let message = format!("cannot listen on {}", addresses.join(" and "));
-    Err(with_hint(
-        cause.map_or_else(|| anyhow!(message.clone()), |cause| cause.context(message.clone())),
-        hint,
-    ))
+    Err(with_hint(anyhow::Error::new(errors.swap_remove(0).0.cause).context(message), hint))
 }
 
 /// Takes the sockets that a service manager passed, and binds the configured addresses of the other
@@ -108,10 +104,7 @@ impl ListeningAddresses {
             Address::Tcp(address) => format!("{scheme}://{address}"),
             Address::Unix(_) => address.to_string(),
         };
-        let first = https.iter().chain(&http).find_map(|address| match address {
-            Address::Tcp(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
+        let first = https.iter().chain(&http).find_map(Address::tcp);
         let https = https.iter().map(|address| url("https", address));
         let public = http.iter().map(|address| url("http", address)).chain(https).collect();
         let [private, inbox] = [private, inbox].map(|address| address.map(|address| url("http", &address)));

@@ -45,11 +45,7 @@ impl ServerLog {
     /// Drops all events from libraries, because libraries may quote requests at lower log levels.
     pub(super) fn start(options: config::LogOptions) -> Self {
         let is_terminal = io::stderr().is_terminal();
-        let is_json = match options.format {
-            config::LogFormat::Auto => !is_terminal,
-            config::LogFormat::Text => false,
-            config::LogFormat::Json => true,
-        };
+        let is_json = options.is_json.unwrap_or(!is_terminal);
         let queue = LogQueue::start_writer(io::stderr(), MAX_QUEUED, is_json);
         let colors = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let own = Targets::new()

@@ -3,14 +3,17 @@
 use crate::config::Config;
 
 /// The options of `frontdesk serve` that are not configuration keys.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub(in crate::cli) struct ServeOptions {
-    /// Whether a change in the site's folder reloads the site, its configuration and open pages.
-    pub(in crate::cli) watch: bool,
-    /// Whether drafts and pages with a future date are shown.
-    pub(in crate::cli) drafts: bool,
-    /// Whether to start even if the inbox cannot be written.
-    pub(in crate::cli) pages_only: bool,
+    /// For authors: reload the site, its configuration and open pages whenever a file changes
+    #[arg(long)]
+    pub(super) watch: bool,
+    /// For authors: also show drafts and pages with a date in the future
+    #[arg(long)]
+    pub(super) drafts: bool,
+    /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500
+    #[arg(long)]
+    pub(super) pages_only: bool,
 }
 
 impl ServeOptions {

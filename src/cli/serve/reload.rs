@@ -23,7 +23,6 @@ use crate::config::{Config, Effect, Flag};
 use frontdesk_app::agent::Agents;
 use frontdesk_app::{AppState, Snapshot};
 use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
-use frontdesk_desk::DeskOptions;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_limits::ByteLimiter;
 use frontdesk_limits::rate_limiter::RateLimiter;
@@ -271,7 +270,7 @@ impl Reloader {
         if config.changes_deliveries(&self.config) {
             self.worker.reconfigure(worker_options(&config));
         }
-        self.app.desk.store(Arc::new(desk_options(&config, &snapshot.site)));
+        self.app.desk.store(Arc::new(config.web.inbox_pages.clone()));
         self.app.snapshot.store(snapshot.clone());
         if let Some(tls) = &self.app.server.tls {
             tls.reload();
@@ -359,12 +358,6 @@ pub(super) fn compose_snapshot(
         options: Arc::new(config.web.clone()),
         generation: running.map_or(0, |(_, state)| state.generation) + 1,
     }
-}
-
-/// The options of the inbox's web interface, including whether the site asks for confirmations of waitlist
-/// entries.
-pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
-    DeskOptions { confirms_waitlist: site.confirms_waitlist, ..config.web.inbox_pages.clone() }
 }
 
 /// The options of the delivery worker. Its channels are those of the team and those of visitors.

@@ -4,10 +4,11 @@
 //! the server does not load such a change itself until another process has survived it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -44,59 +45,45 @@ impl TrialLoad {
         if now == self.loaded {
             return Ok(());
         }
-        let error = match try_load(folder) {
-            Ok(status) if status.signal().is_none() => None,
-            Ok(status) => status.signal().map(|signal| format!("signal {signal} ended it")),
-            Err(TrialError::TooLong) => Some(format!("it took more than {} s", MAX_TIME.as_secs())),
-            Err(TrialError::Io(error)) => {
-                tracing::warn!(%error, "cannot start a process to try the changed theme or configuration");
-                None
-            }
+        let failure = try_load(folder).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot start a process to try the changed theme or configuration");
+            None
+        });
+        let Some(why) = failure else {
+            self.loaded = now;
+            return Ok(());
         };
-        match error {
-            None => {
-                self.loaded = now;
-                Ok(())
-            }
-            Some(why) => Err(Fault::error(
-                folder.display().to_string(),
-                None,
-                format!("the changed theme or {FILE_NAME} was not loaded, because a process that tried it failed: {why}"),
-            )
-            .hint(format!(
-                "undo the last change, or correct it until `frontdesk check {}` completes",
-                folder.display()
-            ))),
-        }
+        let message = format!(
+            "the changed theme or {FILE_NAME} was not loaded, because a process that tried it failed: {why}"
+        );
+        let folder = folder.display().to_string();
+        let hint = format!("undo the last change, or correct it until `frontdesk check {folder}` completes");
+        Err(Fault::error(folder, None, message).hint(hint))
     }
 }
 
-enum TrialError {
-    TooLong,
-    Io(std::io::Error),
-}
-
 /// Runs `frontdesk check --load-only` with a limit on its memory. Kills the process after [`MAX_TIME`].
+/// Returns why the process did not end by itself; `None` if it did.
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
-fn try_load(folder: &Path) -> Result<ExitStatus, TrialError> {
+fn try_load(folder: &Path) -> io::Result<Option<String>> {
     // Works even after the program's file was replaced by an upgrade.
     let mut command = Command::new("/proc/self/exe");
     command.args(["check", "--load-only"]).arg(folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(TrialError::Io)?;
+    let mut child = command.spawn()?;
     let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
     let _ = prlimit(Some(Pid::from_child(&child)), Resource::As, limit);
     // Where less memory is available than the limit, the kernel must end this process and not the server.
     let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     let began = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().map_err(TrialError::Io)? {
-            return Ok(status);
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.signal().map(|signal| format!("signal {signal} ended it")));
         }
         if began.elapsed() > MAX_TIME {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(TrialError::TooLong);
+            return Ok(Some(format!("it took more than {} s", MAX_TIME.as_secs())));
         }
         std::thread::sleep(CHECK_INTERVAL);
     }

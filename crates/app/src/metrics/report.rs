@@ -39,7 +39,7 @@ pub(crate) async fn report(
     for (limit, count) in MailLimit::ALL.iter().zip(&app.intake.counts().skipped_mails) {
         family.sample(&[("limit", limit.name())], count.load(Relaxed));
     }
-    write_inbox(&mut out, app, &snapshot, count.as_ref(), now);
+    write_inbox(&mut out, app, count.as_ref(), now);
     write_disk(&mut out, app);
     write_site(&mut out, app, &snapshot);
     let mut family = out.family("frontdesk_panics_total");
@@ -117,13 +117,7 @@ fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
 }
 
 /// Writes the state of the inbox. Without a count, only whether it is writable and readable.
-fn write_inbox(
-    out: &mut Exposition,
-    app: &AppState,
-    snapshot: &Snapshot,
-    count: Option<&QueueCount>,
-    now: Timestamp,
-) {
+fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>, now: Timestamp) {
     out.single("frontdesk_inbox_writable", u8::from(app.store.health().is_ok()));
     let queue = count.and_then(|count| count.queue.as_deref());
     out.single("frontdesk_inbox_readable", u8::from(queue.is_some()));
@@ -137,9 +131,10 @@ fn write_inbox(
     out.single("frontdesk_confirmation_mails_pending", queue.unasked);
 
     // Idle channels are reported as well, so that alerts see zeros instead of missing series.
-    let configured = snapshot.options.channels.iter().map(String::as_str);
+    let configured = app.store.channels.load();
     let none = frontdesk_inbox::store::ChannelQueue::default();
-    let mut channels: BTreeMap<&str, _> = configured.map(|name| (name, &none)).collect();
+    let mut channels: BTreeMap<&str, _> =
+        configured.iter().map(|channel| (channel.name.as_str(), &none)).collect();
     channels.extend(queue.channels.iter().map(|channel| (channel.name.as_str(), channel)));
     let mut family = out.family("frontdesk_deliveries");
     for (name, channel) in &channels {

@@ -24,7 +24,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     let mut paths = Map::new();
     let mut schemas = Map::new();
     for form in FORMS {
-        paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, resources) }));
+        paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, options, resources) }));
         schemas.insert(form.schema_name.to_owned(), fields_schema(form.fields));
     }
     let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
@@ -83,7 +83,7 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
 ];
 
 /// Describes the endpoint of a form: its request bodies and its responses.
-fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
+fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
     if let Some(alternative) = form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
@@ -93,7 +93,7 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
     let always: &[&str] = if resources.quotas.is_some() { &["RateLimit", "RateLimit-Policy"] } else { &[] };
     let large = format!("The body is longer than {} KiB, counted after decoding.", MAX_BODY_BYTES / 1024);
     for (status, description, more) in RESPONSES {
-        if status == "403" && !resources.html_posts {
+        if status == "403" && !options.html_posts {
             continue;
         }
         let schema = if status == "200" { "Ok" } else { "Error" };
@@ -116,7 +116,7 @@ fn describe_operation(form: &Form, resources: &ResourceOptions) -> Value {
             "example": example_body(form.fields),
         },
     });
-    if resources.html_posts {
+    if options.html_posts {
         description.push_str(HTML_POSTS);
         let schema = json!({ "$ref": format!("#/components/schemas/{}", form.schema_name) });
         body["application/x-www-form-urlencoded"] = json!({ "schema": schema });

@@ -9,8 +9,6 @@ pub struct ResourceOptions {
     /// How many requests one source may send to the forms per minute and per hour. `None` if limits are
     /// disabled.
     pub quotas: Option<(u32, u32)>,
-    /// Whether the forms also accept what browsers send without JavaScript.
-    pub html_posts: bool,
     /// Messages with the same content count as one submission if they arrive within this time of each other.
     pub duplicate_window: std::time::Duration,
 }
