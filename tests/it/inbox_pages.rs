@@ -549,6 +549,7 @@ fn an_address_that_others_can_reach_needs_an_explicit_permission() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 fn submissions_are_changed_annotated_and_removed() {
     let desk = Desk::start();
     let id = desk.submit("Ada", "Hello there");

@@ -730,7 +730,7 @@ fn the_markdown_of_cards_has_their_text() {
     let site = bench.cache.load(bench.folder.path(), &bench.options, &[]).site.expect("a valid site");
     let [_, markdown] = texts(&site, "/about/").expect("a page");
     for (start, text) in [("**A**", "a *b* c"), ("[B](https://www.example.com/)", "<x> [y](z)")] {
-        let line = format!("- {start}: {}\n", frontdesk_convert::escape_text(text));
-        assert!(line.contains('\\') && markdown.contains(&line), "{line}: {markdown}");
+        let item = format!("- {start}: {}\n", frontdesk_convert::escape_text(text));
+        assert!(item.contains('\\') && markdown.contains(&item), "{item}: {markdown}");
     }
 }
