@@ -1,5 +1,5 @@
-//! Serializes the headers of representations for HTTP/1.1. Bodies keep the result, so that most of a header
-//! is copied in one piece.
+//! Serializes the headers of representations for the fast path of HTTP/1.1, whose gain `fast_path.rs` states.
+//! Bodies keep the result, so that most of a header is copied in one piece.
 
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};

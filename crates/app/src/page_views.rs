@@ -9,7 +9,6 @@ mod referrer;
 mod user_agent;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::mem;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +54,7 @@ pub(super) struct PageView<'a> {
 }
 
 /// The representation and the client of a view. Everything but Markdown counts as HTML.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind(u16);
 
 impl Kind {
@@ -74,44 +73,16 @@ impl Kind {
 
 /// The address of a page's path in memory, and the kind of view. The counts keep the path, so its address is
 /// not reused while it is a key.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Hash)]
 struct OwnKey {
     address: usize,
     kind: Kind,
 }
 
-impl Hash for OwnKey {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        hasher.write_usize(self.address << 9 ^ usize::from(self.kind.0));
-    }
-}
-
-/// A fast hash of addresses, which clients cannot choose.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte));
-        }
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        let mixed = (self.0 ^ value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // The hash map uses the highest and the lowest bits.
-        self.0 = mixed ^ mixed >> 32;
-    }
-}
-
 /// The counts of one worker.
 struct OwnCounts {
     clients: ParseCache<AgentIndex>,
-    pages: HashMap<OwnKey, (Arc<str>, u64), BuildHasherDefault<AddressHasher>>,
+    pages: HashMap<OwnKey, (Arc<str>, u64), foldhash::fast::RandomState>,
     referrers: HashMap<Box<str>, u64>,
     /// Views from hosts beyond [`MAX_OWN_REFERRERS`], and from hosts that are IP addresses.
     other_referrers: u64,
@@ -122,7 +93,7 @@ impl Default for OwnCounts {
         Self {
             clients: ParseCache::default(),
             // Never grows: a full map is emptied.
-            pages: HashMap::with_capacity_and_hasher(MAX_OWN, BuildHasherDefault::default()),
+            pages: HashMap::with_capacity_and_hasher(MAX_OWN, foldhash::fast::RandomState::default()),
             referrers: HashMap::new(),
             other_referrers: 0,
         }
