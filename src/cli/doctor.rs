@@ -141,8 +141,8 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())
 }
 
-/// Summarizes the results of `channels` tested channels, of which `failed` failed, and the numbers of
-/// problems in DNS records and elsewhere.
+/// Summarizes the checks in one sentence. `channels` is the number of tested channels, `failed` the number of
+/// failed ones, `records` the number of problems in DNS records, and `others` that of all other problems.
 fn summarize(channels: usize, failed: usize, records: usize, others: usize) -> String {
     let sending = match (channels, failed) {
         (0, _) => "no channel was tested".to_owned(),

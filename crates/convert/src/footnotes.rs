@@ -175,7 +175,8 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     found
 }
 
-/// The one of `numbers` with which a paragraph begins, in bold or followed by what [`numbered_text`] expects.
+/// The number at the start of a paragraph, if it is in `numbers`, and is bold or in a form of
+/// [`numbered_text`].
 fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<String>) -> Option<String> {
     let text = dom.collapsed_text(paragraph);
     let bold = bold_start(dom, paragraph).map(|bold| dom.collapsed_text(bold));

@@ -42,8 +42,8 @@ pub(super) fn read_table(dom: &Dom, id: NodeId) -> Table {
     if is_layout(dom, id, &rows) { Table::Layout(cells()) } else { Table::Data(rows) }
 }
 
-/// The second cells of the rows; `None` if there are no rows, or one does not have two cells of which the
-/// first is empty or a number. Notes these numbers as left out.
+/// Returns the second cell of each row, and records the numbers in the first cells as left out. Returns
+/// `None` if there are no rows, or if a row does not consist of a number or an empty cell, and a second cell.
 fn read_callouts(dom: &Dom, rows: &[NodeId]) -> Option<Vec<NodeId>> {
     let mut callouts = Vec::new();
     for &row in rows {

@@ -49,9 +49,9 @@ impl InboxUser {
     }
 }
 
-/// The operator who sends this request; `None` if the request proves none. A user whom a trusted proxy names
-/// takes precedence, and gets a new token for forms if the request has none. Otherwise the session's cookie
-/// decides, and the session is extended.
+/// Authenticates the operator. The user named by a trusted proxy takes precedence, and gets a new form token
+/// if the request has none. Otherwise, the session cookie identifies the operator, and the session is
+/// extended. Returns `None` if the request is not authenticated.
 pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,

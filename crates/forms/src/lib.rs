@@ -30,8 +30,8 @@ pub enum BodyEncoding {
 }
 
 impl BodyEncoding {
-    /// The size of a body in bytes after `%XX` or `\uXXXX` is decoded. Other escapes count as they are sent.
-    /// Accepts any bytes.
+    /// The length in bytes of a body whose escapes of the form `%XX` or `\uXXXX` are decoded. JSON's escapes
+    /// of one character, such as `\n`, have their encoded length of two bytes. Accepts any bytes.
     pub fn decoded_length(self, body: &[u8]) -> usize {
         let mut length = body.len();
         match self {

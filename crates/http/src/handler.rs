@@ -61,7 +61,7 @@ pub trait PublicHandler: Handler<Body = Full<Bytes>, Snapshot: AsRef<Options>> {
 }
 
 /// A request whose header has been read. Holds references, because moving the header takes 300 instructions,
-/// more than a percent of a response (commit 8e8283e2).
+/// more than one percent of a response (commit e92276aa).
 pub struct Request<'a> {
     pub head: &'a Parts,
     pub body: &'a mut RequestBody,

@@ -45,10 +45,10 @@ pub struct PrivateOptions {
 }
 
 /// Serves requests on this thread until `stopped` is true, and then drops the open connections.
-/// `make_handler` runs in the runtime of this thread. `options` reads the options from the snapshot, those
-/// for connections for each of them, the numbers of connections and threads only at the start. At the
-/// maximum, the connection that has waited longest for a complete request is closed without a response, or
-/// the new one if all requests are being answered.
+/// `make_handler` runs in the runtime of this thread. `options` reads the current options from the snapshot
+/// for each connection. If a limit of connections is reached, the connection that has waited longest for a
+/// complete request is closed without a response. If all connections are being answered, the new one is
+/// closed.
 pub fn serve_private<H: Handler>(
     socket: Socket,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,

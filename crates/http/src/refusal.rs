@@ -24,8 +24,8 @@ impl Refusal {
         Self::Ambiguous { reason, closes: false }
     }
 
-    /// A plain-text response that must not be cached, with `Connection: close` for the variants after which
-    /// an HTTP/1 connection closes. [`Self::PlainText`] is sent without HTTP's headers of a connection.
+    /// Builds a plain-text response with `Cache-Control: no-store`, and with `Connection: close` if the
+    /// connection closes. The sender of [`Self::PlainText`] adds that header itself.
     pub fn into_response(self) -> Response<Full<Bytes>> {
         let (status, text) = match &self {
             Self::Ambiguous { reason, .. } => {

@@ -185,8 +185,8 @@ pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     is_maildir.then_some(ExclusionReason::Maildir)
 }
 
-/// The users for whom the pages are: the largest class that may read the home page, or at least half of all
-/// pages.
+/// The class of users that the pages are meant for: the largest class that may read the home page or at least
+/// half of all pages.
 ///
 /// A file is private if its mode allows fewer users to read it. With the umask 022, all users may read the
 /// pages, so a file for the group is private. With the umask 027, a file for its owner alone is private. With
@@ -348,8 +348,9 @@ impl<'a> Publication<'a> {
 }
 
 impl Exclusion {
-    /// Whether this is the file at a decoded path or with a name relative to the site's folder or the build,
-    /// a folder above that file, or the page of which the path is the Markdown.
+    /// Whether this exclusion applies to a request for `path` (decoded), or to the file `name` (relative to
+    /// the site's folder or the build). An excluded folder covers its files, and an excluded page its
+    /// Markdown.
     pub fn covers(&self, path: &str, name: Option<&str>) -> bool {
         if self.name.ends_with('/') {
             return path.starts_with(&self.path) || name.is_some_and(|name| name.starts_with(&self.name));

@@ -274,7 +274,7 @@ fn stem(file: &str) -> &str {
     file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown")).unwrap_or(file)
 }
 
-/// The folder (`posts/a/`) of which the file is the page (`posts/a/index.md`). `None` if it is another page.
+/// The folder (`posts/a/`) of an index file (`posts/a/index.md`). `None` for other files.
 fn folder_of_index(file: &str) -> Option<&str> {
     let stem = stem(file);
     let folder = stem.strip_suffix("/index").or_else(|| stem.strip_suffix("/_index"))?;

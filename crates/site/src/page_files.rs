@@ -79,8 +79,7 @@ impl PageFiles {
         self.0.get_mut(path).map(|(inputs, _)| &inputs.content)
     }
 
-    /// Whether this is the first load of a site with so many pages that it returns freed memory to the
-    /// system.
+    /// Whether this is the first load of a large site. The caller then returns freed memory to the system.
     pub fn needs_trimming(&self, structure: &Structure) -> bool {
         self.0.is_empty() && structure.all().len() >= LARGE_SITE
     }

@@ -278,9 +278,8 @@ impl BuildCache {
     }
 }
 
-/// The result for a page whose conversion panicked: Markdown that links to the HTML. Its inline code is
-/// unknown, so it is treated like a page with a content security policy of its own, which ours does not
-/// limit.
+/// The result for a page whose conversion panicked: Markdown that links to the HTML. The page's inline code
+/// is unknown. `has_policy` prevents a content security policy that would block it.
 fn unconverted(page: &HtmlPage<'_>) -> Converted {
     Converted {
         metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },

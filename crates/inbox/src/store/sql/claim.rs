@@ -139,8 +139,9 @@ fn next_rank(tx: &dyn Sql, channel: &str, is_retry: bool, rank: i64) -> Result<O
     tx.value(&next, values![channel, rank])
 }
 
-/// The due first attempts or retries with ranks below `ranks` that may be chosen: of each rank, the `most`
-/// that have been due the longest; and of the lowest rank with so many, also the `most` newest ones.
+/// Fetches the due first attempts, or the due retries, among which the order of deliveries chooses. For each
+/// rank below `ranks`, these are the `most` deliveries that have been due the longest. The lowest rank that
+/// has `most` deliveries also contributes its `most` newest ones.
 ///
 /// However many deliveries are due, these are enough to choose `most` deliveries by rank, by due time and
 /// newest first: of the ranks below the last of those that are chosen by rank, all deliveries are candidates.
