@@ -13,6 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The maximum number of bytes that are read of a response body, and that a [`ResponseRecorder`] keeps.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
+/// The maximum number of bytes that are read of a connection: interim responses, header, and a body that is
+/// sent in chunks of a few bytes. A peer that sends `100 Continue` for ever would otherwise keep the thread
+/// busy until the time limit: its task is always ready, and tokio rarely looks for other events meanwhile.
+const MAX_RESPONSE_BYTES: usize = 512 * 1024;
+
 /// A response with any final status, including redirects and errors.
 pub struct FetchResponse {
     pub status: StatusCode,
@@ -23,10 +28,13 @@ pub struct FetchResponse {
     pub is_whole: bool,
 }
 
-/// A stream that keeps a copy of the first [`MAX_BODY_BYTES`] that it receives.
+/// A stream that keeps a copy of the first [`MAX_BODY_BYTES`] that it receives, and fails to read more than
+/// [`MAX_RESPONSE_BYTES`].
 pub struct ResponseRecorder<S> {
     inner: S,
     received: Received,
+    /// The number of bytes received so far.
+    length: usize,
 }
 
 /// The bytes that a [`ResponseRecorder`] has kept. Clones share them.
@@ -42,7 +50,7 @@ impl Received {
 
 impl<S> ResponseRecorder<S> {
     pub fn new(inner: S) -> ResponseRecorder<S> {
-        ResponseRecorder { inner, received: Received::default() }
+        ResponseRecorder { inner, received: Received::default(), length: 0 }
     }
 
     pub fn received(&self) -> Received {
@@ -53,10 +61,15 @@ impl<S> ResponseRecorder<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for ResponseRecorder<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let recorder = self.get_mut();
+        if recorder.length > MAX_RESPONSE_BYTES {
+            let error = format!("the response is longer than {} KiB", MAX_RESPONSE_BYTES / 1024);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::FileTooLarge, error)));
+        }
         let before = out.filled().len();
         let result = Pin::new(&mut recorder.inner).poll_read(cx, out);
         let new = &out.filled()[before..];
         if !new.is_empty() {
+            recorder.length += new.len();
             let mut received = recorder.received.0.lock().unwrap_or_else(PoisonError::into_inner);
             let room = MAX_BODY_BYTES - received.len();
             received.extend_from_slice(&new[..new.len().min(room)]);

@@ -194,7 +194,7 @@ async fn waiting_for_a_response_times_out() {
     let peer = HttpPeer::start([Reply::status(200)]);
     let deadlines = FetchTimeouts { answer: SHORT, ..DEADLINES };
     let webhook = Webhook::new(WebhookOptions { deadlines, ..options(&peer.url("/"), &[]) });
-    for reply in [Reply::Silence, Reply::EndlessInterim, Reply::late(200, Duration::from_mins(10))] {
+    for reply in [Reply::Silence, Reply::late(200, Duration::from_mins(10))] {
         peer.follow([reply]);
         let began = Instant::now();
         let failure = failure(webhook.send(&notice()).await);
@@ -202,9 +202,19 @@ async fn waiting_for_a_response_times_out() {
         let text = format!("{}: waiting for the response: timed out after 0.15 s", peer.address());
         assert_eq!((failure.cause, failure.answer), (Cause::Unclear, text));
     }
-    assert_eq!(peer.wait_for(3, AT_ONCE).len(), 3);
+    assert_eq!(peer.wait_for(2, AT_ONCE).len(), 2);
     peer.follow([Reply::HeaderDrip { every: Duration::from_millis(5) }]);
     assert!(matches!(webhook.send(&notice()).await, Outcome::Delivered(_)), "the status was in time");
+}
+
+#[tokio::test]
+async fn endless_interim_responses_end_the_attempt_early() {
+    let peer = HttpPeer::start([Reply::EndlessInterim]);
+    let webhook = Webhook::new(options(&peer.url("/"), &[]));
+    let failure = failure(webhook.send(&notice()).await);
+    assert_eq!(failure.cause, Cause::Unclear);
+    assert!(failure.answer.ends_with("the response is longer than 512 KiB"), "{}", failure.answer);
+    assert!(peer.sent() < 16 * 1024 * 1024, "{}", peer.sent());
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Tests that apply only to PostgreSQL: several replicas, lost connections, layouts.
 //! `FRONTDESK_TEST_POSTGRES` contains the server's URL.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -283,15 +283,25 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let stop = AtomicBool::new(false);
+    let accepted = AtomicUsize::new(0);
     let outcomes = thread::scope(|scope| {
         let ender = scope.spawn(|| {
+            // A slow machine needs longer than 7 ms for a new connection and a commit.
+            let mut pause = Duration::from_millis(7);
             while !stop.load(Ordering::Relaxed) {
+                let before = accepted.load(Ordering::Relaxed);
                 fixture.end_connections();
-                thread::sleep(Duration::from_millis(7));
+                thread::sleep(pause);
+                let is_too_fast = accepted.load(Ordering::Relaxed) == before;
+                pause = if is_too_fast { pause * 2 } else { Duration::from_millis(7) };
             }
         });
-        let accept = |n: i32| wait(store.accept(arrival(&n.to_string(), Timestamp::now())));
-        let outcomes: Vec<_> = (0..300).map(|n| (n.to_string(), accept(n))).collect();
+        let accept = |n: i32| {
+            let outcome = wait(store.accept(arrival(&n.to_string(), Timestamp::now())));
+            accepted.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
+            (n.to_string(), outcome)
+        };
+        let outcomes: Vec<_> = (0..300).map(accept).collect();
         stop.store(true, Ordering::Relaxed);
         ender.join().unwrap();
         outcomes
@@ -303,8 +313,7 @@ fn every_answer_is_true_while_connections_are_ended_again_and_again() {
         let count = there.iter().filter(|other| *other == message).count();
         assert_eq!(count, usize::from(outcome.is_ok()), "{message}: {outcome:?}");
     }
-    // How many submissions are accepted between two lost connections depends on the machine.
-    assert!(outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).count() > 50);
+    assert!(accepted.into_inner() > 10, "hardly any submission was accepted");
 }
 
 #[test]
