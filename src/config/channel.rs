@@ -12,7 +12,7 @@ use frontdesk_deliver::webhook::{self, ChatService, SigningKey, WebhookBody, Web
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_site::PagesOptions;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -324,9 +324,9 @@ pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
 }
 
 fn parse_forms(raw: &Raw) -> ParseResult<Vec<String>> {
-    let names = FORMS.map(|form| format!("{:?}", form.name)).join(", ");
-    let known = |name: &str| FORMS.iter().any(|form| form.name == name).then(|| name.to_owned());
-    value::parse_items(raw, &format!("a list of forms: {names}"), known)
+    let names: Vec<String> = FormSet::built_in().iter().map(|form| format!("{:?}", form.name)).collect();
+    let known = |name: &str| FormSet::built_in().named(name).map(|_| name.to_owned());
+    value::parse_items(raw, &format!("a list of forms: {}", names.join(", ")), known)
 }
 
 fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {

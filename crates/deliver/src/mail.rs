@@ -16,7 +16,7 @@ use mail_builder::headers::raw::Raw;
 use mail_builder::mime::MimePart;
 
 use super::notification::{Notification, Topic};
-use frontdesk_forms::Form;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
 
@@ -173,8 +173,8 @@ fn encoded_words(text: &str) -> String {
 
 /// The field's label, or its name if the form no longer has the field.
 fn field_label(notice: &Notification, name: &str) -> String {
-    let form = notice.form.as_deref().and_then(Form::from_name);
-    let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));
+    let form = notice.form.as_deref().and_then(|name| FormSet::built_in().named(name));
+    let field = form.and_then(|form| form.field(name));
     field.map_or_else(|| visible(name), |field| field.label.to_owned())
 }
 
@@ -190,7 +190,7 @@ fn plain_text_body(notice: &Notification) -> String {
     }
     for (name, value) in &notice.fields {
         let label = field_label(notice, name);
-        let value = visible_lines(value);
+        let value = visible_lines(&value.display());
         if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
             let _ = writeln!(text, "{label}:\n");
             for line in value.lines() {
@@ -219,7 +219,7 @@ fn html_body(notice: &Notification) -> String {
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = escape_html(&visible_lines(value)).replace('\n', "<br>");
+            let value = escape_html(&visible_lines(&value.display())).replace('\n', "<br>");
             let _ = writeln!(
                 html,
                 "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",

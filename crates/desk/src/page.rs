@@ -20,7 +20,7 @@ use super::options::DeskOptions;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
 use super::view::{self, Clock};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
@@ -328,7 +328,7 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
 
 /// The filters by form, with one for all forms.
 fn form_links(query: &ListQuery) -> Vec<Value> {
-    let names = [None].into_iter().chain(FORMS.iter().map(|form| Some(form.name)));
+    let names = [None].into_iter().chain(FormSet::built_in().iter().map(|form| Some(form.name)));
     let link = |form: Option<&'static str>| {
         let target = ListQuery { form, ..query.from_start() };
         context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current => query.form == form }

@@ -32,7 +32,7 @@ use processor::{Counts, Processor};
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
     /// How long a submission with the same content counts as a repeat. Forms that are deduplicated by address
-    /// ([`DedupKey::Address`](frontdesk_forms::DedupKey::Address)) ignore this.
+    /// ([`DedupKey::Field`](frontdesk_forms::DedupKey::Field)) ignore this.
     pub duplicate_window: Duration,
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.

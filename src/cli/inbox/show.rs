@@ -116,7 +116,7 @@ fn write_details(
         writeln!(out, "{SEALED}")?;
     }
     for (name, value) in &submission.fields {
-        for (i, text) in value.replace("\r\n", "\n").split('\n').enumerate() {
+        for (i, text) in value.display().replace("\r\n", "\n").split('\n').enumerate() {
             let name = if i == 0 { visible(name) } else { String::new() };
             writeln!(out, "{}", format!("{}{GAP}{}", pad(&name, label), visible(text)).trim_end())?;
         }

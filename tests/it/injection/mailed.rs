@@ -115,7 +115,7 @@ fn check_parts(content_type: &str, body: &str) {
 fn check_text(text: &str, sent: &Sent) {
     let text = text.replace("\r\n", "\n");
     assert_inert(&text.replace('\t', " "));
-    let labels = CONTACT.fields.iter().chain(CONTACT.alternative.unwrap_or_default());
+    let labels = CONTACT.all_fields();
     let mut expected: Vec<_> = sent
         .fields
         .iter()

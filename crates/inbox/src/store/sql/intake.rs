@@ -18,6 +18,7 @@ use crate::submission::delivery::Route;
 use crate::submission::parse_fields;
 use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::is_visitor_channel;
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::source::Source;
 
@@ -137,7 +138,7 @@ impl PendingRow {
         self.row.text("form")
     }
 
-    pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub fn fields(&self) -> Result<Vec<(String, FieldValue)>, StoreError> {
         parse_fields(self.row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)
     }
 
