@@ -115,6 +115,9 @@ pub struct Field {
     pub default: Interned,
 }
 
+// The bounds come from TOML numbers within a range, so they are never NaN.
+impl Eq for Field {}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -185,7 +188,7 @@ pub enum DedupKey {
 }
 
 /// The definition of a form.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// Lowercase letters, digits and `-`, such as `contact`.
     #[serde(deserialize_with = "interned")]
@@ -309,7 +312,7 @@ fn built_in(name: &str, text: &str) -> &'static Form {
 }
 
 /// The forms of a site, in a fixed order: the built-in ones, then the operator's by name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSet(Vec<&'static Form>);
 
 /// Maximum number of forms of a site.

@@ -92,7 +92,7 @@ pub struct ParsedForm {
 }
 
 /// Why a body is invalid. `Display` writes one sentence for the visitor.
-#[derive(Debug, PartialEq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The body is empty or only white space.
     #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
@@ -114,7 +114,7 @@ pub enum Rejection {
 }
 
 /// A field with at least one problem.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct InvalidField {
     pub field: &'static Field,
     pub problems: Vec<Problem>,

@@ -356,7 +356,7 @@ mod tests {
             error: None,
             agent: None,
             sealed: None,
-            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             source: "00".to_owned(),
             repeats: 1,
             confirmation: None,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::corpus;
-use frontdesk_forms::{FormSet, parse};
+use frontdesk_forms::{FieldValue, FormSet, parse};
 
 #[test]
 fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
@@ -145,11 +145,11 @@ fn no_accepted_value_leaves_its_part_of_the_message() {
 }
 
 fn submission(fields: &[(&str, &str)]) -> Notification {
-    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     notice_of("contact", fields)
 }
 
-fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
+fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
     Notification::from_submission(&frontdesk_inbox::submission::Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
@@ -245,7 +245,7 @@ fn check_contained(notice: &Notification) {
     let PartType::Html(html) = &message.parts[2].body else { panic!("expected HTML") };
     let html = unbroken(html.as_ref().into());
     for (_, value) in &notice.fields {
-        let value = visible_lines(value);
+        let value = visible_lines(&value.display());
         for line in value.lines() {
             assert!(plain.contains(line), "{line:?} is not in {plain:?}");
         }

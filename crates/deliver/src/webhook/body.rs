@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use minijinja::value::{Enumerator, Object, Value as TemplateValue};
+use minijinja::value::{Enumerator, Object, Serde, Value as TemplateValue};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -261,7 +261,7 @@ struct FieldsObject(Vec<(String, FieldValue)>);
 impl Object for FieldsObject {
     fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let name = key.as_str()?;
-        self.0.iter().find_map(|(field, value)| (field == name).then(|| TemplateValue::from_serialize(value)))
+        self.0.iter().find_map(|(field, value)| (field == name).then(|| TemplateValue::from(Serde(value))))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -285,7 +285,7 @@ fn to_compact_json(value: &Value) -> String {
 pub(super) fn sample_notification(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
-    let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
     let is_submission = topic == Topic::Submission;
     Notification {
         may_be_there: true,

@@ -119,7 +119,6 @@ struct Reader<'a> {
 }
 
 type Table<'a> = DeTable<'a>;
-type Entry<'t, 'a> = &'t Spanned<DeValue<'a>>;
 
 impl Reader<'_> {
     fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
@@ -474,7 +473,7 @@ impl Reader<'_> {
 
 /// The place of a key's value; the beginning of the file if the key is missing.
 fn span(table: &Table<'_>, key: &str) -> Range<usize> {
-    table.get(key).map_or(0..0, Entry::span)
+    table.get(key).map_or(0..0, Spanned::span)
 }
 
 /// An option is one line with a visible character, so that lists, mails and HTML show it as it is.
@@ -493,7 +492,7 @@ fn example(field: &Field) -> String {
         FieldKind::Email => "ada@example.com".to_owned(),
         FieldKind::Tel => "+49 30 123456".to_owned(),
         FieldKind::Url => "https://www.example.com/".to_owned(),
-        FieldKind::Number => 1.0_f64.clamp(least, most).to_string(),
+        FieldKind::Number => 1.0_f64.max(least).min(most).to_string(),
         FieldKind::Date => match field.days {
             ["", ""] => "2026-11-27".to_owned(),
             ["", last] => last.to_owned(),

@@ -7,7 +7,7 @@ use frontdesk_forms::FormSet;
 fn all_fields_but_the_address_are_tokenized_with_the_message_last() {
     for form in FormSet::built_in().iter() {
         for shape in std::iter::once(&form.fields).chain(&form.alternative) {
-            let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.to_owned()));
+            let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.into()));
             let entry = Entry::restored(form, fields.collect());
             let text = TokenizedText::new(&entry);
             let words: Vec<_> = text.tokens.iter().filter(|token| **token != Token::Break).collect();
