@@ -203,7 +203,7 @@ pub struct Form {
     pub schema_name: Interned,
     #[serde(deserialize_with = "interned")]
     pub title: Interned,
-    /// What a request does, in a few words; the title if the file has none.
+    /// The purpose of a request, in a few words; the title if the file has none.
     #[serde(deserialize_with = "interned")]
     pub summary: Interned,
     /// Explains how the operator uses a submission.

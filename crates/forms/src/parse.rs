@@ -236,14 +236,13 @@ fn check_fields(
 fn check_field(field: &Field, given: Option<MemberValue>) -> Result<Option<FieldValue>, Vec<Problem>> {
     let wrong_type = |found| Err(vec![Problem::WrongType(found)]);
     match (field.kind, given) {
-        (_, None) => absent(field),
+        (_, None) | (FieldKind::Consent, Some(MemberValue::Flag(false))) => absent(field),
         (_, Some(MemberValue::Malformed)) => Err(vec![Problem::HalfCharacter]),
         (_, Some(MemberValue::Posted(text))) => check_text(field, &text),
         (FieldKind::Number, Some(MemberValue::Number(Some(number)))) => check_number(field, &number),
         (FieldKind::Number, Some(MemberValue::Number(None))) => Err(vec![Problem::NotAccepted]),
         (FieldKind::Consent, Some(MemberValue::Flag(true))) => Ok(Some(FieldValue::Flag(true))),
-        (FieldKind::Consent, Some(MemberValue::Flag(false))) => absent(field),
-        (FieldKind::Choices, Some(MemberValue::List(texts))) => check_list(field, texts),
+        (FieldKind::Choices, Some(MemberValue::List(texts))) => check_list(field, &texts),
         (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, Some(MemberValue::Text(_))) => {
             wrong_type("a string")
         }
@@ -367,7 +366,7 @@ impl fmt::Display for InvalidField {
     }
 }
 
-/// What a value must be: "an e-mail address such as ada@example.com".
+/// The values that a field accepts: "an e-mail address such as ada@example.com".
 fn expected(field: &Field) -> String {
     let example = field.example;
     let [least, most] = field.bounds;
@@ -381,9 +380,9 @@ fn expected(field: &Field) -> String {
             format!("{number} from {least} to {most}")
         }
         FieldKind::Date => {
-            let [first, last] = field.days;
-            let after = if first.is_empty() { String::new() } else { format!(", not before {first}") };
-            let before = if last.is_empty() { String::new() } else { format!(", not after {last}") };
+            let [start, end] = field.days;
+            let after = if start.is_empty() { String::new() } else { format!(", not before {start}") };
+            let before = if end.is_empty() { String::new() } else { format!(", not after {end}") };
             format!("a day such as {example}{after}{before}")
         }
         FieldKind::Choice | FieldKind::Hidden => format!("one of {}", list_options(field)),
@@ -397,17 +396,19 @@ fn expected(field: &Field) -> String {
 
 /// The options in quotation marks: `"A", "B" and "C"`.
 fn list_options(field: &Field) -> String {
-    join_with_and(field.options.iter().map(|option| format!("\"{option}\"")).collect())
+    let options: Vec<String> = field.options.iter().map(|option| format!("\"{option}\"")).collect();
+    join_with_and(&options)
 }
 
 /// The names of the required fields: "`name`, `email` and `message`".
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
-    join_with_and(required.map(|field| format!("`{}`", field.name)).collect())
+    let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
+    join_with_and(&names)
 }
 
 /// Joins texts with commas, and the last one with "and".
-fn join_with_and(texts: Vec<String>) -> String {
+fn join_with_and(texts: &[String]) -> String {
     match texts.split_last() {
         Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
         _ => texts.concat(),

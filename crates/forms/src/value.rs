@@ -80,7 +80,7 @@ pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>
             "off" | "false" | "no" | "0" => absent(field),
             _ => Err(vec![Problem::NotAccepted]),
         },
-        FieldKind::Choices => check_list(field, vec![text.to_owned()]),
+        FieldKind::Choices => check_list(field, &[text.to_owned()]),
         _ => check_string(field, text.to_owned()),
     }
 }
@@ -91,8 +91,8 @@ pub(crate) fn absent(field: &Field) -> Result<Option<FieldValue>, Vec<Problem>> 
 }
 
 /// The JSON number, an integer where the value is one. `None` for infinity and NaN.
+#[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53 is exact")]
 fn number_from(value: f64) -> Option<Number> {
-    // The conversion is exact below 2^53.
     if value.fract() == 0.0 && value.abs() < 9e15 {
         Some(Number::from(value as i64))
     } else {
@@ -112,8 +112,13 @@ pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<Fiel
     }
 }
 
+/// A number of options or characters, to be compared with [`Field::bounds`].
+pub(crate) fn count(length: usize) -> f64 {
+    u32::try_from(length).map_or(f64::INFINITY, f64::from)
+}
+
 /// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent.
-pub(crate) fn check_list(field: &Field, texts: Vec<String>) -> Result<Option<FieldValue>, Vec<Problem>> {
+pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<FieldValue>, Vec<Problem>> {
     if texts.is_empty() && field.bounds[0] == 0.0 {
         return Ok(None);
     }
@@ -122,10 +127,10 @@ pub(crate) fn check_list(field: &Field, texts: Vec<String>) -> Result<Option<Fie
         return Err(vec![Problem::NotAccepted]);
     };
     places.sort_unstable();
-    let count = places.len();
+    let sent = places.len();
     places.dedup();
     let [least, most] = field.bounds;
-    if places.len() != count || !(least..=most).contains(&(count as f64)) {
+    if places.len() != sent || !(least..=most).contains(&count(sent)) {
         return Err(vec![Problem::NotAccepted]);
     }
     Ok(Some(FieldValue::List(places.into_iter().map(|place| field.options[place].to_owned()).collect())))

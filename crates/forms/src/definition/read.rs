@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
-use crate::value::check_text;
+use crate::value::{check_text, count};
 
 /// Maximum number of fields of a form.
 pub const MAX_FIELDS: usize = 40;
@@ -72,7 +72,7 @@ const FIELD_KEYS: [&str; 13] = [
     "default",
 ];
 
-/// What a file says about a form.
+/// The contents of a form's file.
 #[derive(Debug)]
 pub struct FormFile {
     pub form: &'static Form,
@@ -363,7 +363,7 @@ impl Reader<'_> {
                 }
             }
             Choices => {
-                let most = field.options.len() as f64;
+                let most = count(field.options.len());
                 let least = if field.required { 1.0 } else { 0.0 };
                 field.bounds = [
                     self.number(table, "min", least..=most).unwrap_or(least),
@@ -383,8 +383,10 @@ impl Reader<'_> {
                         _ => LINE_CHARS,
                     };
                     let limit = if kind == Email { most } else { TEXT_CHARS };
-                    let written = self.number(table, "max", 1.0..=limit as f64);
-                    field.max_chars = written.map_or(most, |number| number as usize);
+                    let written = self.number(table, "max", 1.0..=count(limit));
+                    // The text of a number in this range is that of an integer, or it is cut off.
+                    let written = written.and_then(|number| number.trunc().to_string().parse().ok());
+                    field.max_chars = written.unwrap_or(most);
                 } else if table.get("max").is_some() {
                     self.fault(span(table, "max"), "this type has no `max`".to_owned(), "");
                 }
@@ -495,8 +497,7 @@ fn example(field: &Field) -> String {
         FieldKind::Number => 1.0_f64.max(least).min(most).to_string(),
         FieldKind::Date => match field.days {
             ["", ""] => "2026-11-27".to_owned(),
-            ["", last] => last.to_owned(),
-            [first, _] => first.to_owned(),
+            ["", day] | [day, _] => day.to_owned(),
         },
         FieldKind::Choice | FieldKind::Choices | FieldKind::Hidden => {
             field.options.first().copied().unwrap_or_default().to_owned()
