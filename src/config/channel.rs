@@ -4,6 +4,7 @@ use secrecy::SecretString;
 
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
+use super::routing;
 use super::value::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
@@ -23,15 +24,23 @@ enum ChannelKind {
 }
 
 /// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
-/// recipients that are not set are those of `site`.
-pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions) -> Vec<ChannelOptions> {
+/// recipients that are not set are those of `site`. `set` has the site's forms.
+pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
-    names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site))).collect()
+    let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));
+    let channels: Vec<ChannelOptions> = names.filter_map(read).collect();
+    routing::warn_about_gaps(r, &channels, set);
+    channels
 }
 
 /// Reads the options of the channel `name`. `None`, after recording errors, if a required key is missing or
 /// unusable.
-fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option<ChannelOptions> {
+fn read_channel(
+    r: &mut Reader<'_>,
+    name: String,
+    site: &PagesOptions,
+    set: &FormSet,
+) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name"), "", "", value::parse_line);
     let kinds =
@@ -46,8 +55,10 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option
         Some(ChannelKind::Maildir) => read_maildir(r, site).map(TransportOptions::Maildir),
         None => None,
     };
-    let forms =
-        r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", parse_forms);
+    let forms = r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", |raw| {
+        parse_forms(raw, set)
+    });
+    let when = routing::read_condition(r, &forms, set);
     let concurrency = r.get(
         deliveries("concurrency"),
         "4",
@@ -65,7 +76,7 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option
         // Which other keys the channel has depends on its kind.
         r.skip_table();
     }
-    Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
+    Some(ChannelOptions { name, forms, when, concurrency, has_daily_quota, kind: kind? })
 }
 
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
@@ -323,9 +334,9 @@ pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-fn parse_forms(raw: &Raw) -> ParseResult<Vec<String>> {
-    let names: Vec<String> = FormSet::built_in().iter().map(|form| format!("{:?}", form.name)).collect();
-    let known = |name: &str| FormSet::built_in().named(name).map(|_| name.to_owned());
+fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
+    let names: Vec<String> = set.iter().map(|form| format!("{:?}", form.name)).collect();
+    let known = |name: &str| set.named(name).map(|_| name.to_owned());
     value::parse_items(raw, &format!("a list of forms: {}", names.join(", ")), known)
 }
 

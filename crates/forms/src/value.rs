@@ -46,6 +46,24 @@ impl From<&str> for FieldValue {
     }
 }
 
+impl Field {
+    /// The normal form of a value that submissions may have in this field; for [`FieldKind::Choices`], of one
+    /// option, as text. `None` if no submission has the value.
+    pub fn normal_value(&self, value: &FieldValue) -> Option<FieldValue> {
+        let checked = match (self.kind, value) {
+            (FieldKind::Number, FieldValue::Number(number)) => check_number(self, number),
+            (FieldKind::Consent, FieldValue::Flag(true)) => return Some(FieldValue::Flag(true)),
+            (FieldKind::Choices, FieldValue::Text(text)) => {
+                return self.options.iter().any(|option| option == text).then(|| value.clone());
+            }
+            (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, _) => return None,
+            (_, FieldValue::Text(text)) => check_string(self, text.clone()),
+            _ => return None,
+        };
+        checked.ok().flatten()
+    }
+}
+
 /// Why a field is invalid. The field says what would be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -273,6 +291,32 @@ mod tests {
                 assert_eq!(web_address(normal).as_deref(), expected, "the normal form is its own");
             }
         }
+    }
+
+    #[test]
+    fn a_value_of_a_field_has_a_normal_form() {
+        let text = "title = \"Book\"\n\
+             [[field]]\nname = \"phone\"\ntype = \"tel\"\nlabel = \"Phone\"\n\
+             [[field]]\nname = \"seats\"\ntype = \"number\"\nmin = 1\nmax = 9\nlabel = \"Seats\"\n\
+             [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"Days\"\n\
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nlabel = \"News\"\n";
+        let form = crate::FormFile::read("book", text, "forms/book.toml").unwrap().form;
+        let check = |name: &str, value: serde_json::Value, expected: Option<serde_json::Value>| {
+            let value: FieldValue = serde_json::from_value(value).unwrap();
+            let normal = form.field(name).unwrap().normal_value(&value);
+            assert_eq!(normal.map(|value| serde_json::json!(value)), expected, "{name} {value:?}");
+        };
+        check("phone", "030 123456".into(), Some("030123456".into()));
+        check("phone", "no".into(), None);
+        check("phone", 30_123_456.into(), None);
+        check("seats", 9.into(), Some(9.into()));
+        check("seats", 9.0.into(), Some(9.into()));
+        check("seats", 10.into(), None);
+        check("seats", "9".into(), None);
+        check("days", "Tue".into(), Some("Tue".into()));
+        check("days", "Sun".into(), None);
+        check("news", true.into(), Some(true.into()));
+        check("news", false.into(), None);
     }
 
     #[test]

@@ -31,6 +31,7 @@ macro_rules! named_enum {
 }
 pub use named_enum;
 
+pub(crate) mod condition;
 pub mod delivery;
 pub mod encryption;
 pub mod outcome;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::submission::Submission;
+pub use crate::submission::condition::{Condition, choose};
 use crate::submission::visitor_mail::{VisitorMail, VisitorRule};
 
 /// The properties of a channel that decide which submissions are queued for it.
@@ -12,6 +13,8 @@ pub struct Route {
     pub name: String,
     /// The forms that the channel accepts; empty for all forms.
     pub forms: Vec<String>,
+    /// Which of the submissions to these forms the channel gets; see [`choose`].
+    pub when: Condition,
     /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
     /// submissions from networks that exceed their daily allowance are then rate-limited.
     pub quota: Option<DailyQuota>,
@@ -30,10 +33,17 @@ pub struct DailyQuota {
 impl Route {
     /// A channel that accepts all forms and has no daily quota.
     pub fn new(name: &str) -> Route {
-        Route { name: name.to_owned(), forms: Vec::new(), quota: None, visitor: None }
+        Route {
+            name: name.to_owned(),
+            forms: Vec::new(),
+            when: Condition::default(),
+            quota: None,
+            visitor: None,
+        }
     }
 
-    /// Whether the channel delivers submissions of this form to the team.
+    /// Whether the channel delivers submissions of this form to the team. Which of them it gets also depends
+    /// on [`Route::when`]; see [`choose`].
     pub fn accepts(&self, form: &str) -> bool {
         self.visitor.is_none() && self.takes(form)
     }
