@@ -38,8 +38,8 @@ impl ChannelOptions {
         }
     }
 
-    /// The channel's name, forms, condition, daily quota and rule for visitors, which the store uses to create
-    /// deliveries.
+    /// The channel's name, forms, condition, daily quota and rule for visitors, which the store uses to
+    /// create deliveries.
     pub fn route(&self) -> Route {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => (smtp.account(), smtp.addresses.to.len()),

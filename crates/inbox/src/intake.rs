@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
-use crate::submission::condition::choose_by;
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
+use crate::submission::route::choose_by;
 use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::{Quota, Source};

@@ -31,10 +31,10 @@ macro_rules! named_enum {
 }
 pub use named_enum;
 
-pub(crate) mod condition;
 pub mod delivery;
 pub mod encryption;
 pub mod outcome;
+pub(crate) mod route;
 pub mod schedule;
 pub mod verdict;
 pub mod visitor_mail;

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::confirmation::{self, confirmation_rule};
 use super::{Sql, values};
 use crate::store::error::StoreError;
-use crate::submission::condition::reads_fields;
 use crate::submission::delivery::{Route, SUSPICIOUS_RANK, choose};
 use crate::submission::parse_fields;
+use crate::submission::route::reads_fields;
 use crate::submission::visitor_mail::is_visitor_channel;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,59 @@
-//! Chooses the channels that get a submission, by its form and by the values of its fields.
+//! The properties of channels, and the choice of those that get a submission, by its form and by the values of
+//! its fields.
 
-use super::delivery::Route;
+use super::visitor_mail::{VisitorMail, VisitorRule};
 use frontdesk_forms::FieldValue;
+
+/// The properties of a channel that decide which submissions are queued for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    pub name: String,
+    /// The forms that the channel accepts; empty for all forms.
+    pub forms: Vec<String>,
+    /// Which of the submissions to these forms the channel gets; see [`choose`].
+    pub when: Condition,
+    /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
+    /// submissions from networks that exceed their daily allowance are then rate-limited.
+    pub quota: Option<DailyQuota>,
+    /// Set if the channel sends mails to visitors instead of submissions to the team.
+    pub visitor: Option<VisitorRule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DailyQuota {
+    /// Channels with the same account share its quota.
+    pub account: String,
+    /// The number of recipients of each message. Each counts towards the quota.
+    pub recipients: u32,
+}
+
+impl Route {
+    /// A channel that accepts all forms and has no daily quota.
+    pub fn new(name: &str) -> Route {
+        Route {
+            name: name.to_owned(),
+            forms: Vec::new(),
+            when: Condition::default(),
+            quota: None,
+            visitor: None,
+        }
+    }
+
+    /// Whether the channel delivers submissions of this form to the team. Which of them it gets also depends
+    /// on [`Route::when`]; see [`choose`].
+    pub fn accepts(&self, form: &str) -> bool {
+        self.visitor.is_none() && self.takes(form)
+    }
+
+    /// The channel's rule for this mail to visitors who send this form; `None` if it does not send the mail.
+    pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
+        self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
+    }
+
+    fn takes(&self, form: &str) -> bool {
+        self.forms.is_empty() || self.forms.iter().any(|name| name == form)
+    }
+}
 
 /// Which submissions a channel gets, of the forms that it accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +184,7 @@ mod tests {
 
     #[test]
     fn channels_to_visitors_are_never_chosen() {
-        use crate::submission::visitor_mail::{HourlyLimits, VisitorMail, VisitorRule};
+        use crate::submission::visitor_mail::HourlyLimits;
         let rule = VisitorRule {
             mail: VisitorMail::Acknowledgement,
             own_addresses: Vec::new().into(),
@@ -146,11 +198,7 @@ mod tests {
     fn conditions() -> impl Strategy<Value = Condition> {
         let values = proptest::collection::vec("[ab]".prop_map(FieldValue::Text), 1..3);
         let fields = proptest::collection::vec(("[xyz]", values), 1..3);
-        prop_oneof![
-            Just(Condition::Otherwise),
-            Just(Condition::Always),
-            fields.prop_map(Condition::Fields)
-        ]
+        prop_oneof![Just(Condition::Otherwise), Just(Condition::Always), fields.prop_map(Condition::Fields)]
     }
 
     proptest! {
