@@ -7,6 +7,7 @@ use toml::de::DeValue;
 use super::reader::{Reader, deliveries};
 use super::value::{ParseResult, Raw};
 use frontdesk_deliver::ChannelOptions;
+use frontdesk_deliver::mail::RecipientsByValue;
 use frontdesk_forms::{Field, FieldKind, FieldValue, Form, FormSet};
 use frontdesk_inbox::submission::delivery::{Condition, Route, choose};
 use frontdesk_site::fault::did_you_mean;
@@ -16,20 +17,19 @@ pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;
 
-/// Reads `when` of the channel whose keys are being read, and which takes the forms with these names, or all
-/// of the set. Records faults, also if no submission can match.
-pub(super) fn read_condition(r: &mut Reader<'_>, names: &[String], set: &FormSet) -> Condition {
+/// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also if
+/// no submission can match.
+pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Condition {
     let condition = r.get_table(
         deliveries("when"),
+        "",
         "only submissions with these values, such as { plan = [\"Team\"] } (docs/pages/deliveries.md)",
         parse_condition,
     );
     let Condition::Fields(fields) = condition else { return condition };
-    let is_taken = |form: &&'static Form| names.is_empty() || names.iter().any(|name| name == form.name);
-    let forms: Vec<&'static Form> = set.iter().filter(is_taken).collect();
     let found = fields.len();
     let fields: Vec<_> =
-        fields.into_iter().filter_map(|(name, values)| check_field(r, &forms, name, &values)).collect();
+        fields.into_iter().filter_map(|(name, values)| check_field(r, forms, name, &values)).collect();
     let has_all = |shape: &[Field]| {
         fields.iter().all(|(name, values)| values.iter().any(|value| accepts(shape, name, value)))
     };
@@ -92,18 +92,7 @@ fn check_field(
     name: String,
     values: &[FieldValue],
 ) -> Option<(String, Vec<FieldValue>)> {
-    let all = || forms.iter().flat_map(|form| form.all_fields());
-    let fields: Vec<&Field> = all().filter(|field| field.name == name).collect();
-    if fields.is_empty() {
-        let otherwise = || "write the name of a field as in the form's file".to_owned();
-        let hint = did_you_mean(&name, all().map(|field| field.name), otherwise);
-        r.refuse_if(
-            true,
-            "when",
-            &format!("has `{name}`, which is no field of this channel's forms: {hint}"),
-        );
-        return None;
-    }
+    let fields = find_fields(r, "when", forms, &name)?;
     let mut normal: Vec<FieldValue> = Vec::new();
     let mut is_right = true;
     for value in values {
@@ -120,6 +109,47 @@ fn check_field(
         }
     }
     is_right.then_some((name, normal))
+}
+
+/// The fields with this name. `None`, after recording an error about `key`, if no form has one.
+fn find_fields(
+    r: &mut Reader<'_>,
+    key: &str,
+    forms: &[&'static Form],
+    name: &str,
+) -> Option<Vec<&'static Field>> {
+    let all = || forms.iter().copied().flat_map(Form::all_fields);
+    let fields: Vec<&'static Field> = all().filter(|field| field.name == name).collect();
+    if fields.is_empty() {
+        let otherwise = || "write the name of a field as in the form's file".to_owned();
+        let hint = did_you_mean(name, all().map(|field| field.name), otherwise);
+        r.refuse_if(true, key, &format!("has `{name}`, which is no field of this channel's forms: {hint}"));
+        return None;
+    }
+    Some(fields)
+}
+
+/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`,
+/// after recording an error, if no form of the channel has the field.
+pub(super) fn read_recipients(
+    r: &mut Reader<'_>,
+    forms: &[&'static Form],
+    field: String,
+    cases: Vec<(String, Vec<String>)>,
+) -> Option<RecipientsByValue> {
+    let fields = find_fields(r, "to", forms, &field)?;
+    let mut found = RecipientsByValue { field, cases: Vec::new(), otherwise: Vec::new() };
+    for (text, to) in cases {
+        if text == "*" {
+            found.otherwise = to;
+            continue;
+        }
+        let values: Vec<FieldValue> = fields.iter().filter_map(|field| field.value_of_text(&text)).collect();
+        let message = format!("has {text:?}, which the field `{}` never has", found.field);
+        r.refuse_if(values.is_empty(), "to", &message);
+        found.cases.extend(values.into_iter().map(|value| (value, to.clone())));
+    }
+    Some(found)
 }
 
 /// The sets of fields that a form accepts.
@@ -312,12 +342,13 @@ label = "From"
     fn read(when: &str, names: &[&str]) -> (Condition, Vec<String>) {
         let text = format!("[[channel]]\nname = \"a\"\n{when}\n");
         let set = FormSet::new(FormSet::built_in().iter().chain([book()]));
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let is_taken = |form: &&'static Form| names.is_empty() || names.contains(&form.name);
+        let forms: Vec<&'static Form> = set.iter().filter(is_taken).collect();
         let mut r = Reader::new(&text, Path::new(""), [], &[], &[]);
         r.tables("channel");
         let condition = r.in_table("channel.a.".to_owned(), |r| {
             let _: String = r.get(deliveries("name"), "", "", crate::config::value::parse_line);
-            read_condition(r, &names, &set)
+            read_condition(r, &forms)
         });
         (condition, r.finish().faults.iter().map(ToString::to_string).collect())
     }

@@ -29,6 +29,15 @@ impl FieldValue {
         }
     }
 
+    /// Whether this is the expected value, or a list of options has it. `1` and `1.0` are equal.
+    pub fn has(&self, expected: &FieldValue) -> bool {
+        match (self, expected) {
+            (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
+            (FieldValue::Number(given), FieldValue::Number(expected)) => given.as_f64() == expected.as_f64(),
+            _ => self == expected,
+        }
+    }
+
     /// The value for people: an integer without decimal places, `yes` for a consent, options with commas.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
@@ -61,6 +70,14 @@ impl Field {
             _ => return None,
         };
         checked.ok().flatten()
+    }
+
+    /// Like [`Field::normal_value`], for a value that is written as text, such as `5` or `true`.
+    pub fn value_of_text(&self, text: &str) -> Option<FieldValue> {
+        match self.kind {
+            FieldKind::Choices => self.normal_value(&FieldValue::from(text)),
+            _ => check_text(self, text).ok().flatten(),
+        }
     }
 }
 
@@ -317,6 +334,11 @@ mod tests {
         check("days", "Sun".into(), None);
         check("news", true.into(), Some(true.into()));
         check("news", false.into(), None);
+        let from_text = |name: &str, text: &str| form.field(name).unwrap().value_of_text(text);
+        assert_eq!(from_text("seats", "9"), Some(FieldValue::Number(9.into())));
+        assert_eq!(from_text("days", "Tue"), Some(FieldValue::from("Tue")));
+        assert_eq!(from_text("news", "true"), Some(FieldValue::Flag(true)));
+        assert_eq!(["false", "maybe", ""].map(|text| from_text("news", text)), [const { None }; 3]);
     }
 
     #[test]

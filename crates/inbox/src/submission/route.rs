@@ -1,5 +1,4 @@
-//! The properties of channels, and the choice of those that get a submission, by its form and by the values of
-//! its fields.
+//! The properties of channels, and the choice of those that get a submission, by its form and its values.
 
 use super::visitor_mail::{VisitorMail, VisitorRule};
 use frontdesk_forms::FieldValue;
@@ -82,7 +81,7 @@ pub(crate) fn choose_by<'r, 'v>(
     value: impl Fn(&str) -> Option<&'v FieldValue>,
 ) -> Vec<&'r Route> {
     let has_one = |name: &str, expected: &[FieldValue]| {
-        value(name).is_some_and(|given| expected.iter().any(|expected| has_value(given, expected)))
+        value(name).is_some_and(|given| expected.iter().any(|expected| given.has(expected)))
     };
     let matches = |route: &Route| match &route.when {
         Condition::Fields(fields) => fields.iter().all(|(name, expected)| has_one(name, expected)),
@@ -101,15 +100,6 @@ pub(crate) fn choose_by<'r, 'v>(
 /// Whether [`choose`] reads the fields of submissions to this form.
 pub(crate) fn reads_fields(routes: &[Route], form: &str) -> bool {
     routes.iter().any(|route| matches!(route.when, Condition::Fields(_)) && route.accepts(form))
-}
-
-/// Whether a field has the expected value, or an option is among the selected ones. `1` and `1.0` are equal.
-fn has_value(given: &FieldValue, expected: &FieldValue) -> bool {
-    match (given, expected) {
-        (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
-        (FieldValue::Number(given), FieldValue::Number(expected)) => given.as_f64() == expected.as_f64(),
-        _ => given == expected,
-    }
 }
 
 #[cfg(test)]
