@@ -23,7 +23,8 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Con
     let condition = r.get_table(
         deliveries("when"),
         "",
-        "only submissions with these values, such as { plan = [\"Team\"] } (docs/pages/deliveries.md)",
+        "only submissions with these values, such as { plan = [\"Team\"] } \
+         (docs/pages/deliveries.md)",
         parse_condition,
     );
     let Condition::Fields(fields) = condition else { return condition };
