@@ -17,8 +17,8 @@ pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;
 
-/// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also if
-/// no submission can match.
+/// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also
+/// if no submission can match.
 pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Condition {
     let condition = r.get_table(
         deliveries("when"),
