@@ -41,7 +41,7 @@ use std::path::Path;
 pub use self::limits::LimitValues;
 pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
-pub use self::routing::{CaseValues, MAX_CASES, RoutingCase, describe_case_values, routing_cases};
+pub use self::routing::{MAX_CASES, describe_case_values, routing_cases};
 pub use self::sections::Config;
 
 use self::missing_site::hint_at_site;
