@@ -24,6 +24,7 @@ use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
+use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
@@ -158,10 +159,10 @@ impl<'a> PageRequest<'a> {
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
             let deliveries = reader.deliveries(id)?;
             let reply = reply_link(&submission, &self.options.title);
-            let missing = self.inbox.store.channels.load().iter().any(|route| {
-                route.accepts(&submission.form)
-                    && !deliveries.iter().any(|delivery| delivery.channel == route.name)
-            });
+            let channels = self.inbox.store.channels.load();
+            let missing = choose(&channels, &submission.form, &submission.fields)
+                .iter()
+                .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
             let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
             let shared = self.shared(reader, "list")?;

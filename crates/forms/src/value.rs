@@ -29,6 +29,15 @@ impl FieldValue {
         }
     }
 
+    /// Whether this is the expected value, or a list of options has it. `1` and `1.0` are equal.
+    pub fn has(&self, expected: &FieldValue) -> bool {
+        match (self, expected) {
+            (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
+            (FieldValue::Number(given), FieldValue::Number(expected)) => given.as_f64() == expected.as_f64(),
+            _ => self == expected,
+        }
+    }
+
     /// The value for people: an integer without decimal places, `yes` for a consent, options with commas.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
@@ -43,6 +52,32 @@ impl FieldValue {
 impl From<&str> for FieldValue {
     fn from(text: &str) -> FieldValue {
         FieldValue::Text(text.to_owned())
+    }
+}
+
+impl Field {
+    /// The normal form of a value that submissions may have in this field; for [`FieldKind::Choices`], of one
+    /// option, as text. `None` if no submission has the value.
+    pub fn normal_value(&self, value: &FieldValue) -> Option<FieldValue> {
+        let checked = match (self.kind, value) {
+            (FieldKind::Number, FieldValue::Number(number)) => check_number(self, number),
+            (FieldKind::Consent, FieldValue::Flag(true)) => return Some(FieldValue::Flag(true)),
+            (FieldKind::Choices, FieldValue::Text(text)) => {
+                return self.options.iter().any(|option| option == text).then(|| value.clone());
+            }
+            (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, _) => return None,
+            (_, FieldValue::Text(text)) => check_string(self, text.clone()),
+            _ => return None,
+        };
+        checked.ok().flatten()
+    }
+
+    /// Like [`Field::normal_value`], for a value that is written as text, such as `5` or `true`.
+    pub fn value_of_text(&self, text: &str) -> Option<FieldValue> {
+        match self.kind {
+            FieldKind::Choices => self.normal_value(&FieldValue::from(text)),
+            _ => check_text(self, text).ok().flatten(),
+        }
     }
 }
 
@@ -278,6 +313,37 @@ mod tests {
                 assert_eq!(web_address(normal).as_deref(), expected, "the normal form is its own");
             }
         }
+    }
+
+    #[test]
+    fn a_value_of_a_field_has_a_normal_form() {
+        let text = "title = \"Book\"\n\
+             [[field]]\nname = \"phone\"\ntype = \"tel\"\nlabel = \"Phone\"\n\
+             [[field]]\nname = \"seats\"\ntype = \"number\"\nmin = 1\nmax = 9\nlabel = \"Seats\"\n\
+             [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"Days\"\n\
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nlabel = \"News\"\n";
+        let form = crate::FormFile::read("book", text, "forms/book.toml").unwrap().form;
+        let check = |name: &str, value: serde_json::Value, expected: Option<serde_json::Value>| {
+            let value: FieldValue = serde_json::from_value(value).unwrap();
+            let normal = form.field(name).unwrap().normal_value(&value);
+            assert_eq!(normal.map(|value| serde_json::json!(value)), expected, "{name} {value:?}");
+        };
+        check("phone", "030 123456".into(), Some("030123456".into()));
+        check("phone", "no".into(), None);
+        check("phone", 30_123_456.into(), None);
+        check("seats", 9.into(), Some(9.into()));
+        check("seats", 9.0.into(), Some(9.into()));
+        check("seats", 10.into(), None);
+        check("seats", "9".into(), None);
+        check("days", "Tue".into(), Some("Tue".into()));
+        check("days", "Sun".into(), None);
+        check("news", true.into(), Some(true.into()));
+        check("news", false.into(), None);
+        let from_text = |name: &str, text: &str| form.field(name).unwrap().value_of_text(text);
+        assert_eq!(from_text("seats", "9"), Some(FieldValue::Number(9.into())));
+        assert_eq!(from_text("days", "Tue"), Some(FieldValue::from("Tue")));
+        assert_eq!(from_text("news", "true"), Some(FieldValue::Flag(true)));
+        assert_eq!(["false", "maybe", ""].map(|text| from_text("news", text)), [const { None }; 3]);
     }
 
     #[test]

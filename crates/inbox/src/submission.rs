@@ -34,6 +34,7 @@ pub use named_enum;
 pub mod delivery;
 pub mod encryption;
 pub mod outcome;
+pub(crate) mod route;
 pub mod schedule;
 pub mod verdict;
 pub mod visitor_mail;

@@ -292,7 +292,7 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
             Queued::Held => Outcome::Failed("is held: `frontdesk inbox release` delivers it"),
             Queued::Sealed => Outcome::Failed("is encrypted, so no channel can read it"),
             Queued::NotAccepted => {
-                Outcome::Failed("was sent with a form that none of these channels accepts")
+                Outcome::Failed("goes to none of these channels, by its form and its values")
             }
             Queued::SetAside => {
                 Outcome::Failed("could not be processed: `frontdesk inbox retry` tries again")

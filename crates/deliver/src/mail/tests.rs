@@ -144,6 +144,39 @@ fn no_accepted_value_leaves_its_part_of_the_message() {
     assert!(addresses >= 100, "only {addresses} were accepted as addresses");
 }
 
+#[test]
+fn recipients_depend_on_the_value_of_a_field() {
+    let all = ["big", "team", "small"].map(|name| format!("{name}@example.com"));
+    let [big, team, small] = all.clone();
+    let by_value = RecipientsByValue {
+        field: "budget".to_owned(),
+        cases: vec![
+            (FieldValue::from("high"), vec![big.clone(), team.clone()]),
+            (FieldValue::from("low"), vec![small.clone(), team.clone()]),
+        ],
+        otherwise: vec![team.clone()],
+    };
+    let addresses = MailAddresses::new("desk@example.com", "", &all).unwrap();
+    let addresses = addresses.with_recipients_by_value(by_value);
+    let list = |options: &[&str]| FieldValue::List(options.iter().map(|it| (*it).to_owned()).collect());
+    for (value, expected) in [
+        (Some(FieldValue::from("high")), vec![&big, &team]),
+        (Some(FieldValue::from("low")), vec![&team, &small]),
+        (Some(FieldValue::from("middle")), vec![&team]),
+        (Some(list(&["low", "high"])), vec![&big, &team, &small]),
+        (None, vec![&team]),
+    ] {
+        let fields: Vec<_> = value.map(|value| ("budget".to_owned(), value)).into_iter().collect();
+        let notice = Notification { fields, ..submission(&[]) };
+        let chosen = addresses.for_notification(&notice);
+        assert_eq!(chosen.to.iter().collect::<Vec<_>>(), expected, "{:?}", notice.fields);
+        let message = String::from_utf8(compose(&chosen, &notice)).unwrap();
+        assert_eq!(message.contains("<big@example.com>"), expected.contains(&&big));
+    }
+    let test = Notification { topic: Topic::Test, ..submission(&[]) };
+    assert_eq!(addresses.for_notification(&test).to, all);
+}
+
 fn submission(fields: &[(&str, &str)]) -> Notification {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     notice_of("contact", fields)

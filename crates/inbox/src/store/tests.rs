@@ -40,6 +40,7 @@ mod interleavings;
 mod operators;
 mod plans;
 mod repeats;
+mod routing;
 mod screened;
 mod steps;
 mod views;
