@@ -18,6 +18,7 @@ mod named_file;
 mod operator;
 mod own_tables;
 mod reader;
+mod routing;
 mod screening;
 mod secret_file;
 mod sections;
@@ -40,6 +41,7 @@ use std::path::Path;
 pub use self::limits::LimitValues;
 pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
+pub use self::routing::{MAX_CASES, describe_case_values, routing_cases};
 pub use self::sections::Config;
 
 use self::missing_site::hint_at_site;

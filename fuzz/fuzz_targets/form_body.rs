@@ -3,15 +3,30 @@
 
 #![no_main]
 
+use std::sync::LazyLock;
+
 use frontdesk_forms::parse::{Entry, parse};
 use frontdesk_forms::text::is_blank;
 use frontdesk_forms::urlencoded::PostedForm;
-use frontdesk_forms::{FORMS, Field, FieldKind, Form};
+use frontdesk_forms::value::{telephone_number, web_address};
+use frontdesk_forms::{Field, FieldKind, Form, FormFile, FormSet};
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+/// A form with a field of each kind.
+static ALL_KINDS: LazyLock<&'static Form> = LazyLock::new(|| {
+    let mut text = "title = \"All\"\n".to_owned();
+    for (name, kind) in FieldKind::ALL {
+        text += &format!(
+            "[[field]]\nname = \"{name}\"\ntype = \"{name}\"\nlabel = \"{name}\"\nrequired = false\n"
+        );
+        text += if kind.has_options() { "options = [\"a\", \"b c\"]\n" } else { "" };
+    }
+    FormFile::read("all", &text, "forms/all.toml").expect("a valid definition").form
+});
 
 fuzz_target!(|body: &[u8]| {
-    for form in FORMS {
+    for form in FormSet::built_in().iter().chain([*ALL_KINDS]) {
         match parse(form, body) {
             Ok(entry) => check_entry(form, &entry, body),
             Err(rejection) => check_sentence(form, &rejection.to_string()),
@@ -25,18 +40,24 @@ fuzz_target!(|body: &[u8]| {
 
 fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
     let has = |shape: &[Field]| {
-        shape.iter().filter(|field| field.required).all(|field| entry.get(field.name).is_some())
+        shape
+            .iter()
+            .filter(|field| field.required)
+            .all(|field| entry.fields().any(|(name, _)| name == field.name))
             && entry.fields().all(|(name, _)| shape.iter().any(|field| field.name == name))
     };
-    let shape = [Some(form.fields), form.alternative]
+    let shape = [Some(&form.fields), form.alternative.as_ref()]
         .into_iter()
         .flatten()
         .find(|shape| has(shape))
         .expect("an entry has the fields of one shape of the form");
 
-    for (name, text) in entry.fields() {
+    for (name, text) in entry.texts() {
         let field = shape.iter().find(|field| field.name == name).expect("a field of the shape");
-        assert!(text.chars().count() <= field.max_chars, "{name} is too long");
+        assert!(
+            !field.kind.is_written() || text.chars().count() <= 3 * field.max_chars,
+            "{name} is too long"
+        );
         assert!(!text.chars().all(is_blank), "{name} is blank");
         match field.kind {
             FieldKind::Email => {
@@ -45,21 +66,30 @@ fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
                 assert!((1..=64).contains(&local.len()) && (1..=255).contains(&domain.len()), "{name}");
                 assert!(!domain.contains(char::is_whitespace), "{name}");
             }
-            FieldKind::Line => assert!(!text.contains(char::is_control), "{name}"),
-            FieldKind::Text => assert!(!text.contains('\0'), "{name}"),
+            FieldKind::Text => assert!(!text.contains(char::is_control), "{name}"),
+            FieldKind::Multiline => assert!(!text.contains('\0'), "{name}"),
+            FieldKind::Choice | FieldKind::Hidden => assert!(field.options.contains(&text), "{name}"),
+            FieldKind::Tel => assert_eq!(telephone_number(text).as_deref(), Some(text), "{name}"),
+            FieldKind::Url => assert_eq!(web_address(text).as_deref(), Some(text), "{name}"),
+            FieldKind::Date => assert_eq!(text.len(), 10, "{name}"),
+            FieldKind::Number | FieldKind::Choices | FieldKind::Consent => panic!("{name} is no text"),
         }
     }
 
-    // Another JSON parser finds the same values, including spaces.
+    // Another JSON parser finds the same values, including spaces, except where values have a normal form.
     if let Ok(value) = serde_json::from_slice::<Value>(body) {
-        for (name, text) in entry.fields() {
+        let has_normal_form = |name: &str| {
+            let kind = form.field(name).map(|field| field.kind);
+            matches!(kind, Some(FieldKind::Tel | FieldKind::Url))
+        };
+        for (name, text) in entry.texts().filter(|(name, _)| !has_normal_form(name)) {
             assert_eq!(value[name].as_str(), Some(text), "{name} was changed");
         }
     }
 
     // An entry survives a round trip through JSON.
-    let fields: Map<String, Value> = entry.fields().map(|(name, text)| (name.into(), text.into())).collect();
-    let again = parse(form, Value::Object(fields).to_string().as_bytes());
+    let fields = serde_json::to_vec(entry).expect("JSON");
+    let again = parse(form, &fields);
     assert!(again.is_ok_and(|again| again == *entry), "an entry is accepted again");
 }
 
@@ -69,7 +99,7 @@ fn check_sentence(form: &Form, sentence: &str) {
     assert!(sentence.len() < 2000, "{} bytes of sentence", sentence.len());
     // Backquotes enclose field names or JSON punctuation, never visitor input.
     for quoted in sentence.split('`').skip(1).step_by(2) {
-        let mut fields = form.fields.iter().chain(form.alternative.into_iter().flatten());
+        let mut fields = form.all_fields();
         let punctuation = quoted.chars().all(|c| c.is_ascii_punctuation());
         assert!(punctuation || fields.any(|field| field.name == quoted), "{sentence}");
     }

@@ -1,4 +1,5 @@
-//! `frontdesk doctor`: tests each channel, the DNS records of the senders' domains, and the inbox.
+//! `frontdesk doctor`: tests each channel, shows the submissions that it gets, and checks the DNS records of
+//! the senders' domains, and the inbox.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
@@ -15,14 +16,15 @@ use anyhow::bail;
 use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
-use crate::config::Config;
+use crate::config::{Config, MAX_CASES, describe_case_values, routing_cases};
 use dns::Resolver;
 use frontdesk_deliver::digest::Digest;
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Status;
-use frontdesk_inbox::submission::delivery::DeliveryState;
+use frontdesk_inbox::submission::delivery::{DeliveryState, Route};
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
 pub(super) use mail_domain::CheckResult;
@@ -46,6 +48,10 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
     let channels = select_channels(config, options)?;
     test_channels(&channels, &mut report)?;
+    if !channels.is_empty() {
+        let rows = routing_table(&config.store.channels, FormSet::built_in());
+        print_table(&rows, &mut report.out)?;
+    }
     let failed = report.bad;
     check_domains(&channels, options, &mut report)?;
     let records = report.bad - failed;
@@ -94,6 +100,46 @@ fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Wr
         let outcome = runtime.block_on(sent);
         let finding = test_message::describe(&channel.kind, &outcome, began.elapsed());
         report.print_result(&format!("channel {}", channel.name), CheckResult::from(finding))?;
+    }
+    Ok(())
+}
+
+/// A table of each form and the values that `when` of a channel names, with the channels that get such
+/// submissions. The first row has the headings.
+fn routing_table(routes: &[Route], set: &FormSet) -> Vec<[String; 3]> {
+    let mut rows = vec![["form", "values", "channels"].map(str::to_owned)];
+    for form in set.iter() {
+        let Some(cases) = routing_cases(routes, form) else {
+            let values = format!("more than {MAX_CASES} combinations");
+            rows.push([form.name.to_owned(), values, "not shown".to_owned()]);
+            continue;
+        };
+        rows.extend(cases.iter().map(|case| {
+            let values = match &case.values[..] {
+                [] => "any".to_owned(),
+                values => describe_case_values(values),
+            };
+            let channels = match &case.channels[..] {
+                [] => "none: stays in the inbox".to_owned(),
+                channels => channels.join(", "),
+            };
+            [form.name.to_owned(), values, channels]
+        }));
+    }
+    rows
+}
+
+/// Prints rows in columns. Long cells of one column do not make the others wider.
+fn print_table(rows: &[[String; 3]], out: &mut impl Write) -> anyhow::Result<()> {
+    const MAX_WIDTH: usize = 60;
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| visible(&row[column]).chars().count());
+        widths.max().unwrap_or_default().min(MAX_WIDTH)
+    };
+    let (first, second) = (width(0), width(1));
+    for [form, values, channels] in rows {
+        let [form, values, channels] = [form, values, channels].map(|cell| visible(cell));
+        writeln!(out, "{form:<first$}  {values:<second$}  {channels}")?;
     }
     Ok(())
 }
@@ -239,6 +285,26 @@ impl<W: Write> DoctorReport<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frontdesk_forms::FieldValue;
+    use frontdesk_inbox::submission::delivery::Condition;
+
+    #[test]
+    fn the_table_shows_the_channels_of_each_value() {
+        let company = vec![("company".to_owned(), vec![FieldValue::from("Example")])];
+        let routes = [
+            Route { when: Condition::Fields(company), ..Route::new("big") },
+            Route { forms: vec!["contact".to_owned()], ..Route::new("team") },
+        ];
+        let mut out = Vec::new();
+        print_table(&routing_table(&routes, FormSet::built_in()), &mut out).unwrap();
+        let expected = "\
+form      values               channels
+waitlist  any                  none: stays in the inbox
+contact   company = \"Example\"  big
+contact   company = another    team
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
 
     #[test]
     fn the_summary_separates_delivery_from_dns_records() {

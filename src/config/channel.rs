@@ -1,9 +1,11 @@
 //! `[[channel]]`: the destinations of submissions.
 
 use secrecy::SecretString;
+use toml::de::DeValue;
 
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
+use super::routing;
 use super::value::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
@@ -12,7 +14,7 @@ use frontdesk_deliver::webhook::{self, ChatService, SigningKey, WebhookBody, Web
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::{Form, FormSet};
 use frontdesk_site::PagesOptions;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,15 +25,23 @@ enum ChannelKind {
 }
 
 /// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
-/// recipients that are not set are those of `site`.
-pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions) -> Vec<ChannelOptions> {
+/// recipients that are not set are those of `site`. `set` has the site's forms.
+pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
-    names.filter_map(|name| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site))).collect()
+    let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));
+    let channels: Vec<ChannelOptions> = names.filter_map(read).collect();
+    routing::warn_about_gaps(r, &channels, set);
+    channels
 }
 
 /// Reads the options of the channel `name`. `None`, after recording errors, if a required key is missing or
 /// unusable.
-fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option<ChannelOptions> {
+fn read_channel(
+    r: &mut Reader<'_>,
+    name: String,
+    site: &PagesOptions,
+    set: &FormSet,
+) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name"), "", "", value::parse_line);
     let kinds =
@@ -40,14 +50,18 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
+    let forms = r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", |raw| {
+        parse_forms(raw, set)
+    });
+    let is_taken = |form: &&'static Form| forms.is_empty() || forms.iter().any(|name| name == form.name);
+    let taken: Vec<&'static Form> = set.iter().filter(is_taken).collect();
+    let when = routing::read_condition(r, &taken);
     let kind = match kind {
-        Some(ChannelKind::Smtp) => read_smtp(r, site).map(TransportOptions::Smtp),
+        Some(ChannelKind::Smtp) => read_smtp(r, site, &taken).map(TransportOptions::Smtp),
         Some(ChannelKind::Webhook) => read_webhook(r).map(TransportOptions::Webhook),
-        Some(ChannelKind::Maildir) => read_maildir(r, site).map(TransportOptions::Maildir),
+        Some(ChannelKind::Maildir) => read_maildir(r, site, &taken).map(TransportOptions::Maildir),
         None => None,
     };
-    let forms =
-        r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", parse_forms);
     let concurrency = r.get(
         deliveries("concurrency"),
         "4",
@@ -65,12 +79,12 @@ fn read_channel(r: &mut Reader<'_>, name: String, site: &PagesOptions) -> Option
         // Which other keys the channel has depends on its kind.
         r.skip_table();
     }
-    Some(ChannelOptions { name, forms, concurrency, has_daily_quota, kind: kind? })
+    Some(ChannelOptions { name, forms, when, concurrency, has_daily_quota, kind: kind? })
 }
 
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
 /// missing or invalid. Refuses an unencrypted connection to another machine.
-fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions) -> Option<SmtpOptions> {
+fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -> Option<SmtpOptions> {
     let host = r.get(deliveries("host").with_example("\"smtp.example.com\""), "", "", parse_host);
     let tls = r.get(
         deliveries("tls"),
@@ -95,7 +109,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions) -> Option<SmtpOptions> {
     let password = deliveries("password").with_example("\"secret\"").secret();
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better set in the environment", value::optional(any_text));
-    let addresses = read_mail_addresses(r, &site.operator.email, &site.title);
+    let addresses = read_mail_addresses(r, &site.operator.email, &site.title, forms);
     let extra_roots =
         read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
     r.refuse_if(host.is_empty(), "host", "is missing: the mail server's name");
@@ -250,21 +264,26 @@ fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<Web
 
 /// Reads the keys of a Maildir. `None`, after recording an error, if the path is missing or an address is
 /// invalid.
-fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions) -> Option<MaildirOptions> {
+fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -> Option<MaildirOptions> {
     let path = r.file(
         deliveries("path").with_example("\"/var/mail/frontdesk\""),
         "relative to this folder, unless absolute",
     );
     // Mail in a Maildir stays on this machine, so its sender needs no public address.
     let email = if site.operator.email.is_empty() { "frontdesk@localhost" } else { &site.operator.email };
-    let addresses = read_mail_addresses(r, email, &site.title);
+    let addresses = read_mail_addresses(r, email, &site.title, forms);
     r.refuse_if(path.is_none(), "path", "is missing: the folder of the Maildir");
     Some(MaildirOptions { path: path?, addresses: addresses? })
 }
 
 /// Reads the sender's address and name, which default to `operator` and `title`, and the recipients, which
 /// default to the sender. `None`, after recording an error, if an address is missing or invalid.
-fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Option<MailAddresses> {
+fn read_mail_addresses(
+    r: &mut Reader<'_>,
+    operator: &str,
+    title: &str,
+    forms: &[&'static Form],
+) -> Option<MailAddresses> {
     let from = r.get(
         deliveries("from").with_example("\"desk@example.com\""),
         "",
@@ -274,17 +293,28 @@ fn read_mail_addresses(r: &mut Reader<'_>, operator: &str, title: &str) -> Optio
     let from = if from.is_empty() { operator.to_owned() } else { from };
     let from_name = r.get(deliveries("from_name"), "", "the site's title if empty", value::parse_line);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
-    let to = r.get(
+    let to = r.get_table(
         deliveries("to").with_example("[\"team@example.com\"]"),
         "[]",
-        "`from` if empty",
-        parse_email_addresses,
+        "`from` if empty; or by value (docs/pages/deliveries.md)",
+        parse_recipients,
     );
+    let (to, by_value) = match to {
+        Recipients::All(to) => (to, None),
+        Recipients::ByValue(field, cases) => {
+            let all = cases.iter().flat_map(|(_, to)| to.clone()).collect();
+            (all, routing::read_recipients(r, forms, field, cases))
+        }
+    };
     let missing = "is missing, and so is `operator.email`: the address that mail is sent from";
     r.refuse_if(from.is_empty(), "from", missing);
     let to = if to.is_empty() { vec![from.clone()] } else { to };
     let addresses = MailAddresses::new(&from, &from_name, &to);
-    addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()
+    let addresses = addresses.map_err(|fault| r.refuse_if(!from.is_empty(), "from", &fault)).ok()?;
+    Some(match by_value {
+        Some(by_value) => addresses.with_recipients_by_value(by_value),
+        None => addresses,
+    })
 }
 
 /// Reads the certificates of a private authority from the PEM file that `key` names. Also returns the file's
@@ -323,10 +353,10 @@ pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
-fn parse_forms(raw: &Raw) -> ParseResult<Vec<String>> {
-    let names = FORMS.map(|form| format!("{:?}", form.name)).join(", ");
-    let known = |name: &str| FORMS.iter().any(|form| form.name == name).then(|| name.to_owned());
-    value::parse_items(raw, &format!("a list of forms: {names}"), known)
+fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
+    let names: Vec<String> = set.iter().map(|form| format!("{:?}", form.name)).collect();
+    let known = |name: &str| set.named(name).map(|_| name.to_owned());
+    value::parse_items(raw, &format!("a list of forms: {}", names.join(", ")), known)
 }
 
 fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {
@@ -385,6 +415,42 @@ fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
     let items = raw.items().filter(|items| items.len() <= 2).ok_or_else(expected)?;
     items.into_iter().map(key).collect()
+}
+
+/// The value of `to`.
+enum Recipients {
+    All(Vec<String>),
+    /// The name of a field, and the recipients for each of its values as text.
+    ByValue(String, Vec<(String, Vec<String>)>),
+}
+
+/// Parses a list of addresses, or a table of one field with a table of its values, among them `*`.
+fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
+    let from_text;
+    let raw = match raw.as_text().filter(|text| text.starts_with('{')) {
+        // The environment has only text.
+        Some(text) => {
+            from_text = DeValue::parse(text).map(|value| Raw::from_toml(value.get_ref()));
+            from_text.as_ref().unwrap_or(raw)
+        }
+        None => raw,
+    };
+    let Raw::Table(fields) = raw else { return parse_email_addresses(raw).map(Recipients::All) };
+    let expected = "a list of e-mail addresses, or one field whose values have such lists, with \"*\" for all \
+                    others: { plan = { \"Team\" = [\"sales@example.com\"], \"*\" = [\"team@example.com\"] } }";
+    let cases = match &fields[..] {
+        [(field, Raw::Table(values))] if values.iter().any(|(value, _)| value == "*") => {
+            Some((field, values))
+        }
+        _ => None,
+    };
+    let (field, values) = cases.ok_or(expected)?;
+    let case = |(value, raw): &(String, Raw)| {
+        let to = parse_email_addresses(raw).ok().filter(|to| !to.is_empty())?;
+        Some((value.clone(), to))
+    };
+    let cases: Option<Vec<_>> = values.iter().map(case).collect();
+    Ok(Recipients::ByValue(field.clone(), cases.ok_or(expected)?))
 }
 
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {

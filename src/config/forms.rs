@@ -7,7 +7,7 @@ use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.
 const MAX_ORIGINS: usize = 100;
@@ -35,7 +35,7 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions) -> (Duration, Visit
          \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
          held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
          \"delivered\", the response time reveals whether an address was already on the list.";
-    for form in FORMS {
+    for form in FormSet::built_in().iter() {
         let is_confirmed = r.get(
             requests(format!("forms.{}.accept", form.name)),
             "kept",

@@ -362,6 +362,20 @@ impl<'a> Reader<'a> {
         found.into_iter().flatten().next()
     }
 
+    /// Like [`Reader::get`], for a key whose value may be a table, which `parse` reads as a whole.
+    pub(super) fn get_table<T>(
+        &mut self,
+        key: ConfigKey,
+        default: &str,
+        documentation: &'static str,
+        parse: impl Fn(&Raw) -> ParseResult<T>,
+    ) -> T {
+        // Remove the entries of the members: `finish` reports remaining entries as unknown.
+        let prefix = format!("{}{}.", self.table, key.name);
+        self.entries.retain(|entry, _| !entry.starts_with(&prefix));
+        self.get(key, default, documentation, parse)
+    }
+
     /// Reads a table whose members the operator names. Returns each member with its line. A value that is not
     /// a table is an error.
     pub(super) fn members(

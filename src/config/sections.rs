@@ -15,7 +15,7 @@ use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::{WebOptions, content_security_policy};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_forms::WAITLIST;
+use frontdesk_forms::{FormSet, WAITLIST};
 use frontdesk_http::Address;
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
@@ -77,7 +77,7 @@ impl Config {
         let (log, logs_requests) = log::read(r);
         let signals = content_signals::read(r);
         pages.words = words::read(r);
-        let channels = channel::read(r, &pages);
+        let channels = channel::read(r, &pages, FormSet::built_in());
         let visitor_channels = visitor::read_channels(r, &visitor, &channels, &pages);
 
         pages.html_posts = web.forms.html_posts;

@@ -9,6 +9,7 @@ use super::value;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::{CONTACT, WAITLIST};
+use frontdesk_inbox::submission::delivery::Condition;
 use frontdesk_inbox::submission::visitor_mail::mailbox::mailbox_key;
 use frontdesk_inbox::submission::visitor_mail::{
     ConfirmationRule, HourlyLimits, MailLimit, VisitorMail, VisitorRule,
@@ -169,6 +170,7 @@ impl MailSource<'_> {
         Some(ChannelOptions {
             name: mail.name().to_owned(),
             forms: vec![form.to_owned()],
+            when: Condition::default(),
             concurrency: CONCURRENCY,
             has_daily_quota,
             kind: TransportOptions::Visitor(Box::new(VisitorMailOptions {

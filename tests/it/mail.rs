@@ -89,9 +89,9 @@ fn notice(payload: &str) -> Notification {
         title: format!("Contact: {payload}"),
         words: Vec::new(),
         fields: vec![
-            ("name".to_owned(), payload.to_owned()),
-            ("email".to_owned(), "\"ada l\"@example.org".to_owned()),
-            ("message".to_owned(), payload.to_owned()),
+            ("name".to_owned(), payload.into()),
+            ("email".to_owned(), "\"ada l\"@example.org".into()),
+            ("message".to_owned(), payload.into()),
         ],
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 
-use frontdesk_forms::{FORMS, Form};
+use frontdesk_forms::{Form, FormSet, MAX_FORMS};
 
 /// Defines a label with a fixed set of values; each value indexes an array of counters.
 macro_rules! label {
@@ -131,7 +131,7 @@ struct Shard {
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],
-    submissions: [[AtomicU64; SubmissionResult::ALL.len()]; FORMS.len()],
+    submissions: [[AtomicU64; SubmissionResult::ALL.len()]; MAX_FORMS],
 }
 
 /// The shards of all workers, and counters that rarely change.
@@ -189,7 +189,7 @@ impl Metrics {
     }
 
     pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
-        if let Some(place) = FORMS.iter().position(|other| other.name == form.name) {
+        if let Some(place) = FormSet::built_in().iter().position(|other| other.name == form.name) {
             self.own.submissions[place][result as usize].fetch_add(1, Relaxed);
         }
     }
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
         assert_eq!(metrics.totals(|shard| &shard.durations[Class::Page as usize])[0], 4000);
         assert_eq!(metrics.total(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
-        let waitlist = FORMS.iter().position(|form| form.name == "waitlist").unwrap();
+        let waitlist = FormSet::built_in().iter().position(|form| form.name == "waitlist").unwrap();
         assert_eq!(
             metrics.total(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]),
             4

@@ -7,7 +7,7 @@ use http::header::{
 use http::{Response, StatusCode};
 use http_body_util::Full;
 
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_http::SECURITY_HEADERS;
 use frontdesk_site::{AllowedHosts, AllowedOrigin};
 
@@ -108,7 +108,8 @@ pub(super) fn removed_endpoint() -> HttpResponse {
 
 /// An error with the names of the endpoints.
 fn missing_endpoint(status: StatusCode, reason: &str) -> HttpResponse {
-    let endpoints: Vec<String> = FORMS.iter().map(|form| format!("POST {}", form.path)).collect();
+    let endpoints: Vec<String> =
+        FormSet::built_in().iter().map(|form| format!("POST {}", form.path)).collect();
     let endpoints = endpoints.join(" and ");
     error(status, &format!("{reason} The endpoints are {endpoints}; /openapi.json describes them."))
 }

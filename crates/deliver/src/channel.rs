@@ -5,7 +5,7 @@ use super::notification::Notification;
 use super::smtp::{Smtp, SmtpOptions};
 use super::visitor_mail::{VisitorMailOptions, VisitorMailer};
 use super::webhook::{Webhook, WebhookOptions};
-use frontdesk_inbox::submission::delivery::{DailyQuota, Route};
+use frontdesk_inbox::submission::delivery::{Condition, DailyQuota, Route};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct ChannelOptions {
     pub name: String,
     /// The forms whose submissions the channel delivers. An empty list means all forms.
     pub forms: Vec<String>,
+    /// Which of these submissions the channel gets.
+    pub when: Condition,
     /// Maximum number of attempts in progress, at least one.
     pub concurrency: usize,
     /// Whether the receiver has a daily quota. If so, first attempts to deliver submissions from
@@ -36,8 +38,8 @@ impl ChannelOptions {
         }
     }
 
-    /// The channel's name, forms, daily quota and rule for visitors, which the store uses to create
-    /// deliveries.
+    /// The channel's name, forms, condition, daily quota and rule for visitors, which the store uses to
+    /// create deliveries.
     pub fn route(&self) -> Route {
         let (account, recipients) = match &self.kind {
             TransportOptions::Smtp(smtp) => (smtp.account(), smtp.addresses.to.len()),
@@ -51,7 +53,7 @@ impl ChannelOptions {
             TransportOptions::Visitor(visitor) => Some(visitor.rule.clone()),
             _ => None,
         };
-        Route { name: self.name.clone(), forms: self.forms.clone(), quota, visitor }
+        Route { name: self.name.clone(), forms: self.forms.clone(), when: self.when.clone(), quota, visitor }
     }
 }
 

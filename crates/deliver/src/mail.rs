@@ -4,6 +4,7 @@
 //! Text that a visitor wrote appears only in the body, in the subject and, if it is a valid address, in
 //! `Reply-To`. The message is 7-bit clean, its lines end in CRLF, and control characters are made visible.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use mail_builder::MessageBuilder;
@@ -16,9 +17,9 @@ use mail_builder::headers::raw::Raw;
 use mail_builder::mime::MimePart;
 
 use super::notification::{Notification, Topic};
-use frontdesk_forms::Form;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
+use frontdesk_forms::{FieldValue, FormSet};
 
 /// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
@@ -36,8 +37,20 @@ pub struct MailAddresses {
     /// The sender's address, which is also the envelope sender.
     pub(super) from: String,
     from_name: String,
-    /// The recipients' addresses, at least one.
+    /// The addresses of all recipients, at least one.
     pub(crate) to: Vec<String>,
+    /// Set if only some of them get each submission.
+    by_value: Option<Box<RecipientsByValue>>,
+}
+
+/// Recipients that depend on the value of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipientsByValue {
+    pub field: String,
+    /// A submission goes to the recipients of each value that it has.
+    pub cases: Vec<(FieldValue, Vec<String>)>,
+    /// The recipients of submissions with none of these values.
+    pub otherwise: Vec<String>,
 }
 
 impl MailAddresses {
@@ -57,7 +70,27 @@ impl MailAddresses {
         // A server may refuse a repeated address, which would then count as one that does not have the mail.
         let to = to.iter().enumerate().filter(|(at, address)| !to[..*at].contains(address));
         let to = to.map(|(_, address)| address.clone()).collect();
-        Ok(MailAddresses { from: from.to_owned(), from_name, to })
+        Ok(MailAddresses { from: from.to_owned(), from_name, to, by_value: None })
+    }
+
+    /// Sends each submission only to the recipients for its value. All of them must be among the recipients.
+    #[must_use]
+    pub fn with_recipients_by_value(self, by_value: RecipientsByValue) -> MailAddresses {
+        MailAddresses { by_value: Some(Box::new(by_value)), ..self }
+    }
+
+    /// The same sender with the recipients of this notification. All recipients get those that are not
+    /// submissions.
+    pub(super) fn for_notification(&self, notice: &Notification) -> Cow<'_, MailAddresses> {
+        let by_value = self.by_value.as_ref().filter(|_| notice.topic == Topic::Submission);
+        let Some(by_value) = by_value else { return Cow::Borrowed(self) };
+        let given = notice.fields.iter().find(|(name, _)| *name == by_value.field).map(|(_, value)| value);
+        let has = |value: &FieldValue| given.is_some_and(|given| given.has(value));
+        let chosen: Vec<&String> =
+            by_value.cases.iter().filter(|(value, _)| has(value)).flat_map(|(_, to)| to).collect();
+        let chosen = if chosen.is_empty() { by_value.otherwise.iter().collect() } else { chosen };
+        let to = self.to.iter().filter(|address| chosen.contains(address)).cloned().collect();
+        Cow::Owned(MailAddresses { to, by_value: None, ..self.clone() })
     }
 
     /// The same sender with another display name.
@@ -68,7 +101,7 @@ impl MailAddresses {
 
     /// The same sender, with a visitor as the only recipient. The address must be a Mailbox.
     pub(super) fn to_visitor(&self, email: &str) -> MailAddresses {
-        MailAddresses { to: vec![email.to_owned()], ..self.clone() }
+        MailAddresses { to: vec![email.to_owned()], by_value: None, ..self.clone() }
     }
 
     /// The sender's and the recipients' addresses.
@@ -173,8 +206,8 @@ fn encoded_words(text: &str) -> String {
 
 /// The field's label, or its name if the form no longer has the field.
 fn field_label(notice: &Notification, name: &str) -> String {
-    let form = notice.form.as_deref().and_then(Form::from_name);
-    let field = form.and_then(|form| form.all_fields().find(|field| field.name == name));
+    let form = notice.form.as_deref().and_then(|name| FormSet::built_in().named(name));
+    let field = form.and_then(|form| form.field(name));
     field.map_or_else(|| visible(name), |field| field.label.to_owned())
 }
 
@@ -190,7 +223,7 @@ fn plain_text_body(notice: &Notification) -> String {
     }
     for (name, value) in &notice.fields {
         let label = field_label(notice, name);
-        let value = visible_lines(value);
+        let value = visible_lines(&value.display());
         if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
             let _ = writeln!(text, "{label}:\n");
             for line in value.lines() {
@@ -219,7 +252,7 @@ fn html_body(notice: &Notification) -> String {
     if !notice.fields.is_empty() {
         html.push_str("<dl>\n");
         for (name, value) in &notice.fields {
-            let value = escape_html(&visible_lines(value)).replace('\n', "<br>");
+            let value = escape_html(&visible_lines(&value.display())).replace('\n', "<br>");
             let _ = writeln!(
                 html,
                 "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",

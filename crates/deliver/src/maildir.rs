@@ -36,7 +36,7 @@ impl Maildir {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();
         let name = message_file_name(notice, addresses.domain());
-        let message = mail::compose(addresses, notice);
+        let message = mail::compose(&addresses.for_notification(notice), notice);
         let look = notice.may_be_there;
         let work = tokio::task::spawn_blocking(move || deliver_to_maildir(&path, &name, &message, look));
         match tokio::time::timeout(DEADLINE, work).await {

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use frontdesk_forms::FieldValue;
 use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Submission, named_enum};
 
@@ -45,7 +46,7 @@ pub struct Notification {
     /// Sentences written by the server, one per line. The standard webhook body omits them for submissions.
     pub words: Vec<String>,
     /// The submission's field names and values, in the form's order. A value may have several lines.
-    pub fields: Vec<(String, String)>,
+    pub fields: Vec<(String, FieldValue)>,
     /// Whether an earlier attempt may have succeeded. If so, the Maildir channel looks for an existing copy
     /// before it writes one.
     pub may_be_there: bool,
@@ -84,7 +85,7 @@ impl Notification {
 
     /// The value of a field. `None` if the submission does not have the field.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+        self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
 }
 

@@ -119,20 +119,20 @@ impl Smtp {
         Smtp { options: Box::new(options), trust, idle: Mutex::default() }
     }
 
-    /// Sends one notification to all recipients.
+    /// Sends one notification to all of its recipients.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         self.send_except(notice, &[]).await
     }
 
     /// Sends one notification to the recipients that do not have it yet. `reached` are those that have it.
     pub async fn send_except(&self, notice: &Notification, reached: &[String]) -> Outcome {
-        let addresses = &self.options.addresses;
+        let addresses = self.options.addresses.for_notification(notice);
         let to: Vec<&str> = addresses.to.iter().map(String::as_str).collect();
         let to: Vec<&str> = to.into_iter().filter(|to| !reached.iter().any(|other| other == to)).collect();
         if to.is_empty() {
             return Outcome::delivered("all recipients in `to` already have it");
         }
-        self.send_message(&addresses.from, &to, &mail::compose(addresses, notice), false).await
+        self.send_message(&addresses.from, &to, &mail::compose(&addresses, notice), false).await
     }
 
     /// Sends one message. If an idle connection turns out to be closed, uses a new one. `is_to_visitor` says

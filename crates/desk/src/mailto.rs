@@ -66,7 +66,7 @@ mod tests {
             agent: None,
             confirmation: None,
             sealed: None,
-            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             source: String::new(),
             repeats: 0,
         };

@@ -20,10 +20,11 @@ use super::options::DeskOptions;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
 use super::view::{self, Clock};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
+use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
@@ -158,10 +159,10 @@ impl<'a> PageRequest<'a> {
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
             let deliveries = reader.deliveries(id)?;
             let reply = reply_link(&submission, &self.options.title);
-            let missing = self.inbox.store.channels.load().iter().any(|route| {
-                route.accepts(&submission.form)
-                    && !deliveries.iter().any(|delivery| delivery.channel == route.name)
-            });
+            let channels = self.inbox.store.channels.load();
+            let missing = choose(&channels, &submission.form, &submission.fields)
+                .iter()
+                .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
             let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
             let shared = self.shared(reader, "list")?;
@@ -328,7 +329,7 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
 
 /// The filters by form, with one for all forms.
 fn form_links(query: &ListQuery) -> Vec<Value> {
-    let names = [None].into_iter().chain(FORMS.iter().map(|form| Some(form.name)));
+    let names = [None].into_iter().chain(FormSet::built_in().iter().map(|form| Some(form.name)));
     let link = |form: Option<&'static str>| {
         let target = ListQuery { form, ..query.from_start() };
         context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current => query.form == form }

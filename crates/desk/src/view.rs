@@ -114,7 +114,7 @@ pub(super) fn details(
     let fields: Vec<Value> = submission
         .fields
         .iter()
-        .map(|(name, value)| context! { name => visible(name), label => visible(&label(name)), value => visible_lines(value) })
+        .map(|(name, value)| context! { name => visible(name), label => visible(&label(name)), value => visible_lines(&value.display()) })
         .collect();
     let has_state =
         |states: &[DeliveryState]| deliveries.iter().any(|delivery| states.contains(&delivery.state));

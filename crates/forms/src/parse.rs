@@ -11,26 +11,25 @@ use std::time::Duration;
 
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
-use crate::email::Mailbox;
 use crate::text::is_blank;
-use crate::{Field, FieldKind, Form};
+use crate::value::{absent, check_list, check_number, check_string, check_text};
+use crate::{Field, FieldKind, FieldValue, Form, Problem};
 
 /// The valid fields of a submitted form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
     form: &'static Form,
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, FieldValue)>,
 }
 
 impl Entry {
     /// Restores an entry from stored names and values, without checking the values. Omits fields that the
     /// form does not have.
-    pub fn restored(form: &'static Form, fields: Vec<(String, String)>) -> Entry {
-        let own =
-            |name: String| form.all_fields().find_map(|field| (field.name == name).then_some(field.name));
-        let fields = fields.into_iter().filter_map(|(name, value)| Some((own(name)?, value)));
+    pub fn restored(form: &'static Form, fields: Vec<(String, FieldValue)>) -> Entry {
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((form.field(&name)?.name, value)));
         Entry { form, fields: fields.collect() }
     }
 
@@ -39,13 +38,18 @@ impl Entry {
     }
 
     /// Names and values in the form's order, without empty optional fields.
-    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
-        self.fields.iter().map(|(name, value)| (*name, value.as_str()))
+    pub fn fields(&self) -> impl ExactSizeIterator<Item = (&'static str, &FieldValue)> {
+        self.fields.iter().map(|(name, value)| (*name, value))
     }
 
-    /// The value of a field. `None` if it is empty or the form does not have it.
+    /// The texts among the values: all but numbers, consents and lists.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.fields().filter_map(|(name, value)| Some((name, value.as_str()?)))
+    }
+
+    /// The text of a field. `None` if it is empty, is no text, or the form does not have it.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields().find_map(|(field, value)| (field == name).then_some(value))
+        self.texts().find_map(|(field, value)| (field == name).then_some(value))
     }
 }
 
@@ -116,23 +120,6 @@ pub struct InvalidField {
     pub problems: Vec<Problem>,
 }
 
-/// Why a field is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    Missing,
-    /// The field is required and has no visible characters.
-    Empty,
-    /// The JSON type of the value.
-    NotAString(&'static str),
-    /// The number of characters.
-    TooLong(usize),
-    NotAnAddress,
-    ControlCharacter,
-    Nul,
-    /// The string has half of a surrogate pair.
-    HalfCharacter,
-}
-
 /// Parses the body of a POST to `form`. The caller enforces [`crate::MAX_BODY_BYTES`].
 pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
@@ -147,12 +134,23 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     Ok(ParsedForm { entry, extras })
 }
 
-/// Checks the fields of an HTML form, whose values are all strings. `values` has no duplicates.
+/// Checks the fields of an HTML form, whose values are all texts. Only the names of
+/// [`FieldKind::Choices`] may occur several times in `values`.
 pub(super) fn parse_texts(
     form: &'static Form,
-    values: Vec<(&'static str, String)>,
+    values: &[(&'static Field, String)],
 ) -> Result<Entry, Rejection> {
-    let members = values.into_iter().map(|(name, value)| (name, MemberValue::Text(value))).collect();
+    let mut members = Members::new();
+    for (field, value) in values {
+        let value = value.clone();
+        let known = members.iter_mut().find(|(name, _)| *name == field.name).map(|(_, given)| given);
+        match (known, field.kind) {
+            (Some(MemberValue::List(texts)), _) => texts.push(value),
+            (Some(known), _) => *known = MemberValue::Posted(value),
+            (None, FieldKind::Choices) => members.push((field.name, MemberValue::List(vec![value]))),
+            (None, _) => members.push((field.name, MemberValue::Posted(value))),
+        }
+    }
     let shape = choose_shape(form, &members);
     check_fields(form, shape, members)
 }
@@ -205,13 +203,13 @@ fn syntax_rejection(error: &serde_json::Error) -> Rejection {
 /// Chooses the alternative shape if the body has a member that only the alternative defines, and no member
 /// that only the first shape defines. Otherwise chooses the first shape.
 fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
-    let Some(alternative) = form.alternative else { return form.fields };
+    let Some(alternative) = &form.alternative else { return &form.fields };
     let is_sent = |shape: &[Field], other: &[Field]| {
         let has = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
         members.iter().any(|(name, _)| has(shape, *name) && !has(other, *name))
     };
-    let is_alternative = is_sent(alternative, form.fields) && !is_sent(form.fields, alternative);
-    if is_alternative { alternative } else { form.fields }
+    let is_alternative = is_sent(alternative, &form.fields) && !is_sent(&form.fields, alternative);
+    if is_alternative { alternative } else { &form.fields }
 }
 
 /// Builds an entry from the fields of a shape, or collects the problems of all fields.
@@ -225,7 +223,7 @@ fn check_fields(
     for field in shape {
         let at = members.iter().position(|(name, _)| *name == field.name);
         match check_field(field, at.map(|at| members.swap_remove(at).1)) {
-            Ok(Some(text)) => fields.push((field.name, text)),
+            Ok(Some(value)) => fields.push((field.name, value)),
             Ok(None) => {}
             Err(problems) => faults.push(InvalidField { field, problems }),
         }
@@ -233,33 +231,27 @@ fn check_fields(
     if faults.is_empty() { Ok(Entry { form, fields }) } else { Err(Rejection::Fields(faults)) }
 }
 
-/// Checks the value of a field. Returns its text, `None` if it is absent or empty, or its problems.
-fn check_field(field: &'static Field, given: Option<MemberValue>) -> Result<Option<String>, Vec<Problem>> {
-    let text = match given {
-        Some(MemberValue::Text(text)) => text,
-        Some(MemberValue::Number(_)) => return Err(vec![Problem::NotAString("a number")]),
-        Some(MemberValue::Malformed) => return Err(vec![Problem::HalfCharacter]),
-        Some(MemberValue::Other(found)) => return Err(vec![Problem::NotAString(found)]),
-        None if field.required => return Err(vec![Problem::Missing]),
-        None => return Ok(None),
-    };
-    let mut problems = Vec::new();
-    // A string never has more characters than bytes, so most values need no counting.
-    if text.len() > field.max_chars {
-        let chars = text.chars().count();
-        if chars > field.max_chars {
-            problems.push(Problem::TooLong(chars));
+/// Checks the value of a field. Returns it in its normal form, `None` if it is absent or empty, or its
+/// problems.
+fn check_field(field: &Field, given: Option<MemberValue>) -> Result<Option<FieldValue>, Vec<Problem>> {
+    let wrong_type = |found| Err(vec![Problem::WrongType(found)]);
+    match (field.kind, given) {
+        (_, None) | (FieldKind::Consent, Some(MemberValue::Flag(false))) => absent(field),
+        (_, Some(MemberValue::Malformed)) => Err(vec![Problem::HalfCharacter]),
+        (_, Some(MemberValue::Posted(text))) => check_text(field, &text),
+        (FieldKind::Number, Some(MemberValue::Number(Some(number)))) => check_number(field, &number),
+        (FieldKind::Number, Some(MemberValue::Number(None))) => Err(vec![Problem::NotAccepted]),
+        (FieldKind::Consent, Some(MemberValue::Flag(true))) => Ok(Some(FieldValue::Flag(true))),
+        (FieldKind::Choices, Some(MemberValue::List(texts))) => check_list(field, &texts),
+        (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, Some(MemberValue::Text(_))) => {
+            wrong_type("a string")
         }
+        (_, Some(MemberValue::Text(text))) => check_string(field, text),
+        (_, Some(MemberValue::Number(_))) => wrong_type("a number"),
+        (_, Some(MemberValue::Flag(_))) => wrong_type("a boolean"),
+        (_, Some(MemberValue::List(_))) => wrong_type("an array"),
+        (_, Some(MemberValue::Other(found))) => wrong_type(found),
     }
-    let is_empty = text.chars().all(is_blank);
-    problems.extend(match field.kind {
-        FieldKind::Email if is_empty && !field.required => None,
-        FieldKind::Email => Mailbox::parse(&text).is_none().then_some(Problem::NotAnAddress),
-        _ if is_empty && field.required => Some(Problem::Empty),
-        FieldKind::Line => text.contains(char::is_control).then_some(Problem::ControlCharacter),
-        FieldKind::Text => text.contains('\0').then_some(Problem::Nul),
-    });
-    if problems.is_empty() { Ok((!is_empty).then_some(text)) } else { Err(problems) }
 }
 
 /// The members that are fields of the form, without duplicates.
@@ -268,8 +260,13 @@ type Members = Vec<(&'static str, MemberValue)>;
 /// A member's value, reduced to the types that a form can use.
 enum MemberValue {
     Text(String),
-    /// A number. `None` unless it is a non-negative integer.
-    Number(Option<u64>),
+    /// A text of a form post, to be converted to the type of the field.
+    Posted(String),
+    /// `None` if the number is out of range.
+    Number(Option<Number>),
+    Flag(bool),
+    /// An array of strings.
+    List(Vec<String>),
     Other(&'static str),
     /// A string with half of a surrogate pair.
     Malformed,
@@ -289,7 +286,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         let mut members = Members::new();
         let mut extras = Extras::default();
         while let Some(MemberName(name)) = map.next_key()? {
-            if let Some(Field { name, .. }) = self.0.all_fields().find(|field| field.name == name) {
+            if let Some(Field { name, .. }) = self.0.field(&name) {
                 let given = MemberValue::from_json(map.next_value()?);
                 match members.iter_mut().find(|(known, _)| known == name) {
                     Some(member) => member.1 = given,
@@ -300,7 +297,9 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 extras.honeypot = matches!(given, MemberValue::Text(text) if is_filled_in(&text));
             } else if name == TIME_TO_FILL {
                 extras.time_to_fill = match MemberValue::from_json(map.next_value()?) {
-                    MemberValue::Number(milliseconds) => milliseconds.map(Duration::from_millis),
+                    MemberValue::Number(number) => {
+                        number.and_then(|number| number.as_u64()).map(Duration::from_millis)
+                    }
                     _ => None,
                 };
             } else {
@@ -322,7 +321,11 @@ impl MemberValue {
         let json = value.get();
         match json.as_bytes().first().map_or("null", |first| json_type(*first)) {
             "a string" => serde_json::from_str(json).map_or(MemberValue::Malformed, MemberValue::Text),
-            "a number" => MemberValue::Number(json.parse().ok()),
+            "a number" => MemberValue::Number(serde_json::from_str(json).ok()),
+            "a boolean" => MemberValue::Flag(json == "true"),
+            "an array" => {
+                serde_json::from_str(json).map_or(MemberValue::Other("an array"), MemberValue::List)
+            }
             other => MemberValue::Other(other),
         }
     }
@@ -331,22 +334,25 @@ impl MemberValue {
 /// Writes "`name` must …" or, for several problems, "`name` must … and must …".
 impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Field { name, kind, max_chars, example, .. } = self.field;
-        let is_email = *kind == FieldKind::Email;
+        let field = self.field;
+        let expected = expected(field);
         let sentence = |problem: &Problem| match problem {
-            Problem::Missing if is_email => {
-                format!("is required and must be an e-mail address such as {example}")
+            Problem::Missing if field.kind == FieldKind::Email || !field.kind.is_written() => {
+                format!("is required and must be {expected}")
             }
             Problem::Missing | Problem::Empty => "is required and must not be empty".to_owned(),
-            Problem::NotAString(found) if is_email => {
-                format!("must be a string that holds an e-mail address such as {example}, not {found}")
-            }
-            Problem::NotAString(found) => format!("must be a string, not {found}"),
+            Problem::WrongType(found) => match field.kind {
+                FieldKind::Email => format!("must be a string that holds {expected}, not {found}"),
+                FieldKind::Number | FieldKind::Consent | FieldKind::Choices => {
+                    format!("must be {expected}, not {found}")
+                }
+                _ => format!("must be a string, not {found}"),
+            },
             Problem::TooLong(chars) => {
-                let (most, chars) = (group_thousands(*max_chars), group_thousands(*chars));
+                let (most, chars) = (group_thousands(field.max_chars), group_thousands(*chars));
                 format!("must have at most {most} characters (it has {chars})")
             }
-            Problem::NotAnAddress => format!("must be an e-mail address such as {example}"),
+            Problem::NotAnAddress | Problem::NotAccepted => format!("must be {expected}"),
             Problem::ControlCharacter => {
                 "must be a single line without control characters such as tabs and line breaks".to_owned()
             }
@@ -356,17 +362,56 @@ impl fmt::Display for InvalidField {
             }
         };
         let problems: Vec<String> = self.problems.iter().map(sentence).collect();
-        write!(f, "`{name}` {}", problems.join(" and "))
+        write!(f, "`{}` {}", field.name, problems.join(" and "))
     }
+}
+
+/// The values that a field accepts: "an e-mail address such as ada@example.com".
+fn expected(field: &Field) -> String {
+    let example = field.example;
+    let [least, most] = field.bounds;
+    match field.kind {
+        FieldKind::Text | FieldKind::Multiline => "text".to_owned(),
+        FieldKind::Email => format!("an e-mail address such as {example}"),
+        FieldKind::Tel => format!("a telephone number such as {example}"),
+        FieldKind::Url => format!("a web address such as {example}"),
+        FieldKind::Number => {
+            let number = if field.is_decimal { "a number" } else { "a whole number" };
+            format!("{number} from {least} to {most}")
+        }
+        FieldKind::Date => {
+            let [start, end] = field.days;
+            let after = if start.is_empty() { String::new() } else { format!(", not before {start}") };
+            let before = if end.is_empty() { String::new() } else { format!(", not after {end}") };
+            format!("a day such as {example}{after}{before}")
+        }
+        FieldKind::Choice | FieldKind::Hidden => format!("one of {}", list_options(field)),
+        FieldKind::Choices => {
+            let least = if least > 1.0 { format!("at least {least} and ") } else { String::new() };
+            format!("a list of {least}at most {most} of {}, each once", list_options(field))
+        }
+        FieldKind::Consent => "true".to_owned(),
+    }
+}
+
+/// The options in quotation marks: `"A", "B" and "C"`.
+fn list_options(field: &Field) -> String {
+    let options: Vec<String> = field.options.iter().map(|option| format!("\"{option}\"")).collect();
+    join_with_and(&options)
 }
 
 /// The names of the required fields: "`name`, `email` and `message`".
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
-    match names.split_last() {
+    join_with_and(&names)
+}
+
+/// Joins texts with commas, and the last one with "and".
+fn join_with_and(texts: &[String]) -> String {
+    match texts.split_last() {
         Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
-        _ => names.concat(),
+        _ => texts.concat(),
     }
 }
 
@@ -384,7 +429,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{CONTACT, FORMS, WAITLIST};
+    use crate::{CONTACT, FormSet, WAITLIST};
 
     #[test]
     fn a_valid_body_becomes_an_entry_in_the_order_of_the_definition() {
@@ -519,16 +564,16 @@ mod tests {
     fn an_address_may_be_left_empty_where_it_is_not_required() {
         let wrong = || Err(vec![Problem::NotAnAddress]);
         for (required, text, expected) in [
-            (false, "a@b", Ok(Some("a@b".to_owned()))),
+            (false, "a@b", Ok(Some("a@b".into()))),
             (false, "", Ok(None)),
             (false, " ", Ok(None)),
             (false, "nobody", wrong()),
-            (true, "a@b", Ok(Some("a@b".to_owned()))),
+            (true, "a@b", Ok(Some("a@b".into()))),
             (true, " ", wrong()),
         ] {
-            let field = Box::leak(Box::new(Field { required, ..WAITLIST.fields[0] }));
+            let field = Field { required, ..WAITLIST.fields[0].clone() };
             assert_eq!(
-                check_field(field, Some(MemberValue::Text(text.to_owned()))),
+                check_field(&field, Some(MemberValue::Text(text.to_owned()))),
                 expected,
                 "{required} {text:?}"
             );
@@ -588,7 +633,7 @@ mod tests {
             let parsed = parse_with_extras(&WAITLIST, body.as_bytes()).unwrap();
             let time_to_fill = milliseconds.map(Duration::from_millis);
             assert_eq!(parsed.extras, Extras { honeypot, time_to_fill }, "{body}");
-            assert_eq!(parsed.entry.fields().collect::<Vec<_>>(), [("email", "a@b")], "{body}");
+            assert_eq!(parsed.entry.texts().collect::<Vec<_>>(), [("email", "a@b")], "{body}");
         };
         check("", false, None);
         check(r#","desk_note":"x","desk_ms":1500"#, true, Some(1500));
@@ -707,7 +752,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_can_be_parsed(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            for form in FORMS {
+            for form in FormSet::built_in().iter() {
                 let _ = parse(form, &body);
             }
         }
@@ -729,7 +774,7 @@ mod tests {
 
     fn accepted(form: &'static Form, body: &str, expected: &[(&str, &str)]) {
         let entry = parse(form, body.as_bytes()).unwrap_or_else(|error| panic!("{body}: {error}"));
-        assert_eq!(entry.fields().collect::<Vec<_>>(), expected);
+        assert_eq!(entry.texts().collect::<Vec<_>>(), expected);
         assert_eq!(entry.form(), form);
     }
 

@@ -7,12 +7,13 @@
 use percent_encoding::percent_decode;
 
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
-use super::{FieldKind, Form};
+use super::{Field, FieldKind, Form};
 
-/// The decoded fields of a form, not yet checked. Without duplicates; the last value counts.
+/// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
+/// for [`FieldKind::Choices`].
 pub struct PostedForm {
     form: &'static Form,
-    values: Vec<(&'static str, String)>,
+    values: Vec<(&'static Field, String)>,
     extras: Extras,
 }
 
@@ -24,12 +25,16 @@ impl PostedForm {
         for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
             let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
             let (name, value) = (decode(&pair[..at])?, pair.get(at + 1..).unwrap_or_default());
-            if let Some(field) = form.all_fields().find(|field| field.name == name) {
+            if let Some(field) = form.field(&name) {
                 let value = decode(value)?.replace("\r\n", "\n");
                 let value = if field.kind == FieldKind::Email { value.trim().to_owned() } else { value };
-                match posted.values.iter_mut().find(|(known, _)| *known == field.name) {
-                    Some(known) => known.1 = value,
-                    None => posted.values.push((field.name, value)),
+                let is_list = field.kind == FieldKind::Choices;
+                // More values than options are a fault already; do not keep them all.
+                let is_full = posted.values.iter().filter(|(known, _)| known.name == field.name).count()
+                    > field.options.len();
+                match posted.values.iter_mut().find(|(known, _)| known.name == field.name) {
+                    Some(known) if !is_list || is_full => known.1 = value,
+                    _ => posted.values.push((field, value)),
                 }
             } else if name == HONEYPOT {
                 posted.extras.honeypot = is_filled_in(&decode(value)?);
@@ -40,7 +45,7 @@ impl PostedForm {
 
     /// Checks the fields. The rejection names all fields with problems.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
-        let entry = parse_texts(self.form, self.values.clone())?;
+        let entry = parse_texts(self.form, &self.values)?;
         Ok(ParsedForm { entry, extras: self.extras })
     }
 
@@ -54,7 +59,12 @@ impl PostedForm {
 
     /// The decoded value of a field; empty if it was not sent.
     pub fn value(&self, name: &str) -> &str {
-        self.values.iter().find_map(|(field, value)| (*field == name).then_some(&**value)).unwrap_or_default()
+        self.all_values(name).next().unwrap_or_default()
+    }
+
+    /// The decoded values of a field of which several may be sent.
+    pub fn all_values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(move |(field, _)| field.name == name).map(|(_, value)| &**value)
     }
 }
 
@@ -69,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CONTACT, FORMS, WAITLIST, parse};
+    use crate::{CONTACT, FormSet, WAITLIST, parse};
 
     #[test]
     fn a_body_is_decoded_as_browsers_encode_it() {
@@ -131,7 +141,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_can_be_decoded(body in prop::collection::vec(any::<u8>(), 0..200)) {
-            for form in FORMS {
+            for form in FormSet::built_in().iter() {
                 let _ = PostedForm::decode(form, &body).map(|posted| posted.parse().is_ok());
             }
         }

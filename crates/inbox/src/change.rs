@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
-use crate::submission::delivery::{DeliveryState, Route};
+use crate::submission::delivery::{DeliveryState, Route, choose};
 use crate::submission::visitor_mail::is_visitor_channel;
 use crate::submission::{Status, Submission};
 
@@ -46,11 +46,11 @@ pub enum Queued {
     Held,
     /// The submission is encrypted, so no channel can read it.
     Sealed,
-    /// None of the channels accepts the submission's form.
+    /// None of the channels gets the submission, by its form and its values.
     NotAccepted,
     /// The submission could not be processed.
     SetAside,
-    /// Every channel that accepts the form has a delivery of the submission, in any state. Also the result if
+    /// Every channel that gets it has a delivery of the submission, in any state. Also the result if
     /// the submission has not been processed yet.
     AlreadyDelivered,
     Missing,
@@ -104,7 +104,7 @@ impl<'a> Changes<'a> {
         Ok(Released::Released(due))
     }
 
-    /// Queues a submission for those of the channels that accept its form and have no delivery of it. If
+    /// Queues a submission for those of the channels that get it ([`choose`]) and have no delivery of it. If
     /// nothing changes, `submission` decides which cause is reported, so it must have been read just before.
     pub fn deliver(
         &mut self,
@@ -117,7 +117,7 @@ impl<'a> Changes<'a> {
             0 if !self.exists(id)? => Queued::Missing,
             0 if submission.held.is_some() => Queued::Held,
             0 if submission.sealed.is_some() => Queued::Sealed,
-            0 if !channels.iter().any(|channel| channel.accepts(&submission.form)) => Queued::NotAccepted,
+            0 if choose(channels, &submission.form, &submission.fields).is_empty() => Queued::NotAccepted,
             0 if submission.error.is_some() => Queued::SetAside,
             0 => Queued::AlreadyDelivered,
             count => Queued::Queued(count),

@@ -14,7 +14,7 @@ use super::time::format_local;
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
 use frontdesk_forms::text::visible_lines;
-use frontdesk_forms::{EXPORT_COLUMNS, FORMS};
+use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
 /// columns are [`EXPORT_COLUMNS`], each field of each form and, with `all`, the repeats, the source, the
@@ -69,9 +69,7 @@ fn format_reasons(reasons: &[ScreeningReason]) -> String {
 /// The field names of all forms, without duplicates.
 fn all_field_names() -> Vec<&'static str> {
     let mut names = Vec::new();
-    for field in
-        FORMS.iter().flat_map(|form| form.fields.iter().chain(form.alternative.into_iter().flatten()))
-    {
+    for field in FormSet::built_in().iter().flat_map(Form::all_fields) {
         if !names.contains(&field.name) {
             names.push(field.name);
         }

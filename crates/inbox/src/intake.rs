@@ -23,6 +23,7 @@ use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
+use crate::submission::route::choose_by;
 use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::{Quota, Source};
@@ -32,7 +33,7 @@ use processor::{Counts, Processor};
 #[derive(Clone, Debug)]
 pub struct IntakeOptions {
     /// How long a submission with the same content counts as a repeat. Forms that are deduplicated by address
-    /// ([`DedupKey::Address`](frontdesk_forms::DedupKey::Address)) ignore this.
+    /// ([`DedupKey::Field`](frontdesk_forms::DedupKey::Field)) ignore this.
     pub duplicate_window: Duration,
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
@@ -93,7 +94,7 @@ impl fmt::Debug for Arrival {
 
 impl Arrival {
     /// Prepares the submission's row for the table `intake`. If there is an encryption key and no channel
-    /// accepts the form, encrypts the fields. The submission is then also screened here, because the
+    /// gets the submission, encrypts the fields. The submission is then also screened here, because the
     /// processor cannot read it; the details of the reasons are dropped. If screening panics, it gets no
     /// points.
     pub(crate) fn prepare_row(
@@ -105,8 +106,8 @@ impl Arrival {
         let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
         let fields = serde_json::to_string(&entry)
             .map_err(|_| StoreError::Unprocessable("its fields cannot be written as JSON".to_owned()))?;
-        let form = entry.form().name;
-        let channels = channels.iter().filter(|channel| channel.accepts(form)).count();
+        let value = |name: &str| entry.fields().find(|(field, _)| *field == name).map(|(_, value)| value);
+        let channels = choose_by(channels, entry.form().name, value).len();
         let encrypt =
             |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
         let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;

@@ -43,7 +43,7 @@ pub fn submission_object(submission: &Submission) -> Value {
         "status": submission.status.name(),
     });
     for (name, value) in &submission.fields {
-        object[name] = value.as_str().into();
+        object[name] = json!(value);
     }
     let screening = submission.screening.as_ref();
     object["_repeats"] = submission.repeats.into();

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::store::{Filter, SearchText};
 use crate::submission::Status;
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
@@ -28,7 +28,7 @@ impl ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
             match name {
-                "form" => query.form = FORMS.iter().map(|form| form.name).find(|form| *form == value),
+                "form" => query.form = FormSet::built_in().named(value).map(|form| form.name),
                 "status" => query.status = Status::from_name(value),
                 "state" => {
                     query.is_done = match value {

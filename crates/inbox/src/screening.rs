@@ -225,7 +225,7 @@ fn find_request_signals(
     if let Some(taken) = extras.time_to_fill {
         // A person with a password manager needs a second to fill in an address, and longer to paste a
         // message.
-        let (no_person, hardly_a_person) = if entry.form() == &WAITLIST { (500, 1000) } else { (1500, 3000) };
+        let (no_person, hardly_a_person) = if entry.form() == *WAITLIST { (500, 1000) } else { (1500, 3000) };
         let percent = match taken.as_millis() {
             milliseconds if milliseconds < no_person => 100,
             milliseconds if milliseconds < hardly_a_person => 50,

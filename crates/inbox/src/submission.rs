@@ -34,6 +34,7 @@ pub use named_enum;
 pub mod delivery;
 pub mod encryption;
 pub mod outcome;
+pub(crate) mod route;
 pub mod schedule;
 pub mod verdict;
 pub mod visitor_mail;
@@ -41,11 +42,12 @@ pub mod visitor_mail;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::submission::encryption::{AgeIdentity, EncryptionError};
 use crate::submission::verdict::ScreeningReason;
+use frontdesk_forms::FieldValue;
 
 /// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,7 +69,7 @@ pub struct Submission {
     pub error: Option<String>,
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
-    pub fields: Vec<(String, String)>,
+    pub fields: Vec<(String, FieldValue)>,
     /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
     pub sealed: Option<Vec<u8>>,
     /// A keyed hash of the source, as 32 hexadecimal digits. Equal sources have equal hashes in one inbox.
@@ -79,14 +81,14 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// `None` if the field was not filled in, or if the submission is sealed.
+    /// The text of a field. `None` if it was not filled in or is no text, or if the submission is sealed.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find_map(|(field, value)| (field == name).then_some(value.as_str()))
+        self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
 
     /// The fields as a JSON object, with the members in the form's order.
     pub fn fields_json(&self) -> String {
-        let members = self.fields.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        let members = self.fields.iter().map(|(name, value)| (name.clone(), json!(value)));
         Value::Object(members.collect()).to_string()
     }
 
@@ -106,15 +108,15 @@ impl Submission {
     }
 }
 
-/// Parses a JSON object with string values, in its order. The error says what is wrong.
-pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, String)>, &'static str> {
+/// Parses a JSON object with the values of fields, in its order. The error says what is wrong.
+pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, FieldValue)>, &'static str> {
     let fields: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
-    let text = |(name, value)| match value {
-        Value::String(text) => Ok((name, text)),
-        _ => Err("a field is not a string"),
+    let value = |(name, value)| match serde_json::from_value(value) {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err("a field is neither text, nor a number, nor true or false, nor a list of texts"),
     };
-    fields.into_iter().map(text).collect()
+    fields.into_iter().map(value).collect()
 }
 
 /// Shows only the names of fields: logs must not contain what visitors write.

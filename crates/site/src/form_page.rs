@@ -277,7 +277,7 @@ mod tests {
             action: CONTACT.path,
             tool: "",
             description: "",
-            fields: CONTACT.fields,
+            fields: &CONTACT.fields,
             markdown: String::new(),
         };
         FormPage::new(html, &form, 0, &Language::only(&PagesOptions::default()), mail)

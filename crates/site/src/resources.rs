@@ -83,7 +83,7 @@ fn build_feed(site: &Site, language: usize) -> String {
 
 /// The paths of resources and endpoints, which pages must not use.
 pub fn reserved_paths() -> Vec<&'static str> {
-    let endpoints = frontdesk_forms::FORMS.iter().map(|form| form.path);
+    let endpoints = frontdesk_forms::FormSet::built_in().iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 

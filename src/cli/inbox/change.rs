@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 use super::console::Console;
 use super::selection::{PeriodOptions, find_all};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::store::lock::Lock;
@@ -29,7 +29,7 @@ pub struct RetryOptions {
     #[command(flatten)]
     period: PeriodOptions,
     /// Only submissions to this form
-    #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
+    #[arg(long, value_name = "NAME", value_parser = FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())]
     form: Option<String>,
 }
 
@@ -292,7 +292,7 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
             Queued::Held => Outcome::Failed("is held: `frontdesk inbox release` delivers it"),
             Queued::Sealed => Outcome::Failed("is encrypted, so no channel can read it"),
             Queued::NotAccepted => {
-                Outcome::Failed("was sent with a form that none of these channels accepts")
+                Outcome::Failed("goes to none of these channels, by its form and its values")
             }
             Queued::SetAside => {
                 Outcome::Failed("could not be processed: `frontdesk inbox retry` tries again")

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
@@ -27,7 +27,7 @@ pub struct SelectionOptions {
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<usize>,
     /// Only submissions to this form
-    #[arg(long, value_name = "NAME", value_parser = FORMS.map(|form| form.name))]
+    #[arg(long, value_name = "NAME", value_parser = FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())]
     pub(super) form: Option<String>,
     /// Only submissions with this status
     #[arg(long, value_parser = Status::ALL.map(Status::name))]

@@ -116,7 +116,7 @@ fn write_details(
         writeln!(out, "{SEALED}")?;
     }
     for (name, value) in &submission.fields {
-        for (i, text) in value.replace("\r\n", "\n").split('\n').enumerate() {
+        for (i, text) in value.display().replace("\r\n", "\n").split('\n').enumerate() {
             let name = if i == 0 { visible(name) } else { String::new() };
             writeln!(out, "{}", format!("{}{GAP}{}", pad(&name, label), visible(text)).trim_end())?;
         }
@@ -356,7 +356,7 @@ mod tests {
             error: None,
             agent: None,
             sealed: None,
-            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             source: "00".to_owned(),
             repeats: 1,
             confirmation: None,

@@ -95,7 +95,7 @@ fn details(submission: &Submission, width: usize) -> String {
         details.push(SEALED.to_owned());
     }
     let others = submission.fields.iter().filter(|(name, _)| name != "email");
-    details.extend(others.map(|(_, value)| visible(cut(value, width))));
+    details.extend(others.map(|(_, value)| visible(cut(&value.display(), width))));
     details.join(" · ")
 }
 
@@ -108,7 +108,8 @@ pub(super) fn write_line(
     colors: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let form = frontdesk_forms::FORMS.iter().map(|form| columns(form.name)).max().unwrap_or_default();
+    let form =
+        frontdesk_forms::FormSet::built_in().iter().map(|form| columns(form.name)).max().unwrap_or_default();
     // The longest name is rare, so it may move the other columns.
     let usual = Status::ALL.iter().filter(|status| **status != Status::Unconfirmed);
     let status = usual.map(|status| columns(status.name())).max().unwrap_or_default();
@@ -262,7 +263,7 @@ mod tests {
             error: None,
             agent: None,
             sealed: None,
-            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             source: "00".to_owned(),
             repeats,
             confirmation: None,

@@ -11,7 +11,7 @@ use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_forms::text::{cut, visible_lines};
 use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{Annotation, Filter, SearchPage, SearchText};
@@ -50,7 +50,9 @@ impl ListArguments {
         let state = arguments.choice("state", &STATES)?;
         let [from, until] = ["since", "until"].map(|name| arguments.time(name));
         let filter = Filter {
-            form: arguments.choice("form", &FORMS.map(|form| form.name))?.map(str::to_owned),
+            form: arguments
+                .choice("form", &FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())?
+                .map(str::to_owned),
             status: status.and_then(Status::from_name),
             channel: arguments.word("channel", MAX_WORDS)?,
             from: from?.map(|time| time.at(now)),
@@ -207,7 +209,7 @@ fn shorten(value: &mut Value) -> bool {
 /// The text around the first match in each field.
 fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     let fields = submission.fields.iter();
-    fields.filter_map(|(name, value)| Some((name.clone(), excerpt(value, words)?))).collect()
+    fields.filter_map(|(name, value)| Some((name.clone(), excerpt(&value.display(), words)?))).collect()
 }
 
 /// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues.

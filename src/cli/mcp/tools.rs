@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
 use super::{change, report, submissions};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::MAX_NOTE;
 use frontdesk_inbox::submission::Status;
 use frontdesk_mcp::ToolHints;
@@ -215,7 +215,13 @@ fn filters(name: &'static str, description: &str) -> Parameters {
     let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![
         (name, text(description)),
-        ("form", choice(&FORMS.map(|form| form.name), "Only submissions to this form")),
+        (
+            "form",
+            choice(
+                &FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>(),
+                "Only submissions to this form",
+            ),
+        ),
         (
             "status",
             choice(

@@ -50,6 +50,35 @@ fn services_post_to_their_own_urls_and_show_no_token() {
 }
 
 #[test]
+fn recipients_may_depend_on_a_value() {
+    let channel = |to: &str| {
+        format!(
+            "[[channel]]\nname = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\nfrom = \"a@example.com\"\nto = {to}"
+        )
+    };
+    let by_value = "{ company = { \"Example\" = [\"b@example.com\"], \"*\" = \"c@example.com\" } }";
+    let variable = ("FRONTDESK_CHANNEL__A__TO", by_value);
+    for config in [accept(&channel(by_value), &[], &[]), accept(&channel("[]"), &[variable], &[])] {
+        let TransportOptions::Smtp(smtp) = &config.channels[0].kind else { panic!() };
+        let mut all: Vec<&str> = smtp.addresses.all().collect();
+        all.sort_unstable();
+        assert_eq!(all, ["a@example.com", "b@example.com", "c@example.com"]);
+    }
+    for (to, expected) in [
+        ("{ company = { \"Example\" = [\"b@example.com\"] } }", "must be a list of e-mail addresses, or one"),
+        ("{ company = { \"*\" = [] } }", "must be a list of e-mail addresses, or one field"),
+        ("{ company = { \"*\" = [\"b\"] } }", "must be a list of e-mail addresses, or one field"),
+        ("{ compny = { \"*\" = [\"b@example.com\"] } }", "has `compny`, which is no field of this channel's"),
+        (
+            "{ email = { \"ada\" = [\"b@example.com\"], \"*\" = [\"c@example.com\"] } }",
+            "has \"ada\", which the field `email` never has",
+        ),
+    ] {
+        refuse(&channel(to), &[], &[&format!("frontdesk.toml:6: `channel.a.to` {expected}")]);
+    }
+}
+
+#[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn every_fault_of_a_channel_has_its_line() {
     let channel = |rest: &str| format!("[[channel]]\n{rest}");

@@ -12,7 +12,7 @@ use super::process;
 use super::queue_cache::{QueueCache, QueueCount};
 use super::{BOUNDS, Class, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::state::{AppState, Snapshot};
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 use frontdesk_inbox::submission::visitor_mail::MailLimit;
 use frontdesk_limits::rate_limiter;
 use frontdesk_process::panics::{self, Part};
@@ -75,7 +75,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
 
 fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_submissions_total");
-    for (place, form) in FORMS.iter().enumerate() {
+    for (place, form) in FormSet::built_in().iter().enumerate() {
         let counts = metrics.totals(|shard| &shard.submissions[place]);
         for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
             family.sample(&[("form", form.name), ("verdict", result.name())], count);

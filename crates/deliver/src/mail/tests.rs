@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::corpus;
-use frontdesk_forms::{FORMS, parse};
+use frontdesk_forms::{FieldValue, FormSet, parse};
 
 #[test]
 fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
@@ -118,8 +118,8 @@ fn no_accepted_value_leaves_its_part_of_the_message() {
     let mut checked = 0;
     let mut addresses = 0;
     for payload in &payloads {
-        for form in FORMS {
-            let shapes = [Some(form.fields), form.alternative];
+        for form in FormSet::built_in().iter() {
+            let shapes = [Some(&form.fields), form.alternative.as_ref()];
             for shape in shapes.into_iter().flatten() {
                 for field in shape {
                     let body: serde_json::Map<String, serde_json::Value> = shape
@@ -134,7 +134,7 @@ fn no_accepted_value_leaves_its_part_of_the_message() {
                     checked += 1;
                     addresses += usize::from(field.name == "email");
                     let fields =
-                        entry.fields().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                        entry.fields().map(|(name, value)| (name.to_owned(), value.clone())).collect();
                     check_contained(&notice_of(form.name, fields));
                 }
             }
@@ -144,12 +144,45 @@ fn no_accepted_value_leaves_its_part_of_the_message() {
     assert!(addresses >= 100, "only {addresses} were accepted as addresses");
 }
 
+#[test]
+fn recipients_depend_on_the_value_of_a_field() {
+    let all = ["big", "team", "small"].map(|name| format!("{name}@example.com"));
+    let [big, team, small] = all.clone();
+    let by_value = RecipientsByValue {
+        field: "budget".to_owned(),
+        cases: vec![
+            (FieldValue::from("high"), vec![big.clone(), team.clone()]),
+            (FieldValue::from("low"), vec![small.clone(), team.clone()]),
+        ],
+        otherwise: vec![team.clone()],
+    };
+    let addresses = MailAddresses::new("desk@example.com", "", &all).unwrap();
+    let addresses = addresses.with_recipients_by_value(by_value);
+    let list = |options: &[&str]| FieldValue::List(options.iter().map(|it| (*it).to_owned()).collect());
+    for (value, expected) in [
+        (Some(FieldValue::from("high")), vec![&big, &team]),
+        (Some(FieldValue::from("low")), vec![&team, &small]),
+        (Some(FieldValue::from("middle")), vec![&team]),
+        (Some(list(&["low", "high"])), vec![&big, &team, &small]),
+        (None, vec![&team]),
+    ] {
+        let fields: Vec<_> = value.map(|value| ("budget".to_owned(), value)).into_iter().collect();
+        let notice = Notification { fields, ..submission(&[]) };
+        let chosen = addresses.for_notification(&notice);
+        assert_eq!(chosen.to.iter().collect::<Vec<_>>(), expected, "{:?}", notice.fields);
+        let message = String::from_utf8(compose(&chosen, &notice)).unwrap();
+        assert_eq!(message.contains("<big@example.com>"), expected.contains(&&big));
+    }
+    let test = Notification { topic: Topic::Test, ..submission(&[]) };
+    assert_eq!(addresses.for_notification(&test).to, all);
+}
+
 fn submission(fields: &[(&str, &str)]) -> Notification {
-    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     notice_of("contact", fields)
 }
 
-fn notice_of(form: &str, fields: Vec<(String, String)>) -> Notification {
+fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
     Notification::from_submission(&frontdesk_inbox::submission::Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
@@ -245,7 +278,7 @@ fn check_contained(notice: &Notification) {
     let PartType::Html(html) = &message.parts[2].body else { panic!("expected HTML") };
     let html = unbroken(html.as_ref().into());
     for (_, value) in &notice.fields {
-        let value = visible_lines(value);
+        let value = visible_lines(&value.display());
         for line in value.lines() {
             assert!(plain.contains(line), "{line:?} is not in {plain:?}");
         }

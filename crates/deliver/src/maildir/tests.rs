@@ -142,7 +142,7 @@ fn notice() -> Notification {
         form: Some("contact".to_owned()),
         title: "Contact: Ada".to_owned(),
         words: Vec::new(),
-        fields: vec![("message".to_owned(), "Hello.".to_owned())],
+        fields: vec![("message".to_owned(), "Hello.".into())],
     }
 }
 

@@ -11,7 +11,7 @@ use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{Filter, ReferrerCount, ViewCount, ViewCounts, ViewFilter};
-use frontdesk_inbox::submission::delivery::{ChannelTarget, Route};
+use frontdesk_inbox::submission::delivery::{ChannelTarget, Condition, Route};
 use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 use frontdesk_limits::Source;
@@ -235,6 +235,7 @@ fn channel_options(name: &str, path: &Path) -> ChannelOptions {
         has_daily_quota: false,
         name: name.to_owned(),
         forms: Vec::new(),
+        when: Condition::default(),
         concurrency: 1,
         kind: TransportOptions::Maildir(options),
     }

@@ -532,7 +532,7 @@ fn notice(message: &str) -> Notification {
         form: Some("contact".to_owned()),
         title: format!("Contact: {message}"),
         words: Vec::new(),
-        fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.to_owned())).into(),
+        fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.into())).into(),
     }
 }
 

@@ -102,7 +102,7 @@ fn submission(fields: &[(&str, &str)]) -> Submission {
         released_at: None,
         agent: None,
         error: None,
-        fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
         sealed: None,
         source: String::new(),
         repeats: 0,

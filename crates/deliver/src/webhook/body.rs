@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use minijinja::value::{Enumerator, Object, Value as TemplateValue};
+use minijinja::value::{Enumerator, Object, Serde, Value as TemplateValue};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use super::chat;
 use super::service::ChatService;
 use super::text::notification_text;
 use crate::notification::{Notification, Topic};
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::text::{escape_unsafe_in_json, visible, visible_lines};
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
@@ -227,7 +228,7 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
         // A visitor's field must not replace any of the members above.
         for (name, value) in &notice.fields {
-            data.entry(name.as_str()).or_insert_with(|| value.as_str().into());
+            data.entry(name.as_str()).or_insert_with(|| json!(value));
         }
     } else {
         data.insert("title".to_owned(), notice.title.as_str().into());
@@ -255,12 +256,12 @@ fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 
 }
 
 /// A submission's fields, in the form's order.
-struct FieldsObject(Vec<(String, String)>);
+struct FieldsObject(Vec<(String, FieldValue)>);
 
 impl Object for FieldsObject {
     fn get_value(self: &Arc<Self>, key: &TemplateValue) -> Option<TemplateValue> {
         let name = key.as_str()?;
-        self.0.iter().find_map(|(field, value)| (field == name).then(|| value.as_str().into()))
+        self.0.iter().find_map(|(field, value)| (field == name).then(|| TemplateValue::from(Serde(value))))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -284,7 +285,7 @@ fn to_compact_json(value: &Value) -> String {
 pub(super) fn sample_notification(topic: Topic) -> Notification {
     let fields =
         [("name", "Ada \"Countess\" Lovelace"), ("email", "ada@example.com"), ("message", "One\n{two}\\")];
-    let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let fields = fields.map(|(name, value)| (name.to_owned(), value.into()));
     let is_submission = topic == Topic::Submission;
     Notification {
         may_be_there: true,

@@ -403,7 +403,7 @@ fn notice() -> Notification {
         form: Some("waitlist".to_owned()),
         title: "Waitlist: Ada".to_owned(),
         words: Vec::new(),
-        fields: vec![("email".to_owned(), "ada@example.com".to_owned())],
+        fields: vec![("email".to_owned(), "ada@example.com".into())],
     }
 }
 

@@ -1,6 +1,7 @@
 //! Notifications as plain text for people, with control and invisible characters made visible.
 
 use crate::notification::Notification;
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::text::{visible, visible_lines};
 
 /// The whole notification as plain text: title, sentences and fields.
@@ -13,8 +14,8 @@ pub(super) fn notification_text(notice: &Notification) -> String {
 /// The notification as plain text without its title: sentences and fields.
 pub(super) fn details_text(notice: &Notification) -> String {
     let words: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
-    let field = |(name, value): &(String, String)| {
-        let value = visible_lines(value);
+    let field = |(name, value): &(String, FieldValue)| {
+        let value = visible_lines(&value.display());
         let gap = if value.contains('\n') { '\n' } else { ' ' };
         format!("{}:{gap}{value}", visible(name))
     };

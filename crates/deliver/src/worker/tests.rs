@@ -10,7 +10,7 @@ use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{Editor, Filter, InboxReader};
-use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest};
+use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest, Condition};
 use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::testing::fresh::Fresh;
@@ -175,6 +175,7 @@ impl Fixture {
                 has_daily_quota: false,
                 name: (*name).to_owned(),
                 forms: Vec::new(),
+                when: Condition::default(),
                 concurrency: 4,
                 kind: TransportOptions::Maildir(maildir::MaildirOptions {
                     path: fresh.folder.path().join(name),

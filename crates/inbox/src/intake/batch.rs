@@ -20,7 +20,7 @@ use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
 use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
 use frontdesk_forms::parse::Entry;
-use frontdesk_forms::{DedupKey, Form};
+use frontdesk_forms::{DedupKey, FormSet};
 use frontdesk_process::panics::{self, Part};
 
 /// The outcome of a batch.
@@ -191,7 +191,7 @@ impl Screened {
     ) -> Result<Screened, StoreError> {
         let evidence: Evidence = serde_json::from_str(row.evidence()?)
             .map_err(|_| StoreError::Damaged("a submission's evidence is not valid JSON"))?;
-        let form = Form::from_name(row.form()?);
+        let form = FormSet::built_in().named(row.form()?);
         let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {
@@ -220,7 +220,7 @@ impl Screened {
             id: row.id,
             received_at: row.received_at,
             content: row.content,
-            is_lasting: form.is_none_or(|form| form.dedup_key == DedupKey::Address),
+            is_lasting: form.is_none_or(|form| form.dedup_key != DedupKey::Content),
             key: row.key,
             form: row.form()?.to_owned(),
             source: row.source,
@@ -297,7 +297,8 @@ fn acknowledge(
             continue;
         }
         let fields = row.fields()?;
-        let Some((_, email)) = fields.iter().find(|(name, _)| name == "email") else { continue };
+        let email = fields.iter().find(|(name, _)| name == "email");
+        let Some(email) = email.and_then(|(_, value)| value.as_str()) else { continue };
         let at = row.received_at.min(latest);
         let request = MailRequest {
             mail,

@@ -19,14 +19,14 @@ pub struct TokenizedText<'a> {
 impl<'a> TokenizedText<'a> {
     /// Tokenizes the fields in the form's order, except for the address, and the message last.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
-        let length: usize = entry.fields().map(|(_, text)| text.len()).sum();
+        let length: usize = entry.texts().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
         let mut add = |text| {
             tokens.extend(Tokenizer::new(text));
             tokens.push(Token::Break);
             tokens.len()
         };
-        let short = entry.fields().filter(|(name, _)| !["email", "message"].contains(name));
+        let short = entry.texts().filter(|(name, _)| !["email", "message"].contains(name));
         let message = short.map(|(_, text)| add(text)).last().unwrap_or(0);
         entry.get("message").map(add);
         TokenizedText { entry, tokens, message }

@@ -3,6 +3,7 @@
 //! The key is a secret in the database. Without it, a hash reveals nothing. With it, trying all IPv4
 //! addresses reveals the one behind a hash.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -77,17 +78,19 @@ impl Secret {
         self.hash("target", [destination.as_bytes()])
     }
 
-    /// Hashes the name of the form and what the form compares to detect repeats: the address, ignoring ASCII
+    /// Hashes the name of the form and what the form compares to detect repeats: one field, ignoring ASCII
     /// case, or all fields.
     pub(super) fn content(&self, entry: &Entry) -> Hash {
         let form = entry.form().name.as_bytes();
         match entry.form().dedup_key {
-            DedupKey::Address => {
-                let address = entry.get("email").unwrap_or_default().to_ascii_lowercase();
-                self.hash("content", [form, address.as_bytes()])
+            DedupKey::Field(name) => {
+                let value = entry.get(name).unwrap_or_default().to_ascii_lowercase();
+                self.hash("content", [form, value.as_bytes()])
             }
             DedupKey::Content => {
-                let fields = entry.fields().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+                let texts: Vec<(&str, Cow<'_, str>)> =
+                    entry.fields().map(|(name, value)| (name, value.display())).collect();
+                let fields = texts.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
                 self.hash("content", [form].into_iter().chain(fields))
             }
         }

@@ -40,6 +40,7 @@ mod interleavings;
 mod operators;
 mod plans;
 mod repeats;
+mod routing;
 mod screened;
 mod steps;
 mod views;
@@ -59,7 +60,7 @@ fn accepted_submissions_are_in_the_inbox() {
     assert_eq!(submission.received_at_text(), "2026-11-20T14:03:05.120Z");
     assert_eq!(submission.status.name(), "kept");
     assert_eq!(submission.repeats, 0);
-    let fields: Vec<_> = submission.fields.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let fields: Vec<_> = submission.fields.iter().map(|(n, v)| (n.as_str(), v.as_str().unwrap())).collect();
     assert_eq!(fields, [("name", "Ada"), ("email", "ada@example.com"), ("message", "Hello\n\"there\" 😀")]);
 }
 

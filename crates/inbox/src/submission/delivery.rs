@@ -4,49 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::submission::Submission;
-use crate::submission::visitor_mail::{VisitorMail, VisitorRule};
-
-/// The properties of a channel that decide which submissions are queued for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
-    pub name: String,
-    /// The forms that the channel accepts; empty for all forms.
-    pub forms: Vec<String>,
-    /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
-    /// submissions from networks that exceed their daily allowance are then rate-limited.
-    pub quota: Option<DailyQuota>,
-    /// Set if the channel sends mails to visitors instead of submissions to the team.
-    pub visitor: Option<VisitorRule>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DailyQuota {
-    /// Channels with the same account share its quota.
-    pub account: String,
-    /// The number of recipients of each message. Each counts towards the quota.
-    pub recipients: u32,
-}
-
-impl Route {
-    /// A channel that accepts all forms and has no daily quota.
-    pub fn new(name: &str) -> Route {
-        Route { name: name.to_owned(), forms: Vec::new(), quota: None, visitor: None }
-    }
-
-    /// Whether the channel delivers submissions of this form to the team.
-    pub fn accepts(&self, form: &str) -> bool {
-        self.visitor.is_none() && self.takes(form)
-    }
-
-    /// The channel's rule for this mail to visitors who send this form; `None` if it does not send the mail.
-    pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
-        self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
-    }
-
-    fn takes(&self, form: &str) -> bool {
-        self.forms.is_empty() || self.forms.iter().any(|name| name == form)
-    }
-}
+pub use crate::submission::route::{Condition, DailyQuota, Route, choose};
 
 named_enum! {
     /// The state of a delivery.

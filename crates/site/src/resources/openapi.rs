@@ -7,7 +7,7 @@ use super::forms::{CONFIRMATION, example_body};
 use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::{PageSummary, PagesOptions};
-use frontdesk_forms::{FORMS, Field, FieldKind, Form, MAX_BODY_BYTES};
+use frontdesk_forms::{Field, FieldKind, Form, FormSet, MAX_BODY_BYTES};
 
 /// The schemas and headers that do not depend on the forms.
 const COMPONENTS: &str = include_str!("components.json");
@@ -23,9 +23,9 @@ struct Components {
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
-    for form in FORMS {
+    for form in FormSet::built_in().iter() {
         paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, options, resources) }));
-        schemas.insert(form.schema_name.to_owned(), fields_schema(form.fields));
+        schemas.insert(form.schema_name.to_owned(), fields_schema(&form.fields));
     }
     let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
     schemas.append(&mut components.schemas);
@@ -85,7 +85,7 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
 /// Describes the endpoint of a form: its request bodies and its responses.
 fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
-    if let Some(alternative) = form.alternative {
+    if let Some(alternative) = &form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
         description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
     }
@@ -113,7 +113,7 @@ fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceO
     let mut body = json!({
         "application/json": {
             "schema": { "$ref": format!("#/components/schemas/{}", form.schema_name) },
-            "example": example_body(form.fields),
+            "example": example_body(&form.fields),
         },
     });
     if options.html_posts {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::FORMS_SCRIPT;
 use crate::fault::Severity;
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 
 const LANGUAGES: [&str; 5] = ["en", "de", "fr", "es", "ja"];
 
@@ -58,9 +58,9 @@ fn numbers_choose_singular_or_plural() {
 #[test]
 fn the_words_of_fields_are_those_of_the_forms() {
     let english = WordList::english();
-    for form in FORMS {
+    for form in FormSet::built_in().iter() {
         assert_eq!(english.get(&format!("{}_description", form.name)), form.description);
-        for field in form.fields {
+        for field in &form.fields {
             let name = format!("{}_{}", form.name, field.name);
             assert_eq!(english.get(&name), field.label);
             assert_eq!(english.get(&format!("{name}_hint")), field.description);

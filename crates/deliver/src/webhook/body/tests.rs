@@ -189,7 +189,7 @@ fn a_template_error_on_a_notice_omits_its_content() {
         WebhookBody::parse("{% if fields.name == \"secret\" %}{{ fields.name + 1 }}{% else %}1{% endif %}")
             .unwrap();
     let mut notice = hostile("x");
-    notice.fields[0].1 = "secret".to_owned();
+    notice.fields[0].1 = "secret".into();
     let fault = body.render(&notice).unwrap_err();
     assert!(fault.contains("line 1 of the template") && !fault.contains("secret"), "{fault}");
 }
@@ -212,7 +212,7 @@ fn hostile(text: &str) -> Notification {
     Notification {
         may_be_there: true,
         title: format!("Contact: {text}"),
-        fields: vec![("name".to_owned(), "Ada".to_owned()), ("message".to_owned(), text.to_owned())],
+        fields: vec![("name".to_owned(), "Ada".into()), ("message".to_owned(), text.into())],
         ..sample_notification(Topic::Submission)
     }
 }

@@ -187,7 +187,7 @@ fn rendered(service: &ChatService, notice: &Notification) -> Value {
 fn hostile(text: &str) -> Notification {
     Notification {
         title: format!("Contact: {text}"),
-        fields: vec![("name".to_owned(), "Ada".to_owned()), ("message".to_owned(), text.to_owned())],
+        fields: vec![("name".to_owned(), "Ada".into()), ("message".to_owned(), text.into())],
         ..sample_notification(Topic::Submission)
     }
 }

@@ -1,13 +1,13 @@
 //! Tests how text is split into tokens.
 
 use super::*;
-use frontdesk_forms::FORMS;
+use frontdesk_forms::FormSet;
 
 #[test]
 fn all_fields_but_the_address_are_tokenized_with_the_message_last() {
-    for form in FORMS {
-        for shape in [Some(form.fields), form.alternative].into_iter().flatten() {
-            let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.to_owned()));
+    for form in FormSet::built_in().iter() {
+        for shape in std::iter::once(&form.fields).chain(&form.alternative) {
+            let fields = shape.iter().map(|field| (field.name.to_owned(), field.name.into()));
             let entry = Entry::restored(form, fields.collect());
             let text = TokenizedText::new(&entry);
             let words: Vec<_> = text.tokens.iter().filter(|token| **token != Token::Break).collect();

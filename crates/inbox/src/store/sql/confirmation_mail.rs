@@ -188,7 +188,8 @@ impl Transaction<'_> {
             return Ok(MailFate::NotPermitted);
         };
         let fields = parse_fields(entry.fields.as_bytes()).unwrap_or_default();
-        let email = fields.iter().find(|(name, _)| name == "email").map_or("", |(_, value)| value);
+        let email = fields.iter().find(|(name, _)| name == "email");
+        let email = email.and_then(|(_, value)| value.as_str()).unwrap_or_default();
         let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
         let fate = self.queue_visitor_mail(&request, channels)?;
         if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {

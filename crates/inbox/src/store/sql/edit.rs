@@ -8,7 +8,9 @@ use uuid::Uuid;
 use super::confirmation::{self, confirmation_rule};
 use super::{Sql, values};
 use crate::store::error::StoreError;
-use crate::submission::delivery::{Route, SUSPICIOUS_RANK};
+use crate::submission::delivery::{Route, SUSPICIOUS_RANK, choose};
+use crate::submission::parse_fields;
+use crate::submission::route::reads_fields;
 use crate::submission::visitor_mail::is_visitor_channel;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +94,7 @@ fn await_confirmation(
     Ok(true)
 }
 
-/// Inserts a submission's missing deliveries for the `channels` that accept its form. They are due at
+/// Inserts a submission's missing deliveries for the `channels` that get it ([`choose`]). They are due at
 /// `due_at`, or held if `due_at` is `None`. An encrypted submission gets no deliveries, because no channel
 /// can read it. The new deliveries get the highest rank of the submission's other deliveries, or
 /// [`SUSPICIOUS_RANK`] if there are no others. Returns the number of new deliveries.
@@ -103,9 +105,15 @@ pub(super) fn add_deliveries(
     channels: &[Route],
 ) -> Result<usize, StoreError> {
     let state = if due_at.is_some() { "waiting" } else { "held" };
-    let form: String = tx.one_value("SELECT form FROM submission WHERE id = ?1", values![id])?;
+    let row = tx.one("SELECT form, fields FROM submission WHERE id = ?1", values![id])?;
+    let form = row.text("form")?;
+    let fields = if reads_fields(channels, form) {
+        parse_fields(row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)?
+    } else {
+        Vec::new()
+    };
     let mut count = 0;
-    for channel in channels.iter().filter(|channel| channel.accepts(&form)) {
+    for channel in choose(channels, form, &fields) {
         count += tx.execute(
             "INSERT INTO delivery (submission, channel, state, due_at, rank)
              SELECT id, ?2, ?3, CAST(?4 AS bigint),

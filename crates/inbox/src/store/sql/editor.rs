@@ -174,8 +174,9 @@ impl Editor {
         })
     }
 
-    /// Queues a submission for those of the `channels` that accept its form and have no delivery of it, ahead
-    /// of other waiting submissions. Returns the number of new deliveries: none for a held or encrypted
+    /// Queues a submission for those of the `channels` that get it
+    /// ([`choose`](crate::submission::delivery::choose)) and have no delivery of it, ahead of other waiting
+    /// submissions. Returns the number of new deliveries: none for a held or encrypted
     /// submission, and none before it is processed.
     pub fn deliver(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {
         let entry = self.log_entry(OperatorAction::Deliver).about(id);
@@ -191,7 +192,7 @@ impl Editor {
     }
 
     /// Queues all submissions that are neither held nor encrypted and have no delivery to the team, for the
-    /// `channels` that accept their forms, with the rank of suspicious submissions. Returns the number of new
+    /// `channels` that get them, with the rank of suspicious submissions. Returns the number of new
     /// deliveries. Uses transactions of bounded size; after an error, earlier ones stay committed, and the
     /// next call queues the rest.
     pub fn deliver_kept(&mut self, channels: &[Route], now: Timestamp) -> Result<usize, StoreError> {

@@ -14,10 +14,12 @@ use super::transaction::Transaction;
 use super::{Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, edit, pad_keys, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
-use crate::submission::delivery::Route;
+use crate::submission::delivery::{Route, choose};
 use crate::submission::parse_fields;
+use crate::submission::route::reads_fields;
 use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::is_visitor_channel;
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::source::Source;
 
@@ -44,7 +46,7 @@ pub struct Accepting {
     pub sealed: Option<Vec<u8>>,
     /// The evidence for screening, as JSON.
     pub evidence: String,
-    /// The number of channels that accept the form.
+    /// The number of channels that get the submission.
     pub channels: usize,
 }
 
@@ -137,7 +139,7 @@ impl PendingRow {
         self.row.text("form")
     }
 
-    pub fn fields(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub fn fields(&self) -> Result<Vec<(String, FieldValue)>, StoreError> {
         parse_fields(self.row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)
     }
 
@@ -182,7 +184,7 @@ pub struct Original {
     pub is_suspicious: bool,
     pub source: Hash,
     /// Whether the submission has been delivered, or will be delivered soon or after its release. Also true
-    /// if no configured channel accepts its form.
+    /// if no configured channel would get it.
     pub is_deliverable: bool,
 }
 
@@ -203,9 +205,21 @@ impl Accepted {
     }
 }
 
-/// Whether any of these channels accepts submissions to a form.
+/// Whether any of these channels accepts submissions to a form, perhaps only with certain values. Decides for
+/// encrypted submissions, whose values cannot be read.
 pub fn is_taken(channels: &[Route], form: &str) -> bool {
     channels.iter().any(|channel| channel.accepts(form))
+}
+
+/// Whether one of these channels would get a submission, a row with the columns `form`, `fields` and
+/// `is_sealed`. For an encrypted one, whether one of them may get it: then a repeat is not lost.
+fn would_get(channels: &[Route], row: &Row) -> Result<bool, StoreError> {
+    let form = row.text("form")?;
+    if row.get::<bool>("is_sealed")? || !reads_fields(channels, form) {
+        return Ok(is_taken(channels, form));
+    }
+    let fields = parse_fields(row.text("fields")?.as_bytes()).map_err(StoreError::Damaged)?;
+    Ok(!choose(channels, form, &fields).is_empty())
 }
 
 impl Transaction<'_> {
@@ -244,7 +258,8 @@ impl Transaction<'_> {
         Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
     }
 
-    /// Inserts submissions and their deliveries for `channels`, and returns the number of deliveries.
+    /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
+    /// returns the number of deliveries.
     /// Deliveries are due at once unless their submission is held. Asks for the confirmation of an address if
     /// the submission is held for it. `latest` is the current time by the database's clock, in milliseconds;
     /// no due time is later.
@@ -289,7 +304,8 @@ impl Transaction<'_> {
                 ("waiting", Value::Integer(new.row.received_at.min(latest)))
             };
             let form = new.row.form()?;
-            for channel in channels.iter().filter(|channel| channel.accepts(form)) {
+            let fields = if reads_fields(channels, form) { new.row.fields()? } else { Vec::new() };
+            for channel in choose(channels, form, &fields) {
                 deliveries.extend([
                     Value::Blob(new.row.id.as_bytes()),
                     channel.name.bind(),
@@ -355,7 +371,7 @@ impl Transaction<'_> {
         now: i64,
     ) -> Result<HashMap<Hash, Original>, StoreError> {
         let stored: Vec<Hash> = contents.keys().copied().collect();
-        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, \
+        let columns = "id, received_at, held_at, withheld, released_at, suspicious, flood, source, form, fields, \
              sealed IS NOT NULL AS is_sealed, \
              EXISTS (SELECT 1 FROM confirmation WHERE submission = submission.id AND state = 'open') AS is_unconfirmed";
         let rows =
@@ -379,7 +395,7 @@ impl Transaction<'_> {
                 hold,
                 is_suspicious: row.get("suspicious")?,
                 source: row.get("source")?,
-                is_deliverable: !is_taken(channels, row.text("form")?)
+                is_deliverable: !would_get(channels, &row)?
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
                     // Releasing a held submission inserts its missing deliveries.
                     || !row.get::<bool>("is_sealed")?

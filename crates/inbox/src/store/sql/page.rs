@@ -13,6 +13,7 @@ use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submis
 use super::{Bind, Cell, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission, parse_fields};
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::text::{fold, folded};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
@@ -61,8 +62,8 @@ impl SearchText {
     }
 
     /// Whether a field contains the text.
-    pub fn are_in(&self, fields: &[(String, String)]) -> bool {
-        fields.iter().any(|(_, value)| fold(value).contains(&self.folded))
+    pub fn are_in(&self, fields: &[(String, FieldValue)]) -> bool {
+        fields.iter().any(|(_, value)| fold(&value.display()).contains(&self.folded))
     }
 
     /// Whether a field in a JSON object contains the text.

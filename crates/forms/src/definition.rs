@@ -1,0 +1,352 @@
+//! The definition of a form: what a visitor is asked, and which values are accepted.
+//!
+//! Definitions come from TOML files ([`read`]): two are embedded, the operator adds others. Equal definitions
+//! are one value that lives as long as the process, so requests and stored submissions refer to it without
+//! counting references. The memory that this costs is bounded by the number of different definitions that
+//! the operator has ever used.
+
+mod read;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS};
+
+/// A text of a definition, which lives as long as the process.
+pub type Interned = &'static str;
+
+/// The type of a field's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldKind {
+    /// A single line without control characters ([`char::is_control`]).
+    Text,
+    /// Any number of lines, which may contain any character except NUL.
+    Multiline,
+    /// A `Mailbox` (RFC 5321), as for `format: email` in JSON Schema; see [`crate::email`].
+    Email,
+    /// A telephone number; see [`crate::value::telephone_number`].
+    Tel,
+    /// A web address; see [`crate::value::web_address`].
+    Url,
+    /// A number within the field's bounds, an integer unless [`Field::is_decimal`].
+    Number,
+    /// A day of the years 1000 to 9999, such as `2026-11-27`.
+    Date,
+    /// One of [`Field::options`].
+    Choice,
+    /// Several of [`Field::options`], each at most once.
+    Choices,
+    /// The boolean `true`. `false` counts as absent.
+    Consent,
+    /// One of [`Field::options`], which the page sets and the visitor does not see.
+    Hidden,
+}
+
+impl FieldKind {
+    pub const ALL: [(&'static str, FieldKind); 11] = [
+        ("text", FieldKind::Text),
+        ("multiline", FieldKind::Multiline),
+        ("email", FieldKind::Email),
+        ("tel", FieldKind::Tel),
+        ("url", FieldKind::Url),
+        ("number", FieldKind::Number),
+        ("date", FieldKind::Date),
+        ("choice", FieldKind::Choice),
+        ("choices", FieldKind::Choices),
+        ("consent", FieldKind::Consent),
+        ("hidden", FieldKind::Hidden),
+    ];
+
+    /// Whether visitors write the value, so that it has a maximum length.
+    pub const fn is_written(self) -> bool {
+        use FieldKind::{Email, Multiline, Tel, Text, Url};
+        matches!(self, Text | Multiline | Email | Tel | Url)
+    }
+
+    /// Whether the field has [`Field::options`].
+    pub const fn has_options(self) -> bool {
+        matches!(self, FieldKind::Choice | FieldKind::Choices | FieldKind::Hidden)
+    }
+}
+
+/// One member of a form's JSON object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    /// The JSON member's name: lowercase letters, digits and `_`. Not one of [`RESERVED_FIELDS`].
+    #[serde(deserialize_with = "interned")]
+    pub name: Interned,
+    #[serde(deserialize_with = "interned")]
+    pub label: Interned,
+    pub kind: FieldKind,
+    /// Whether the field must be present, texts with at least one visible character.
+    pub required: bool,
+    /// Maximum length in characters (Unicode scalar values) of a text; 0 for other kinds.
+    #[serde(rename = "max", default)]
+    pub max_chars: usize,
+    /// The smallest and the largest number, or for [`FieldKind::Choices`] the smallest and the largest number
+    /// of options. `[0, 0]` for other kinds.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bounds: [f64; 2],
+    /// Whether a number may have decimal places.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_decimal: bool,
+    /// The first and the last day of a [`FieldKind::Date`]; empty if there is none.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned_pair")]
+    pub days: [&'static str; 2],
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned_list")]
+    pub options: Vec<&'static str>,
+    /// A hint for browsers (HTML's `autocomplete`), `off` if there is none.
+    #[serde(deserialize_with = "interned")]
+    pub autocomplete: Interned,
+    /// One sentence for visitors who fill in the field. May be empty.
+    #[serde(deserialize_with = "interned")]
+    pub description: Interned,
+    /// A valid value as text, for documentation and error messages.
+    #[serde(deserialize_with = "interned")]
+    pub example: Interned,
+    /// Shown in an empty control. May be empty.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned")]
+    pub placeholder: Interned,
+    /// The value that a page shows at first. May be empty.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "interned")]
+    pub default: Interned,
+}
+
+// The bounds come from TOML numbers within a range, so they are never NaN.
+impl Eq for Field {}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The blank characters above U+00A0, for a character class in a regular expression.
+macro_rules! blank_after_a0 {
+    () => {
+        concat!(
+            r"\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f",
+            r"\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8",
+        )
+    };
+}
+
+impl Field {
+    /// An ECMA-262 regular expression that matches exactly the accepted values of [`FieldKind::Text`],
+    /// [`FieldKind::Multiline`] and [`FieldKind::Tel`], except that it does not limit their length. For
+    /// [`FieldKind::Url`] and [`FieldKind::Date`] it matches all accepted values and few others. `None` for
+    /// other kinds.
+    ///
+    /// For a required text, the expression matches blank characters, one character that is neither blank nor
+    /// forbidden, and any permitted characters. An optional field that contains only blank characters counts
+    /// as empty. Blank ([`is_blank`](crate::text::is_blank)) and control characters are listed by code
+    /// point, because the meaning of `\s` differs between languages. The expressions never backtrack.
+    pub const fn pattern(&self) -> Option<&'static str> {
+        match (self.kind, self.required) {
+            (FieldKind::Text, true) => Some(concat!(
+                r"^[\u0020\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000-\u0020\u007f-\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000-\u001f\u007f-\u009f]*$",
+            )),
+            (FieldKind::Text, false) => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+            (FieldKind::Multiline, true) => Some(concat!(
+                r"^[\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000]*$",
+            )),
+            (FieldKind::Multiline, false) => Some(r"^[^\u0000]*$"),
+            (FieldKind::Tel, _) => {
+                Some(r"^ *(?:\+ *)?(?:[ ().\/-]*[0-9]){5,15}[ ().\/-]*(?:(?:x|ext\.?|;ext=) *[0-9]{1,6} *)?$")
+            }
+            (FieldKind::Url, _) => {
+                Some(r"^ *(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?[^\s\/?#@\\:]+(?::[0-9]{1,5})?(?:[\/?#]\S*)? *$")
+            }
+            (FieldKind::Date, _) => Some(r"^[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$"),
+            _ => None,
+        }
+    }
+}
+
+/// The part of a submission that is compared to detect repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DedupKey {
+    /// The value of one field, ignoring ASCII case and without a time limit: a waitlist contains each address
+    /// only once.
+    Field(#[serde(deserialize_with = "interned")] Interned),
+    /// The exact values of all fields, within the duplicate window.
+    Content,
+}
+
+/// The definition of a form.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    /// Lowercase letters, digits and `-`, such as `contact`.
+    #[serde(deserialize_with = "interned")]
+    pub name: Interned,
+    /// The path of its endpoint: `/api/` and its name.
+    #[serde(deserialize_with = "interned")]
+    pub path: Interned,
+    /// The operation's id in `/openapi.json`, which also names the tool for agents in the browser.
+    #[serde(deserialize_with = "interned")]
+    pub operation_id: Interned,
+    #[serde(deserialize_with = "interned")]
+    pub schema_name: Interned,
+    #[serde(deserialize_with = "interned")]
+    pub title: Interned,
+    /// The purpose of a request, in a few words; the title if the file has none.
+    #[serde(deserialize_with = "interned")]
+    pub summary: Interned,
+    /// Explains how the operator uses a submission.
+    #[serde(deserialize_with = "interned")]
+    pub description: Interned,
+    /// The text of the button.
+    #[serde(deserialize_with = "interned")]
+    pub submit: Interned,
+    /// The sentence that thanks the visitor; empty for the site's own.
+    #[serde(deserialize_with = "interned")]
+    pub thanks: Interned,
+    pub fields: Vec<Field>,
+    /// The fields of a second accepted shape. The members of a body determine which shape applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternative: Option<Vec<Field>>,
+    pub dedup_key: DedupKey,
+    /// The field that lists of submissions show as a heading; empty for the first e-mail address.
+    #[serde(deserialize_with = "interned")]
+    pub heading: Interned,
+    /// The field that lists of submissions show the beginning of; empty for the first long text.
+    #[serde(deserialize_with = "interned")]
+    pub preview: Interned,
+}
+
+/// The key of a stored definition: the first 16 bytes of the BLAKE3 hash of its JSON.
+pub type DefinitionId = [u8; 16];
+
+/// All definitions that this process has used.
+static DEFINITIONS: LazyLock<Mutex<HashMap<DefinitionId, &'static Form>>> = LazyLock::new(Mutex::default);
+/// All texts of definitions that this process has read.
+static TEXTS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+
+impl Form {
+    /// The fields of both shapes.
+    pub fn all_fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().chain(self.alternative.iter().flatten())
+    }
+
+    /// The first field of either shape with this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.all_fields().find(|field| field.name == name)
+    }
+
+    /// The definition as JSON, which [`Form::from_stored`] reads.
+    pub fn stored(&self) -> String {
+        // A form has no maps, so it cannot fail; an empty definition would not be read again.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    pub fn id(&self) -> DefinitionId {
+        let mut id = DefinitionId::default();
+        blake3::Hasher::new().update(self.stored().as_bytes()).finalize_xof().fill(&mut id);
+        id
+    }
+
+    /// Reads a stored definition. `None` if another version of the program has written it in a format that
+    /// this one does not know.
+    pub fn from_stored(json: &str) -> Option<&'static Form> {
+        serde_json::from_str(json).ok().map(Form::interned)
+    }
+
+    /// The value that equals `form` and lives as long as the process.
+    fn interned(form: Form) -> &'static Form {
+        let mut known = DEFINITIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(form.id()).or_insert_with(|| Box::leak(Box::new(form)))
+    }
+}
+
+/// The equal text that lives as long as the process.
+fn intern(text: &str) -> &'static str {
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(text) {
+        return known;
+    }
+    let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    texts.insert(text);
+    text
+}
+
+fn interned<'de, D: Deserializer<'de>>(input: D) -> Result<&'static str, D::Error> {
+    String::deserialize(input).map(|text| intern(&text))
+}
+
+fn interned_list<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<&'static str>, D::Error> {
+    Ok(Vec::<String>::deserialize(input)?.iter().map(|text| intern(text)).collect())
+}
+
+fn interned_pair<'de, D: Deserializer<'de>>(input: D) -> Result<[&'static str; 2], D::Error> {
+    Ok(<[String; 2]>::deserialize(input)?.map(|text| intern(&text)))
+}
+
+/// The waitlist form: an e-mail address whose owner requests access.
+pub static WAITLIST: LazyLock<&'static Form> =
+    LazyLock::new(|| built_in("waitlist", include_str!("built_in/waitlist.toml")));
+
+/// The contact form: a message to the operator's team. Accepts either of two sets of fields.
+pub static CONTACT: LazyLock<&'static Form> =
+    LazyLock::new(|| built_in("contact", include_str!("built_in/contact.toml")));
+
+/// Reads an embedded definition. A test reads them all, so that none has faults.
+fn built_in(name: &str, text: &str) -> &'static Form {
+    match FormFile::read_embedded(name, text) {
+        Ok(file) => file.form,
+        Err(faults) => unreachable!("the embedded form {name} has faults: {faults:?}"),
+    }
+}
+
+/// The forms of a site, in a fixed order: the built-in ones, then the operator's by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormSet(Vec<&'static Form>);
+
+/// Maximum number of forms of a site.
+pub const MAX_FORMS: usize = 32;
+
+impl FormSet {
+    /// The two forms of a site without files of its own.
+    pub fn built_in() -> &'static FormSet {
+        static BUILT_IN: LazyLock<FormSet> = LazyLock::new(|| FormSet(vec![*WAITLIST, *CONTACT]));
+        &BUILT_IN
+    }
+
+    /// A set of these forms, at most [`MAX_FORMS`], in this order.
+    pub fn new(forms: impl IntoIterator<Item = &'static Form>) -> FormSet {
+        FormSet(forms.into_iter().take(MAX_FORMS).collect())
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'static Form> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub fn named(&self, name: &str) -> Option<&'static Form> {
+        self.iter().find(|form| form.name == name)
+    }
+
+    /// The form whose endpoint is at `path`.
+    pub fn at(&self, path: &str) -> Option<&'static Form> {
+        self.iter().find(|form| form.path == path)
+    }
+}
+
+/// The first columns of an export of submissions, and the first members of each as JSON, in this order.
+/// Exports in a served folder are recognized by them, so they must not change.
+pub const EXPORT_COLUMNS: [&str; 4] = ["id", "form", "received_at", "status"];
+
+#[cfg(test)]
+mod tests;

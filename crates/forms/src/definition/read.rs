@@ -1,0 +1,507 @@
+//! Reads the file of a form, `forms/NAME.toml`, and reports all of its faults with their lines.
+
+use std::ops::Range;
+
+use frontdesk_fault::{Fault, did_you_mean};
+use jiff::civil::Date;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{DedupKey, Field, FieldKind, Form, intern};
+use crate::value::{check_text, count};
+
+/// Maximum number of fields of a form.
+pub const MAX_FIELDS: usize = 40;
+/// Maximum number of options of a field.
+const MAX_OPTIONS: usize = 100;
+/// Maximum length in characters of a label, a title, an option and other texts of a definition.
+const MAX_TEXT: usize = 1000;
+/// The length of a text without `max`, in characters.
+const LINE_CHARS: usize = 200;
+const TEXT_CHARS: usize = 20_000;
+/// The largest integer that all JSON libraries keep.
+const LARGEST: f64 = 9_007_199_254_740_991.0;
+
+/// Names that fields may not have: members that the inbox adds to a submission, and properties of a form in a
+/// browser, which a control of the same name would replace.
+pub const RESERVED_FIELDS: [&str; 22] = [
+    "id",
+    "form",
+    "received_at",
+    "status",
+    "suspicious",
+    "lead",
+    "action",
+    "attributes",
+    "children",
+    "closest",
+    "dataset",
+    "elements",
+    "length",
+    "method",
+    "parentnode",
+    "reset",
+    "submit",
+    "tagname",
+    "target",
+    "constructor",
+    "prototype",
+    "__proto__",
+];
+
+/// Keys of the file that configure what the server does with submissions. The configuration reads them.
+pub const SETTINGS: [&str; 6] = ["enabled", "acknowledge", "confirm", "accept", "retention", "limits"];
+
+const FORM_KEYS: [&str; 9] =
+    ["title", "summary", "description", "submit", "thanks", "unique", "heading", "preview", "field"];
+/// Only the built-in forms have these.
+const EMBEDDED_KEYS: [&str; 3] = ["operation_id", "schema", "alternative"];
+const FIELD_KEYS: [&str; 13] = [
+    "name",
+    "type",
+    "label",
+    "required",
+    "max",
+    "min",
+    "step",
+    "options",
+    "placeholder",
+    "description",
+    "example",
+    "autocomplete",
+    "default",
+];
+
+/// The contents of a form's file.
+#[derive(Debug)]
+pub struct FormFile {
+    pub form: &'static Form,
+    /// The keys of [`SETTINGS`] that the file has, with their values as TOML and their lines.
+    pub settings: Vec<(&'static str, String, usize)>,
+}
+
+impl FormFile {
+    /// Reads the definition `name` of an operator's file. `place` is the file's name in faults.
+    pub fn read(name: &str, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
+        Reader { place, text, is_embedded: false, faults: Vec::new() }.read(name)
+    }
+
+    pub(super) fn read_embedded(name: &str, text: &str) -> Result<FormFile, Vec<Fault>> {
+        Reader { place: "built in", text, is_embedded: true, faults: Vec::new() }.read(name)
+    }
+}
+
+/// Whether a form may have this name: 1 to 32 lowercase letters, digits and `-`, the first one a letter.
+fn is_form_name(name: &str) -> bool {
+    name.len() <= 32
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Whether a field may have this name: 1 to 40 lowercase letters, digits and `_`, the first one a letter.
+fn is_field_name(name: &str) -> bool {
+    name.len() <= 40
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// `book-a-demo` as `BookADemo`.
+fn camel_case(name: &str) -> String {
+    let capitalized = |part: &str| part[..1].to_ascii_uppercase() + &part[1..];
+    name.split('-').filter(|part| !part.is_empty()).map(capitalized).collect()
+}
+
+struct Reader<'a> {
+    place: &'a str,
+    text: &'a str,
+    is_embedded: bool,
+    faults: Vec<Fault>,
+}
+
+type Table<'a> = DeTable<'a>;
+
+impl Reader<'_> {
+    fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
+        let (table, errors) = DeTable::parse_recoverable(self.text);
+        for error in errors {
+            let message = error.message().trim().replace('\n', ", ");
+            self.fault(error.span().unwrap_or_default(), message, "");
+        }
+        if !is_form_name(name) {
+            let message = format!("`{name}` cannot be the name of a form");
+            self.fault(0..0, message, "use 1 to 32 of a-z, 0-9 and `-`, beginning with a letter");
+        }
+        let table = table.get_ref();
+        let settings = self.settings(table);
+        let form = self.form(name, table);
+        if self.faults.is_empty() {
+            Ok(FormFile { form: Form::interned(form), settings })
+        } else {
+            Err(self.faults)
+        }
+    }
+
+    fn form(&mut self, name: &str, table: &Table<'_>) -> Form {
+        let mut known = [&FORM_KEYS[..], &SETTINGS].concat();
+        if self.is_embedded {
+            known.extend(EMBEDDED_KEYS);
+        }
+        self.check_keys(table, &known);
+        let fields = self.fields(table, "field");
+        if fields.is_empty() {
+            self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
+        }
+        let alternative = table.get("alternative").map(|_| self.fields(table, "alternative"));
+        let title = self.text(table, "title").unwrap_or_else(|| {
+            self.fault(0..0, "`title` is missing".to_owned(), "add `title = \"…\"`");
+            ""
+        });
+        let or = |text: Option<&'static str>, otherwise: String| text.unwrap_or_else(|| intern(&otherwise));
+        let summary = self.text(table, "summary");
+        let operation_id = self.text(table, "operation_id");
+        let schema_name = self.text(table, "schema");
+        Form {
+            name: intern(name),
+            path: intern(&format!("/api/{name}")),
+            operation_id: or(operation_id, format!("send{}", camel_case(name))),
+            schema_name: or(schema_name, format!("{}Request", camel_case(name))),
+            title,
+            summary: summary.unwrap_or(title),
+            description: self.text(table, "description").unwrap_or_default(),
+            submit: self.text(table, "submit").unwrap_or("Send"),
+            thanks: self.text(table, "thanks").unwrap_or_default(),
+            dedup_key: self.dedup_key(table, &fields),
+            heading: self.field_reference(table, "heading", &fields),
+            preview: self.field_reference(table, "preview", &fields),
+            fields,
+            alternative,
+        }
+    }
+
+    /// `unique = "content"`, or the name of a required field.
+    fn dedup_key(&mut self, table: &Table<'_>, fields: &[Field]) -> DedupKey {
+        let Some(name) = self.text(table, "unique").filter(|name| *name != "content") else {
+            return DedupKey::Content;
+        };
+        if !fields.iter().any(|field| field.name == name && field.required && field.kind.is_written()) {
+            let hint = "use \"content\", or the name of a required field that is text";
+            self.fault(span(table, "unique"), format!("`unique` cannot be \"{name}\""), hint);
+        }
+        DedupKey::Field(name)
+    }
+
+    /// The name of a field in the key `key`; empty if the key is missing.
+    fn field_reference(&mut self, table: &Table<'_>, key: &str, fields: &[Field]) -> &'static str {
+        let name = self.text(table, key).unwrap_or_default();
+        if !name.is_empty() && !fields.iter().any(|field| field.name == name) {
+            let hint = did_you_mean(name, fields.iter().map(|field| field.name), || {
+                "use the name of one of the fields".to_owned()
+            });
+            self.fault(span(table, key), format!("`{key}`: there is no field `{name}`"), &hint);
+        }
+        name
+    }
+
+    fn settings(&mut self, table: &Table<'_>) -> Vec<(&'static str, String, usize)> {
+        let value = |name: &&'static str| {
+            let value = table.get(*name)?;
+            Some((*name, self.text[value.span()].to_owned(), self.line(value.span())))
+        };
+        SETTINGS.iter().filter_map(value).collect()
+    }
+
+    fn fields(&mut self, table: &Table<'_>, key: &str) -> Vec<Field> {
+        let Some(list) = table.get(key) else { return Vec::new() };
+        let DeValue::Array(items) = list.get_ref() else {
+            let message = format!("`{key}` must be tables");
+            self.fault(list.span(), message, "write `[[field]]` above the keys of each field");
+            return Vec::new();
+        };
+        if items.len() > MAX_FIELDS {
+            self.fault(list.span(), format!("the form has more than {MAX_FIELDS} fields"), "");
+        }
+        let mut fields: Vec<Field> = Vec::new();
+        for item in items.iter().take(MAX_FIELDS) {
+            let DeValue::Table(table) = item.get_ref() else {
+                self.fault(item.span(), format!("`{key}` must be tables"), "");
+                continue;
+            };
+            let Some(field) = self.field(table, item.span()) else { continue };
+            if fields.iter().any(|other| other.name == field.name) {
+                self.fault(span(table, "name"), format!("the field `{}` exists twice", field.name), "");
+            }
+            fields.push(field);
+        }
+        fields
+    }
+
+    fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
+        self.check_keys(table, &FIELD_KEYS);
+        let Some(name) = self.text(table, "name") else {
+            self.fault(place, "the field has no `name`".to_owned(), "add `name = \"…\"`");
+            return None;
+        };
+        self.check_name(name, span(table, "name"));
+        let kind = self.kind(table, &place)?;
+        let mut field = Field {
+            name,
+            label: self.text(table, "label").unwrap_or_default(),
+            kind,
+            // A consent that may be missing must be said to be so.
+            required: self.flag(table, "required").unwrap_or(kind == FieldKind::Consent),
+            max_chars: 0,
+            bounds: [0.0; 2],
+            is_decimal: false,
+            days: [""; 2],
+            options: self.options(table, kind, &place),
+            autocomplete: self.text(table, "autocomplete").unwrap_or("off"),
+            description: self.text(table, "description").unwrap_or_default(),
+            example: "",
+            placeholder: self.text(table, "placeholder").unwrap_or_default(),
+            default: self.text(table, "default").unwrap_or_default(),
+        };
+        if field.label.is_empty() && kind != FieldKind::Hidden {
+            self.fault(place, format!("the field `{name}` has no `label`"), "add `label = \"…\"`");
+        }
+        self.limits(table, &mut field);
+        field.example = self.text(table, "example").unwrap_or_else(|| intern(&example(&field)));
+        for key in ["example", "default"] {
+            let value = if key == "example" { field.example } else { field.default };
+            if !value.is_empty() && self.faults.is_empty() && check_text(&field, value).is_err() {
+                let message = format!("`{key}` of the field `{name}` is not a value that the field accepts");
+                self.fault(span(table, key), message, "");
+            }
+        }
+        Some(field)
+    }
+
+    fn check_name(&mut self, name: &str, place: Range<usize>) {
+        if !is_field_name(name) {
+            let hint = "use 1 to 40 of a-z, 0-9 and `_`, beginning with a letter";
+            self.fault(place, format!("`{name}` cannot be the name of a field"), hint);
+        } else if RESERVED_FIELDS.contains(&name) || name.starts_with("desk_") {
+            let hint = "choose another name: submissions or forms in a browser have a member with this one";
+            self.fault(place, format!("the name `{name}` is reserved"), hint);
+        }
+    }
+
+    fn kind(&mut self, table: &Table<'_>, place: &Range<usize>) -> Option<FieldKind> {
+        let names = FieldKind::ALL.map(|(name, _)| name);
+        let Some(written) = self.text(table, "type") else {
+            self.fault(
+                place.clone(),
+                "the field has no `type`".to_owned(),
+                &format!("use one of {}", names.join(", ")),
+            );
+            return None;
+        };
+        let kind = FieldKind::ALL.iter().find(|(name, _)| *name == written).map(|(_, kind)| *kind);
+        if kind.is_none() {
+            let (message, hint) = if written == "file" {
+                ("uploads are not supported".to_owned(), "ask for a link with `type = \"url\"`".to_owned())
+            } else {
+                let hint = did_you_mean(written, names, || format!("use one of {}", names.join(", ")));
+                (format!("there is no type `{written}`"), hint)
+            };
+            self.fault(span(table, "type"), message, &hint);
+        }
+        kind
+    }
+
+    fn options(&mut self, table: &Table<'_>, kind: FieldKind, place: &Range<usize>) -> Vec<&'static str> {
+        let Some(list) = table.get("options") else {
+            if kind.has_options() {
+                self.fault(
+                    place.clone(),
+                    "`options` is missing".to_owned(),
+                    "add `options = [\"…\", \"…\"]`",
+                );
+            }
+            return Vec::new();
+        };
+        if !kind.has_options() {
+            self.fault(list.span(), "only choice, choices and hidden have `options`".to_owned(), "");
+            return Vec::new();
+        }
+        let DeValue::Array(items) = list.get_ref() else {
+            self.fault(list.span(), "`options` must be a list of texts".to_owned(), "");
+            return Vec::new();
+        };
+        let mut options: Vec<&'static str> = Vec::new();
+        for item in items {
+            match item.get_ref() {
+                DeValue::String(text) if is_option(text) && !options.contains(&&**text) => {
+                    options.push(intern(text));
+                }
+                _ => {
+                    let message = "an option must be one line of text, and different from the others";
+                    self.fault(item.span(), message.to_owned(), "");
+                }
+            }
+        }
+        if options.is_empty() || options.len() > MAX_OPTIONS {
+            self.fault(list.span(), format!("`options` must have 1 to {MAX_OPTIONS} texts"), "");
+        }
+        options
+    }
+
+    /// Reads `max` and `min` by the kind of the field.
+    fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
+        use FieldKind::{Choices, Date, Email, Multiline, Number};
+        match field.kind {
+            Number => {
+                field.bounds = [
+                    self.number(table, "min", -LARGEST..=LARGEST).unwrap_or(-LARGEST),
+                    self.number(table, "max", -LARGEST..=LARGEST).unwrap_or(LARGEST),
+                ];
+                field.is_decimal = field.bounds.iter().any(|bound| bound.fract() != 0.0);
+                if let Some(step) = self.text(table, "step") {
+                    field.is_decimal = true;
+                    if step != "any" {
+                        self.fault(span(table, "step"), "`step` can only be \"any\"".to_owned(), "");
+                    }
+                }
+            }
+            Choices => {
+                let most = count(field.options.len());
+                let least = if field.required { 1.0 } else { 0.0 };
+                field.bounds = [
+                    self.number(table, "min", least..=most).unwrap_or(least),
+                    self.number(table, "max", 1.0..=most).unwrap_or(most),
+                ];
+            }
+            Date => field.days = [self.day(table, "min"), self.day(table, "max")],
+            kind => {
+                if table.get("min").is_some() {
+                    let message = "only number, date and choices have `min`".to_owned();
+                    self.fault(span(table, "min"), message, "");
+                }
+                if kind.is_written() {
+                    let most = match kind {
+                        Email => crate::email::MAX_MAILBOX,
+                        Multiline => TEXT_CHARS,
+                        _ => LINE_CHARS,
+                    };
+                    let limit = if kind == Email { most } else { TEXT_CHARS };
+                    let written = self.number(table, "max", 1.0..=count(limit));
+                    // The text of a number in this range is that of an integer, or it is cut off.
+                    let written = written.and_then(|number| number.trunc().to_string().parse().ok());
+                    field.max_chars = written.unwrap_or(most);
+                } else if table.get("max").is_some() {
+                    self.fault(span(table, "max"), "this type has no `max`".to_owned(), "");
+                }
+            }
+        }
+        let is_reversed =
+            field.bounds[0] > field.bounds[1] || (!field.days[1].is_empty() && field.days[0] > field.days[1]);
+        if is_reversed {
+            self.fault(span(table, "min"), "`min` is greater than `max`".to_owned(), "");
+        }
+    }
+
+    fn number(
+        &mut self,
+        table: &Table<'_>,
+        key: &str,
+        permitted: std::ops::RangeInclusive<f64>,
+    ) -> Option<f64> {
+        let value = table.get(key)?;
+        let number = match value.get_ref() {
+            DeValue::Integer(_) | DeValue::Float(_) => self.text[value.span()].replace('_', "").parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| permitted.contains(number));
+        if number.is_none() {
+            let message =
+                format!("`{key}` must be a number from {} to {}", permitted.start(), permitted.end());
+            self.fault(value.span(), message, "");
+        }
+        number
+    }
+
+    /// A day in quotes, or as a date of TOML; empty if the key is missing.
+    fn day(&mut self, table: &Table<'_>, key: &str) -> &'static str {
+        let Some(value) = table.get(key) else { return "" };
+        let written = self.text[value.span()].trim_matches(['"', '\'']);
+        if written.len() != 10 || written.parse::<Date>().is_err() {
+            self.fault(value.span(), format!("`{key}` must be a day such as \"2026-11-27\""), "");
+        }
+        intern(written)
+    }
+
+    fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
+        let value = table.get(key)?;
+        let message = match value.get_ref() {
+            DeValue::String(text) if text.chars().count() > MAX_TEXT => {
+                format!("`{key}` has more than {MAX_TEXT} characters")
+            }
+            DeValue::String(text) if text.contains('\0') => format!("`{key}` contains a NUL character"),
+            DeValue::String(text) => return Some(intern(text.trim())),
+            _ => format!("`{key}` must be text in quotes"),
+        };
+        self.fault(value.span(), message, "");
+        None
+    }
+
+    fn flag(&mut self, table: &Table<'_>, key: &str) -> Option<bool> {
+        let value = table.get(key)?;
+        if let DeValue::Boolean(flag) = value.get_ref() {
+            return Some(*flag);
+        }
+        self.fault(value.span(), format!("`{key}` must be true or false"), "");
+        None
+    }
+
+    fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
+        for (key, _) in table {
+            let name = key.get_ref().as_ref();
+            if !known.contains(&name) {
+                let hint =
+                    did_you_mean(name, known.iter().copied(), || format!("known keys: {}", known.join(", ")));
+                self.fault(key.span(), format!("unknown key `{name}`"), &hint);
+            }
+        }
+    }
+
+    fn fault(&mut self, span: Range<usize>, message: String, hint: &str) {
+        let fault = Fault::error(self.place, Some(self.line(span)), message);
+        self.faults.push(if hint.is_empty() { fault } else { fault.hint(hint) });
+    }
+
+    fn line(&self, span: Range<usize>) -> usize {
+        1 + self.text[..span.start.min(self.text.len())].matches('\n').count()
+    }
+}
+
+/// The place of a key's value; the beginning of the file if the key is missing.
+fn span(table: &Table<'_>, key: &str) -> Range<usize> {
+    table.get(key).map_or(0..0, Spanned::span)
+}
+
+/// An option is one line with a visible character, so that lists, mails and HTML show it as it is.
+fn is_option(text: &str) -> bool {
+    text.chars().count() <= 200
+        && !text.contains(char::is_control)
+        && text.trim() == text
+        && !text.chars().all(crate::text::is_blank)
+}
+
+/// A valid value of a field without `example`.
+fn example(field: &Field) -> String {
+    let [least, most] = field.bounds;
+    match field.kind {
+        FieldKind::Text | FieldKind::Multiline => "Example".chars().take(field.max_chars).collect(),
+        FieldKind::Email => "ada@example.com".to_owned(),
+        FieldKind::Tel => "+49 30 123456".to_owned(),
+        FieldKind::Url => "https://www.example.com/".to_owned(),
+        FieldKind::Number => 1.0_f64.max(least).min(most).to_string(),
+        FieldKind::Date => match field.days {
+            ["", ""] => "2026-11-27".to_owned(),
+            ["", day] | [day, _] => day.to_owned(),
+        },
+        FieldKind::Choice | FieldKind::Choices | FieldKind::Hidden => {
+            field.options.first().copied().unwrap_or_default().to_owned()
+        }
+        FieldKind::Consent => "true".to_owned(),
+    }
+}

@@ -1,0 +1,191 @@
+use std::ops::RangeInclusive;
+
+use super::*;
+use crate::text::is_blank;
+
+#[test]
+fn the_line_pattern_lists_exactly_blank_and_control_characters() {
+    check(
+        FieldKind::Text,
+        |c| is_blank(c) && !c.is_control(),
+        |c| !is_blank(c) && !c.is_control(),
+        |c| !c.is_control(),
+    );
+}
+
+#[test]
+fn the_text_pattern_lists_exactly_blank_characters_and_nul() {
+    check(FieldKind::Multiline, is_blank, |c| !is_blank(c) && c != '\0', |c| c != '\0');
+}
+
+#[test]
+fn every_example_is_accepted() {
+    for form in FormSet::built_in().iter() {
+        for fields in std::iter::once(&form.fields).chain(&form.alternative) {
+            let body: serde_json::Map<_, _> =
+                fields.iter().map(|f| (f.name.to_owned(), f.example.into())).collect();
+            let body = serde_json::to_vec(&body).unwrap();
+            let entry = crate::parse(form, &body).unwrap();
+            assert_eq!(entry.fields().count(), fields.len());
+        }
+    }
+}
+
+#[test]
+fn a_form_is_found_by_its_name_and_its_path() {
+    let set = FormSet::built_in();
+    assert_eq!(set.named("contact"), Some(*CONTACT));
+    assert_eq!(set.at("/api/waitlist"), Some(*WAITLIST));
+    assert_eq!((set.named("Contact"), set.at("/api/contact/")), (None, None));
+}
+
+#[test]
+fn a_stored_definition_is_the_same_value() {
+    for form in FormSet::built_in().iter() {
+        let stored = Form::from_stored(&form.stored()).unwrap();
+        assert!(std::ptr::eq(stored, form), "equal definitions are one value");
+    }
+    assert_eq!(Form::from_stored("{}"), None);
+}
+
+const DEMO: &str = r#"
+title = "Book a demo"
+description = "Choose a day, and we show you our cranes."
+submit = "Book"
+unique = "email"
+acknowledge = true
+
+[[field]]
+name = "email"
+type = "email"
+label = "Work e-mail"
+required = true
+
+[[field]]
+name = "people"
+type = "number"
+label = "People"
+min = 1
+max = 20
+
+[[field]]
+name = "day"
+type = "date"
+label = "Day"
+min = 2026-06-01
+
+[[field]]
+name = "plan"
+type = "choice"
+label = "Plan"
+options = ["Free", "Team"]
+
+[[field]]
+name = "topics"
+type = "choices"
+label = "Topics"
+options = ["Cranes", "Ropes", "Hooks"]
+max = 2
+
+[[field]]
+name = "news"
+type = "consent"
+label = "Send me news"
+required = false
+"#;
+
+#[test]
+fn a_file_becomes_a_form() {
+    let file = FormFile::read("book-a-demo", DEMO, "forms/book-a-demo.toml").unwrap();
+    let form = file.form;
+    assert_eq!((form.path, form.operation_id), ("/api/book-a-demo", "sendBookADemo"));
+    assert_eq!((form.schema_name, form.dedup_key), ("BookADemoRequest", DedupKey::Field("email")));
+    assert_eq!(file.settings, [("acknowledge", "true".to_owned(), 6)]);
+    assert_eq!(format!("{:?}", form.field("people").unwrap().bounds), "[1.0, 20.0]");
+    assert_eq!(form.field("day").unwrap().days, ["2026-06-01", ""]);
+    let body = br#"{"email":"a@b","people":3.0,"day":"2026-06-02","plan":"Team","topics":["Hooks","Cranes"],"news":true}"#;
+    let entry = crate::parse(form, body).unwrap();
+    assert_eq!(
+        serde_json::to_string(&entry).unwrap(),
+        r#"{"email":"a@b","people":3,"day":"2026-06-02","plan":"Team","topics":["Cranes","Hooks"],"news":true}"#
+    );
+    let body = br#"{"email":"a@b","people":21,"day":"2026-05-31","plan":"free","topics":["Hooks","Hooks"],"news":"true"}"#;
+    assert_eq!(
+        crate::parse(form, body).unwrap_err().to_string(),
+        "`people` must be a whole number from 1 to 20; `day` must be a day such as 2026-06-01, not before \
+         2026-06-01; `plan` must be one of \"Free\" and \"Team\"; `topics` must be a list of at most 2 of \
+         \"Cranes\", \"Ropes\" and \"Hooks\", each once; `news` must be true, not a string."
+    );
+}
+
+#[test]
+fn every_fault_of_a_file_is_reported_with_its_line() {
+    let faults = |text: &str| -> Vec<String> {
+        let faults = FormFile::read("demo", text, "forms/demo.toml").unwrap_err();
+        faults.iter().map(|fault| fault.to_string().replace("\n    hint: ", " | ")).collect()
+    };
+    let text = "titel = \"x\"\n[[field]]\nname = \"Name\"\ntype = \"file\"\n[[field]]\nname = \"id\"\ntype = \"txt\"\n";
+    assert_eq!(
+        faults(text),
+        [
+            "forms/demo.toml:1: unknown key `titel` | did you mean `title`?",
+            "forms/demo.toml:3: `Name` cannot be the name of a field | use 1 to 40 of a-z, 0-9 and `_`, \
+             beginning with a letter",
+            "forms/demo.toml:4: uploads are not supported | ask for a link with `type = \"url\"`",
+            "forms/demo.toml:6: the name `id` is reserved | choose another name: submissions or forms in a \
+             browser have a member with this one",
+            "forms/demo.toml:7: there is no type `txt` | did you mean `text`?",
+            "forms/demo.toml:1: the form has no fields | add a table `[[field]]`",
+            "forms/demo.toml:1: `title` is missing | add `title = \"…\"`",
+        ]
+    );
+    for (field, message) in [
+        ("type = \"choice\"\noptions = []", "`options` must have 1 to 100 texts"),
+        ("type = \"choice\"", "`options` is missing"),
+        ("type = \"text\"\noptions = [\"a\"]", "only choice, choices and hidden have `options`"),
+        ("type = \"text\"\nmax = 0", "`max` must be a number from 1 to 20000"),
+        ("type = \"number\"\nmin = 2\nmax = 1", "`min` is greater than `max`"),
+        ("type = \"number\"\nexample = \"many\"", "`example` of the field `a` is not a value"),
+        ("type = \"date\"\nmin = \"soon\"", "`min` must be a day such as"),
+        ("type = \"text\"\nrequired = \"yes\"", "`required` must be true or false"),
+    ] {
+        let text = format!("title = \"x\"\n[[field]]\nname = \"a\"\nlabel = \"A\"\n{field}\n");
+        let found = faults(&text);
+        assert!(found[0].contains(message), "{field}: {found:?}");
+    }
+}
+
+/// Compares each of the three character classes in a pattern `^[…]*[^…][^…]*$` with a predicate.
+fn check(kind: FieldKind, lead: fn(char) -> bool, first: fn(char) -> bool, rest: fn(char) -> bool) {
+    let pattern = Field { kind, ..CONTACT.fields[0].clone() }.pattern().unwrap();
+    let inner = pattern.strip_prefix('^').unwrap().strip_suffix("*$").unwrap();
+    let classes: Vec<&str> =
+        inner.split(']').map(|c| c.trim_start_matches('*')).filter(|c| !c.is_empty()).collect();
+    let [a, b, c] = classes[..] else { panic!("{classes:?}") };
+    for (class, expected) in [(a, lead), (b, first), (c, rest)] {
+        let (negated, listed) = members(class);
+        for c in '\0'..=char::MAX {
+            let matched = listed.iter().any(|range| range.contains(&u32::from(c))) != negated;
+            assert_eq!(matched, expected(c), "U+{:04X} in {class}", u32::from(c));
+        }
+    }
+}
+
+/// Returns whether a class is negated, and its code points.
+fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
+    let (negated, members) = match class.strip_prefix("[^") {
+        Some(members) => (true, members),
+        None => (false, class.strip_prefix('[').unwrap()),
+    };
+    let mut members = members.split(r"\u").skip(1);
+    let mut listed = Vec::new();
+    while let Some(member) = members.next() {
+        let from = u32::from_str_radix(member.trim_end_matches('-'), 16).unwrap();
+        let to = match member.strip_suffix('-') {
+            Some(_) => u32::from_str_radix(members.next().unwrap(), 16).unwrap(),
+            None => from,
+        };
+        listed.push(from..=to);
+    }
+    (negated, listed)
+}

@@ -1,0 +1,366 @@
+//! Values of fields, the checks of each kind, and the normal forms of telephone numbers and web addresses.
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+use crate::email::Mailbox;
+use crate::text::is_blank;
+use crate::{Field, FieldKind};
+
+/// The value of a field, with its JSON type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FieldValue {
+    Text(String),
+    Number(Number),
+    Flag(bool),
+    List(Vec<String>),
+}
+
+impl FieldValue {
+    /// The text of a written value, a day or an option; `None` for numbers, flags and lists.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            FieldValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the expected value, or a list of options has it. `1` and `1.0` are equal.
+    pub fn has(&self, expected: &FieldValue) -> bool {
+        match (self, expected) {
+            (FieldValue::List(options), FieldValue::Text(expected)) => options.contains(expected),
+            (FieldValue::Number(given), FieldValue::Number(expected)) => given.as_f64() == expected.as_f64(),
+            _ => self == expected,
+        }
+    }
+
+    /// The value for people: an integer without decimal places, `yes` for a consent, options with commas.
+    pub fn display(&self) -> Cow<'_, str> {
+        match self {
+            FieldValue::Text(text) => Cow::Borrowed(text),
+            FieldValue::Number(number) => Cow::Owned(number.to_string()),
+            FieldValue::Flag(flag) => Cow::Borrowed(if *flag { "yes" } else { "no" }),
+            FieldValue::List(texts) => Cow::Owned(texts.join(", ")),
+        }
+    }
+}
+
+impl From<&str> for FieldValue {
+    fn from(text: &str) -> FieldValue {
+        FieldValue::Text(text.to_owned())
+    }
+}
+
+impl Field {
+    /// The normal form of a value that submissions may have in this field; for [`FieldKind::Choices`], of one
+    /// option, as text. `None` if no submission has the value.
+    pub fn normal_value(&self, value: &FieldValue) -> Option<FieldValue> {
+        let checked = match (self.kind, value) {
+            (FieldKind::Number, FieldValue::Number(number)) => check_number(self, number),
+            (FieldKind::Consent, FieldValue::Flag(true)) => return Some(FieldValue::Flag(true)),
+            (FieldKind::Choices, FieldValue::Text(text)) => {
+                return self.options.iter().any(|option| option == text).then(|| value.clone());
+            }
+            (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, _) => return None,
+            (_, FieldValue::Text(text)) => check_string(self, text.clone()),
+            _ => return None,
+        };
+        checked.ok().flatten()
+    }
+
+    /// Like [`Field::normal_value`], for a value that is written as text, such as `5` or `true`.
+    pub fn value_of_text(&self, text: &str) -> Option<FieldValue> {
+        match self.kind {
+            FieldKind::Choices => self.normal_value(&FieldValue::from(text)),
+            _ => check_text(self, text).ok().flatten(),
+        }
+    }
+}
+
+/// Why a field is invalid. The field says what would be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    Missing,
+    /// The field is required and has no visible characters.
+    Empty,
+    /// The JSON type of the value, which is not that of the field.
+    WrongType(&'static str),
+    /// The number of characters.
+    TooLong(usize),
+    NotAnAddress,
+    ControlCharacter,
+    Nul,
+    /// The string has half of a surrogate pair.
+    HalfCharacter,
+    /// The value has the right JSON type, but is none that the field accepts.
+    NotAccepted,
+}
+
+/// Checks the text of a form post, or a value in a definition, as a value of the field.
+pub(crate) fn check_text(field: &Field, text: &str) -> Result<Option<FieldValue>, Vec<Problem>> {
+    match field.kind {
+        FieldKind::Number | FieldKind::Consent | FieldKind::Choices if text.chars().all(is_blank) => {
+            absent(field)
+        }
+        FieldKind::Number => match text.trim().parse::<f64>().ok().and_then(number_from) {
+            Some(number) => check_number(field, &number),
+            None => Err(vec![Problem::NotAccepted]),
+        },
+        FieldKind::Consent => match text.trim() {
+            "on" | "true" | "yes" | "1" => Ok(Some(FieldValue::Flag(true))),
+            "off" | "false" | "no" | "0" => absent(field),
+            _ => Err(vec![Problem::NotAccepted]),
+        },
+        FieldKind::Choices => check_list(field, &[text.to_owned()]),
+        _ => check_string(field, text.to_owned()),
+    }
+}
+
+/// The result of a field without a value.
+pub(crate) fn absent(field: &Field) -> Result<Option<FieldValue>, Vec<Problem>> {
+    if field.required { Err(vec![Problem::Missing]) } else { Ok(None) }
+}
+
+/// The JSON number, an integer where the value is one. `None` for infinity and NaN.
+#[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53 is exact")]
+fn number_from(value: f64) -> Option<Number> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        Some(Number::from(value as i64))
+    } else {
+        Number::from_f64(value)
+    }
+}
+
+/// Checks a JSON number. `1.0` becomes `1`.
+pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<FieldValue>, Vec<Problem>> {
+    let [least, most] = field.bounds;
+    let value = number
+        .as_f64()
+        .filter(|value| (least..=most).contains(value) && (field.is_decimal || value.fract() == 0.0));
+    match value.and_then(number_from) {
+        Some(number) => Ok(Some(FieldValue::Number(number))),
+        None => Err(vec![Problem::NotAccepted]),
+    }
+}
+
+/// A number of options or characters, to be compared with [`Field::bounds`].
+pub(crate) fn count(length: usize) -> f64 {
+    u32::try_from(length).map_or(f64::INFINITY, f64::from)
+}
+
+/// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent.
+pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<FieldValue>, Vec<Problem>> {
+    if texts.is_empty() && field.bounds[0] == 0.0 {
+        return Ok(None);
+    }
+    let place = |text: &String| field.options.iter().position(|option| option == text);
+    let Some(mut places) = texts.iter().map(place).collect::<Option<Vec<usize>>>() else {
+        return Err(vec![Problem::NotAccepted]);
+    };
+    places.sort_unstable();
+    let sent = places.len();
+    places.dedup();
+    let [least, most] = field.bounds;
+    if places.len() != sent || !(least..=most).contains(&count(sent)) {
+        return Err(vec![Problem::NotAccepted]);
+    }
+    Ok(Some(FieldValue::List(places.into_iter().map(|place| field.options[place].to_owned()).collect())))
+}
+
+/// Checks the value of a field whose JSON type is a string. `None` if it is empty and not required.
+pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldValue>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    // A string never has more characters than bytes, so most values need no counting.
+    if field.kind.is_written() && text.len() > field.max_chars {
+        let chars = text.chars().count();
+        if chars > field.max_chars {
+            problems.push(Problem::TooLong(chars));
+        }
+    }
+    let is_empty = text.chars().all(is_blank);
+    let mut normal = None;
+    problems.extend(match field.kind {
+        FieldKind::Email if is_empty && !field.required => None,
+        FieldKind::Email => Mailbox::parse(&text).is_none().then_some(Problem::NotAnAddress),
+        _ if is_empty && field.required => Some(Problem::Empty),
+        FieldKind::Text => text.contains(char::is_control).then_some(Problem::ControlCharacter),
+        FieldKind::Multiline => text.contains('\0').then_some(Problem::Nul),
+        _ if is_empty => None,
+        kind => {
+            normal = match kind {
+                FieldKind::Tel => telephone_number(&text),
+                FieldKind::Url => web_address(&text),
+                FieldKind::Date => is_day(&text, field.days).then(|| text.clone()),
+                _ => field.options.contains(&&*text).then(|| text.clone()),
+            };
+            normal.is_none().then_some(Problem::NotAccepted)
+        }
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok((!is_empty).then(|| FieldValue::Text(normal.unwrap_or(text))))
+}
+
+/// Whether the text is a day `YYYY-MM-DD` of the years 1000 to 9999 that exists, within the bounds.
+fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: &usize| bytes[*at].is_ascii_digit();
+    let is_written_so = bytes.len() == 10
+        && [0, 1, 2, 3, 5, 6, 8, 9].iter().all(digit)
+        && (bytes[4], bytes[7]) == (b'-', b'-')
+        && bytes[0] != b'0';
+    is_written_so && text.parse::<Date>().is_ok() && text >= first && (last.is_empty() || text <= last)
+}
+
+/// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension
+/// (RFC 3966). Blanks, `-`, `.`, `/` and parentheses may separate digits. `(0)` after a country code is
+/// dropped: it is not dialed from abroad. `None` if the text is no telephone number.
+pub fn telephone_number(text: &str) -> Option<String> {
+    let text = text.trim_matches(' ');
+    let is_part = |c: char| c.is_ascii_digit() || " ().-/".contains(c);
+    let (plus, rest) = match text.strip_prefix('+') {
+        Some(rest) => ("+", rest.trim_start_matches(' ')),
+        None => ("", text),
+    };
+    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let (number, extension) = rest.split_at(end);
+    let written = number.bytes().filter(u8::is_ascii_digit).count();
+    if !(5..=15).contains(&written) {
+        return None;
+    }
+    let number = if plus.is_empty() { number.to_owned() } else { number.replacen("(0)", "", 1) };
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let mut normal = format!("{plus}{digits}");
+    if !extension.is_empty() {
+        let after = ["ext.", "ext", "x", ";ext="].iter().find_map(|mark| extension.strip_prefix(mark))?;
+        let digits = after.trim_matches(' ');
+        if !(1..=6).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        normal = format!("{normal};ext={digits}");
+    }
+    Some(normal)
+}
+
+/// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names are
+/// in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or has a
+/// user's name or a password.
+pub fn web_address(text: &str) -> Option<String> {
+    let text = text.trim_matches(' ');
+    if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
+        return None;
+    }
+    let has_scheme = ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let whole = if has_scheme { Cow::Borrowed(text) } else { Cow::Owned(format!("https://{text}")) };
+    let url = url::Url::parse(&whole).ok()?;
+    // A text such as `mailto:x` or `a b` becomes a name without a dot.
+    let has_name = url.host_str().is_some_and(|host| host.contains(['.', ':']));
+    let is_plain = url.username().is_empty() && url.password().is_none();
+    (has_name && is_plain).then(|| url.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn telephone_numbers_have_one_form() {
+        for (text, expected) in [
+            ("+49 30 123456", Some("+4930123456")),
+            ("+49 (0)30 / 12 34-56", Some("+4930123456")),
+            ("030 123456", Some("030123456")),
+            ("(555) 010-9999", Some("5550109999")),
+            ("+1 555.010.9999 x12", Some("+15550109999;ext=12")),
+            (" +44 20 7946 0000 ext. 7 ", Some("+442079460000;ext=7")),
+            ("1234", None),
+            ("+49 30 1234567890123456", None),
+            ("call me", None),
+            ("030 123456 x", None),
+            ("030 123456 7 y", None),
+            ("٠٣٠١٢٣٤٥٦", None),
+        ] {
+            assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
+            if let Some(normal) = expected {
+                assert_eq!(telephone_number(normal).as_deref(), expected, "the normal form is its own");
+            }
+        }
+    }
+
+    #[test]
+    fn web_addresses_have_one_form() {
+        for (text, expected) in [
+            ("example.com", Some("https://example.com/")),
+            ("HTTP://Example.COM:80/a?b#c", Some("http://example.com/a?b#c")),
+            ("bücher.example", Some("https://xn--bcher-kva.example/")),
+            ("https://social.example/@ada", Some("https://social.example/@ada")),
+            ("javascript:alert(1)", None),
+            ("mailto:ada@example.com", None),
+            ("https://ada:secret@example.com/", None),
+            ("ftp://example.com/", None),
+            ("localhost", None),
+            ("a b.example", None),
+            ("", None),
+        ] {
+            assert_eq!(web_address(text).as_deref(), expected, "{text}");
+            if let Some(normal) = expected {
+                assert_eq!(web_address(normal).as_deref(), expected, "the normal form is its own");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_of_a_field_has_a_normal_form() {
+        let text = "title = \"Book\"\n\
+             [[field]]\nname = \"phone\"\ntype = \"tel\"\nlabel = \"Phone\"\n\
+             [[field]]\nname = \"seats\"\ntype = \"number\"\nmin = 1\nmax = 9\nlabel = \"Seats\"\n\
+             [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"Days\"\n\
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nlabel = \"News\"\n";
+        let form = crate::FormFile::read("book", text, "forms/book.toml").unwrap().form;
+        let check = |name: &str, value: serde_json::Value, expected: Option<serde_json::Value>| {
+            let value: FieldValue = serde_json::from_value(value).unwrap();
+            let normal = form.field(name).unwrap().normal_value(&value);
+            assert_eq!(normal.map(|value| serde_json::json!(value)), expected, "{name} {value:?}");
+        };
+        check("phone", "030 123456".into(), Some("030123456".into()));
+        check("phone", "no".into(), None);
+        check("phone", 30_123_456.into(), None);
+        check("seats", 9.into(), Some(9.into()));
+        check("seats", 9.0.into(), Some(9.into()));
+        check("seats", 10.into(), None);
+        check("seats", "9".into(), None);
+        check("days", "Tue".into(), Some("Tue".into()));
+        check("days", "Sun".into(), None);
+        check("news", true.into(), Some(true.into()));
+        check("news", false.into(), None);
+        let from_text = |name: &str, text: &str| form.field(name).unwrap().value_of_text(text);
+        assert_eq!(from_text("seats", "9"), Some(FieldValue::Number(9.into())));
+        assert_eq!(from_text("days", "Tue"), Some(FieldValue::from("Tue")));
+        assert_eq!(from_text("news", "true"), Some(FieldValue::Flag(true)));
+        assert_eq!(["false", "maybe", ""].map(|text| from_text("news", text)), [const { None }; 3]);
+    }
+
+    #[test]
+    fn days_exist() {
+        for (text, is_right) in [
+            ("2026-11-27", true),
+            ("2024-02-29", true),
+            ("2026-02-29", false),
+            ("2026-13-01", false),
+            ("0999-01-01", false),
+            ("2026-1-1", false),
+            ("2026-11-27T00:00", false),
+            ("27.11.2026", false),
+        ] {
+            assert_eq!(is_day(text, ["", ""]), is_right, "{text}");
+        }
+        assert!(is_day("2026-06-01", ["2026-06-01", "2026-06-01"]));
+        assert!(!is_day("2026-05-31", ["2026-06-01", ""]) && !is_day("2026-06-02", ["", "2026-06-01"]));
+    }
+}
