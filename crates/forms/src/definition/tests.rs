@@ -1,3 +1,5 @@
+//! Definitions in TOML, and the patterns that clients check values with.
+
 use std::ops::RangeInclusive;
 
 use super::*;
