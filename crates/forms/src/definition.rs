@@ -1,9 +1,9 @@
 //! The definition of a form: what a visitor is asked, and which values are accepted.
 //!
-//! Definitions come from TOML files ([`read`]): two are embedded, the operator adds others. Equal definitions
-//! are one value that lives as long as the process, so requests and stored submissions refer to it without
-//! counting references. The memory that this costs is bounded by the number of different definitions that
-//! the operator has ever used.
+//! Definitions come from TOML files ([`FormFile`]): two are embedded, the operator adds others. Equal
+//! definitions are one value that lives as long as the process, so requests and stored submissions refer to
+//! it without counting references. The memory that this costs is bounded by the number of different
+//! definitions that the operator has ever used.
 
 mod read;
 

@@ -76,7 +76,8 @@ const FIELD_KEYS: [&str; 13] = [
 #[derive(Debug)]
 pub struct FormFile {
     pub form: &'static Form,
-    /// The keys of [`SETTINGS`] that the file has, with their values as TOML and their lines.
+    /// The keys of the file that configure what the server does with submissions, with their values as TOML
+    /// and their lines.
     pub settings: Vec<(&'static str, String, usize)>,
 }
 
