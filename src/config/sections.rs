@@ -246,7 +246,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
         redirects: own_tables::read_redirects(r),
         allowed: security::read(r),
         home_links: resources::home_links(),
-        reserved: resources::reserved_paths(),
+        reserved: resources::reserved_paths(FormSet::built_in()),
         today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
         now: Some(now),
         ..site

@@ -90,7 +90,7 @@ fn code_in_page(name: &str) -> Vec<String> {
 #[test]
 fn the_documentation_names_every_generated_resource() {
     let code = code_in_page("agents.md");
-    for path in frontdesk_site::resources::reserved_paths() {
+    for path in frontdesk_site::resources::reserved_paths(frontdesk_forms::FormSet::built_in()) {
         // Files of the theme are not for agents.
         let is_named = path.starts_with("/_frontdesk/") || code.iter().any(|code| code == path);
         assert!(is_named, "docs/pages/agents.md does not name {path}");

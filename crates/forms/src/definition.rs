@@ -315,6 +315,13 @@ fn built_in(name: &str, text: &str) -> &'static Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSet(Vec<&'static Form>);
 
+impl Default for FormSet {
+    /// The two built-in forms.
+    fn default() -> FormSet {
+        FormSet::built_in().clone()
+    }
+}
+
 /// Maximum number of forms of a site.
 pub const MAX_FORMS: usize = 32;
 

@@ -12,7 +12,7 @@ use super::brand::BrandOptions;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
-use frontdesk_forms::Field;
+use frontdesk_forms::{Field, FormSet};
 use frontdesk_publish::PublicationOptions;
 
 /// The options of a site. Without a title or a description, a site with a build has those of the build's home
@@ -61,6 +61,8 @@ pub struct PagesOptions {
     pub posts_per_page: usize,
     /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
     pub html_posts: bool,
+    /// The forms of the site that are not switched off.
+    pub form_set: FormSet,
     /// Whether visitors confirm their addresses before they are on the waitlist.
     pub confirms_waitlist: bool,
     /// The operator's own values, for templates.

@@ -22,6 +22,7 @@ use crate::{
     FORMS_SCRIPT, Language, PageSummary, PagesOptions, RELOAD_SCRIPT, RELOAD_SCRIPT_PATH, Site, SiteEntry,
     in_parallel,
 };
+use frontdesk_forms::FormSet;
 
 pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
@@ -81,9 +82,9 @@ fn build_feed(site: &Site, language: usize) -> String {
     feed::build_rss(&site.pages, &site.base_url, language, &site.languages[language])
 }
 
-/// The paths of resources and endpoints, which pages must not use.
-pub fn reserved_paths() -> Vec<&'static str> {
-    let endpoints = frontdesk_forms::FormSet::built_in().iter().map(|form| form.path);
+/// The paths of resources and of the endpoints of all forms in `set`, which pages must not use.
+pub fn reserved_paths(set: &FormSet) -> Vec<&'static str> {
+    let endpoints = set.iter().map(|form| form.path);
     RESOURCES.iter().map(|(path, ..)| *path).chain(endpoints).collect()
 }
 

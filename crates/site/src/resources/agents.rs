@@ -7,7 +7,6 @@ use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
 use super::text::{format_duration, heading, list_item, rate_limit_clause, render};
 use crate::{PageSummary, PagesOptions};
-use frontdesk_forms::FormSet;
 
 /// Builds the guide: how to use the forms, their limits, and the pages except posts and lists.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
@@ -20,7 +19,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         operator => Value::from(Serde(&options.operator)),
         limited => rate_limit_clause(resources),
         confirmation => CONFIRMATION,
-        forms => FormSet::built_in().iter().map(|form| form_section(form, base)).collect::<Vec<_>>(),
+        forms => options.form_set.iter().map(|form| form_section(form, base)).collect::<Vec<_>>(),
         confirms_waitlist => options.confirms_waitlist,
         quotas => resources.quotas.map(|(minute, hour)| [minute, hour]),
         duplicate_window => format_duration(resources.duplicate_window),

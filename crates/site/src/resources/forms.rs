@@ -11,9 +11,8 @@ use frontdesk_forms::{Field, Form, FormSet, MAX_BODY_BYTES};
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
 /// The forms as shown on pages.
-pub fn page_forms(base_url: &str) -> Vec<PageForm> {
-    FormSet::built_in()
-        .iter()
+pub fn page_forms(set: &FormSet, base_url: &str) -> Vec<PageForm> {
+    set.iter()
         .map(|form| PageForm {
             name: form.name,
             action: form.path,

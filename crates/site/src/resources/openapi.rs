@@ -7,7 +7,7 @@ use super::forms::{CONFIRMATION, example_body};
 use super::options::ResourceOptions;
 use super::text::{format_duration, has_page, rate_limit_clause};
 use crate::{PageSummary, PagesOptions};
-use frontdesk_forms::{Field, FieldKind, Form, FormSet, MAX_BODY_BYTES};
+use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};
 
 /// The schemas and headers that do not depend on the forms.
 const COMPONENTS: &str = include_str!("components.json");
@@ -23,7 +23,7 @@ struct Components {
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let mut paths = Map::new();
     let mut schemas = Map::new();
-    for form in FormSet::built_in().iter() {
+    for form in options.form_set.iter() {
         paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, options, resources) }));
         schemas.insert(form.schema_name.to_owned(), fields_schema(&form.fields));
     }

@@ -40,8 +40,7 @@ pub(super) fn api_catalog(pages: &[PageSummary], options: &PagesOptions) -> Stri
         "service-doc": documents,
         "service-meta": [{ "href": at("/llms.txt"), "type": "text/plain" }],
     });
-    let items: Vec<_> =
-        frontdesk_forms::FormSet::built_in().iter().map(|form| json!({ "href": at(form.path) })).collect();
+    let items: Vec<_> = options.form_set.iter().map(|form| json!({ "href": at(form.path) })).collect();
     let catalog = json!({ "anchor": at("/.well-known/api-catalog"), "item": items });
     format!("{:#}\n", json!({ "linkset": [catalog, anchor] }))
 }
