@@ -9,6 +9,7 @@ mod agents;
 mod brand;
 mod channel;
 mod content_signals;
+mod form_files;
 mod forms;
 mod inbox;
 mod limits;
@@ -38,6 +39,7 @@ mod words;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+pub use self::form_files::FORMS_FOLDER;
 pub use self::limits::LimitValues;
 pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
@@ -193,7 +195,7 @@ impl Config {
     /// Whether a change from `other` to this configuration concerns the delivery worker.
     pub fn changes_deliveries(&self, other: &Self) -> bool {
         let text = |channel: &ChannelOptions| match &channel.kind {
-            TransportOptions::Visitor(visitor) => Some(visitor.text.clone()),
+            TransportOptions::Visitor(visitor) => Some(visitor.texts.clone()),
             _ => None,
         };
         // The texts of mails to visitors are in files, which change without their keys.

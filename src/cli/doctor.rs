@@ -49,7 +49,7 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     let channels = select_channels(config, options)?;
     test_channels(&channels, &mut report)?;
     if !channels.is_empty() {
-        let rows = routing_table(&config.store.channels, FormSet::built_in());
+        let rows = routing_table(&config.store.channels, &config.pages.form_set);
         print_table(&rows, &mut report.out)?;
     }
     let failed = report.bad;

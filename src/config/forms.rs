@@ -7,15 +7,15 @@ use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
-use frontdesk_forms::FormSet;
+use frontdesk_forms::{FormSet, WAITLIST};
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.
 const MAX_ORIGINS: usize = 100;
 
-/// Reads `[forms]` with the tables of each form into the options of the web server. Returns the time within
-/// which a contact message with the same content as another one is a repeat, and the keys of mails to
-/// visitors, whose texts are read with the channels.
-pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions) -> (Duration, VisitorKeys) {
+/// Reads `[forms]` with the tables of the forms in `set` into the options of the web server. Returns the time
+/// within which a message with the same content as another one is a repeat, and the keys of mails to
+/// visitors, whose texts are read with the channels. Removes forms that are switched off from `set`.
+pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) -> (Duration, VisitorKeys) {
     let duplicate_window = r.get(
         requests("forms.duplicate_window"),
         "24h",
@@ -31,20 +31,33 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions) -> (Duration, Visit
         value::duration(timeout_range(1)),
     );
     let mut visitor = VisitorKeys::read(r);
-    let mut documentation = "When the form answers 200: \"kept\", once the submission is stored safely; \
-         \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
-         held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
-         \"delivered\", the response time reveals whether an address was already on the list.";
-    for form in FormSet::built_in().iter() {
+    set.retain(|form| {
+        let is_first = form.name == WAITLIST.name;
+        let documented = |text: &'static str| if is_first { text } else { "" };
+        let is_enabled = r.get(
+            requests(format!("forms.{}.enabled", form.name)),
+            "true",
+            documented(
+                "Whether the form exists. Without it, its endpoint is a 404, and nothing mentions it. Further \
+                 forms are files in `forms/` (docs/pages/forms.md); their tables have the same keys.",
+            ),
+            value::parse_bool,
+        );
         let is_confirmed = r.get(
             requests(format!("forms.{}.accept", form.name)),
             "kept",
-            std::mem::take(&mut documentation),
+            documented(
+                "When the form answers 200: \"kept\", once the submission is stored safely; \
+                 \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
+                 held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
+                 \"delivered\", the response time reveals whether an address was already on the list.",
+            ),
             value::one_of(&[("kept", false), ("delivered", true)]),
         );
-        web.confirmed_forms.extend(is_confirmed.then_some(form.name));
-        visitor.read_form(r, form.name);
-    }
+        web.confirmed_forms.extend((is_confirmed && is_enabled).then_some(form.name));
+        visitor.read_form(r, form, is_first, is_enabled);
+        is_enabled
+    });
     (duplicate_window, visitor)
 }
 

@@ -128,6 +128,8 @@ pub enum ValueOrigin {
     /// No flag, variable or line sets the key.
     Default,
     File(usize),
+    /// The file of a form, and the line.
+    FormFile(String, usize),
     Environment(String),
     Flag(&'static str),
 }
@@ -137,6 +139,7 @@ impl ValueOrigin {
     fn location(&self) -> (String, Option<usize>) {
         match self {
             Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
+            Self::FormFile(place, line) => (place.clone(), Some(*line)),
             Self::Environment(name) => (name.clone(), None),
             Self::Flag(name) => ((*name).to_owned(), None),
             Self::Default => (FILE_NAME.to_owned(), None),
@@ -149,6 +152,7 @@ impl fmt::Display for ValueOrigin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(line) => write!(f, "{FILE_NAME}:{line}"),
+            Self::FormFile(place, line) => write!(f, "{place}:{line}"),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
         }
@@ -199,6 +203,8 @@ pub(super) struct Reader<'a> {
     folder: &'a Path,
     /// The file's values and tables that have not been read yet, by dotted name, with their lines.
     entries: BTreeMap<String, (Raw, usize)>,
+    /// The settings in the files of forms, by dotted name. The configuration file takes precedence.
+    form_settings: BTreeMap<String, (Raw, ValueOrigin)>,
     environment: BTreeMap<String, String>,
     flags: &'a [Flag],
     /// The settings of the running server. Keys that need a restart keep these values.
@@ -246,6 +252,7 @@ impl<'a> Reader<'a> {
         Self {
             folder,
             entries,
+            form_settings: BTreeMap::new(),
             environment,
             flags,
             running,
@@ -355,7 +362,8 @@ impl<'a> Reader<'a> {
         });
         let flag = self.flags.iter().rev().find(|flag| flag.key == key.name);
         let from_flag = flag.map(|flag| (Raw::Text(flag.value.clone()), ValueOrigin::Flag(flag.name)));
-        let found = [from_flag, from_environment, from_named_file, from_file];
+        let from_form = self.form_settings.remove(&*key.name);
+        let found = [from_flag, from_environment, from_named_file, from_file, from_form];
         for (raw, _) in found.iter().flatten() {
             self.record_named_file(key, raw);
         }
@@ -423,6 +431,14 @@ impl<'a> Reader<'a> {
             self.faults
                 .push(Fault::warning(name, None, format!("`{table}` does not exist any more")).hint(hint));
         }
+    }
+
+    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is in TOML.
+    pub(super) fn add_form_setting(&mut self, form: &str, key: &str, value: &str, place: &str, line: usize) {
+        // The reader of the form's file has parsed the value.
+        let Ok(value) = DeValue::parse(value) else { return };
+        let origin = ValueOrigin::FormFile(place.to_owned(), line);
+        self.form_settings.insert(format!("forms.{form}.{key}"), (Raw::from_toml(value.get_ref()), origin));
     }
 
     /// Records a fault.

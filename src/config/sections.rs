@@ -8,14 +8,13 @@ use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
 use super::{
-    agents, brand, channel, content_signals, forms, inbox, limits, log, operator, own_tables, screening,
-    security, server, site, store, tls, visitor, words,
+    agents, brand, channel, content_signals, form_files, forms, inbox, limits, log, operator, own_tables,
+    screening, security, server, site, store, tls, visitor, words,
 };
 use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::{WebOptions, content_security_policy};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_forms::{FormSet, WAITLIST};
 use frontdesk_http::Address;
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
@@ -69,7 +68,8 @@ impl Config {
         let (data_dir, url, mut maintenance) = store::read(r);
         let (tls_listen, tls) = tls::read(r, &data_dir);
         let (inbox_listen, inbox_pages) = inbox::read(r);
-        let (duplicate_window, visitor) = forms::read(r, &mut web);
+        let mut form_set = form_files::read(r);
+        let (duplicate_window, visitor) = forms::read(r, &mut web, &mut form_set);
         maintenance.digest_at = store::read_digest(r);
         let limits = limits::read(r);
         let agents = agents::read(r);
@@ -77,11 +77,13 @@ impl Config {
         let (log, logs_requests) = log::read(r);
         let signals = content_signals::read(r);
         pages.words = words::read(r);
-        let channels = channel::read(r, &pages, FormSet::built_in());
+        let channels = channel::read(r, &pages, &form_set);
         let visitor_channels = visitor::read_channels(r, &visitor, &channels, &pages);
 
+        pages.reserved = resources::reserved_paths(&form_set);
+        pages.form_set = form_set;
         pages.html_posts = web.forms.html_posts;
-        pages.confirms_waitlist = visitor.confirm.is_some();
+        pages.confirms_waitlist = visitor.confirming().next().is_some();
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         web.inbox_pages = inbox_pages;
@@ -129,7 +131,7 @@ impl Config {
         config.check_texts(r);
         config.check_folders(r);
         config.check_listeners(r);
-        config.check_confirmations(r);
+        config.check_confirmations(r, &visitor.confirming().collect::<Vec<_>>());
         config
     }
 
@@ -186,15 +188,15 @@ impl Config {
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or
-    /// if the request would time out first.
-    fn check_confirmations(&self, r: &mut Reader<'_>) {
+    /// if the request would time out first. `confirming` are the forms whose visitors confirm their addresses.
+    fn check_confirmations(&self, r: &mut Reader<'_>, confirming: &[&str]) {
         let confirmed = &self.web.confirmed_forms;
-        r.refuse_if(
-            self.pages.confirms_waitlist && confirmed.contains(&WAITLIST.name),
-            "forms.waitlist.accept",
-            "cannot be \"delivered\" with `forms.waitlist.confirm`: nothing is delivered before the visitor confirms the address",
-        );
         for form in confirmed {
+            r.refuse_if(
+                confirming.contains(form),
+                &format!("forms.{form}.accept"),
+                &format!("cannot be \"delivered\" with `forms.{form}.confirm`: nothing is delivered before the visitor confirms the address"),
+            );
             r.refuse_if(
                 !self.store.channels.iter().any(|route| route.accepts(form)),
                 &format!("forms.{form}.accept"),
@@ -246,7 +248,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
         redirects: own_tables::read_redirects(r),
         allowed: security::read(r),
         home_links: resources::home_links(),
-        reserved: resources::reserved_paths(FormSet::built_in()),
+
         today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
         now: Some(now),
         ..site

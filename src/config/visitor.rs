@@ -1,5 +1,6 @@
-//! Mails to visitors: `forms.contact.acknowledge` and `forms.waitlist.confirm`.
+//! Mails to visitors: `forms.NAME.acknowledge` and `forms.NAME.confirm`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::reader::{Reader, deliveries};
 use super::value;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_forms::{CONTACT, WAITLIST};
+use frontdesk_forms::Form;
 use frontdesk_inbox::submission::delivery::Condition;
 use frontdesk_inbox::submission::visitor_mail::mailbox::mailbox_key;
 use frontdesk_inbox::submission::visitor_mail::{
@@ -25,10 +26,16 @@ const CONFIRM_LINK: &str = "confirm_link";
 
 /// The values of the keys, which are read before the channels.
 pub(super) struct VisitorKeys {
-    acknowledge: Option<PathBuf>,
-    pub(super) confirm: Option<PathBuf>,
-    rule: ConfirmationRule,
+    forms: Vec<FormKeys>,
     limits: HourlyLimits,
+}
+
+/// The values of the keys of one form.
+struct FormKeys {
+    form: &'static str,
+    acknowledge: Option<PathBuf>,
+    confirm: Option<PathBuf>,
+    rule: ConfirmationRule,
 }
 
 impl VisitorKeys {
@@ -54,78 +61,137 @@ impl VisitorKeys {
             "The same for mails of all kinds because of what one network (an IPv4 /24 or an IPv6 /48) has sent, or \"off\".",
             value::off_or(value::count(1..=100_000)),
         );
-        let rule = ConfirmationRule { within: 7 * DAY, remind_after: None };
-        VisitorKeys { acknowledge: None, confirm: None, rule, limits: HourlyLimits { all, network, domain } }
+        VisitorKeys { forms: Vec::new(), limits: HourlyLimits { all, network, domain } }
     }
 
-    /// Reads the keys of one form: the confirmation of the waitlist form, and the acknowledgement of the
-    /// contact form.
-    pub(super) fn read_form(&mut self, r: &mut Reader<'_>, form: &str) {
-        if form == WAITLIST.name {
-            self.confirm = r.file(
-                deliveries(CONFIRM),
+    /// The forms whose visitors confirm their addresses.
+    pub(super) fn confirming(&self) -> impl Iterator<Item = &'static str> {
+        self.forms.iter().filter(|keys| keys.confirm.is_some()).map(|keys| keys.form)
+    }
+
+    /// Reads the keys of one form, whose visitors get a mail at the first e-mail address of the form.
+    /// `is_first` documents the keys in the starter file. A form that is not enabled sends no mails.
+    pub(super) fn read_form(
+        &mut self,
+        r: &mut Reader<'_>,
+        form: &'static Form,
+        is_first: bool,
+        is_enabled: bool,
+    ) {
+        let documented = |text: &'static str| if is_first { text } else { "" };
+        let key = |name: &str| format!("forms.{}.{name}", form.name);
+        let confirm = r.file(
+            deliveries(key(CONFIRM)),
+            documented(
                 "A file with the text of a mail that asks visitors to confirm their addresses, such as \
-                 \"mails/confirm.md\"; none if empty. Entries are delivered once they are confirmed \
+                 \"mails/confirm.md\"; none if empty. Submissions are delivered once they are confirmed \
                  (docs/pages/visitor-mail.md).",
-            );
-            self.rule.within = r.get(
-                deliveries("forms.waitlist.confirm_within"),
-                "7d",
+            ),
+        );
+        let within = r.get(
+            deliveries(key("confirm_within")),
+            "7d",
+            documented(
                 "How long the link in the mail can be used, and when visitors are reminded once; \"off\" for no reminder.",
-                value::duration(DAY..=90 * DAY),
-            );
-            self.rule.remind_after =
-                r.get(deliveries(REMIND_AFTER), "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
-            r.refuse_if(
-                self.rule.remind_after.is_some_and(|after| after >= self.rule.within),
-                REMIND_AFTER,
-                "must be shorter than `forms.waitlist.confirm_within`",
-            );
-        }
-        if form == CONTACT.name {
-            self.acknowledge = r.file(
-                deliveries(ACKNOWLEDGE),
+            ),
+            value::duration(DAY..=90 * DAY),
+        );
+        let remind_after =
+            r.get(deliveries(key(REMIND_AFTER)), "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
+        r.refuse_if(
+            remind_after.is_some_and(|after| after >= within),
+            &key(REMIND_AFTER),
+            &format!("must be shorter than `{}`", key("confirm_within")),
+        );
+        let acknowledge = r.file(
+            deliveries(key(ACKNOWLEDGE)),
+            documented(
                 "A file with the text of a mail that thanks the visitor, such as \"mails/thanks.md\"; none if empty. The \
-                 first channel with `kind = \"smtp\"` that accepts this form sends it (docs/pages/visitor-mail.md).",
-            );
+                 first channel with `kind = \"smtp\"` that accepts the form sends it (docs/pages/visitor-mail.md).",
+            ),
+        );
+        for (name, path) in [(CONFIRM, &confirm), (ACKNOWLEDGE, &acknowledge)] {
+            let message = "needs a field with `type = \"email\"` in each shape of the form";
+            r.refuse_if(path.is_some() && !form.has_address(), &key(name), message);
         }
+        r.refuse_if(
+            confirm.is_some() && acknowledge.is_some(),
+            &key(ACKNOWLEDGE),
+            &format!("cannot be combined with `{}`: visitors would get two mails at once", key(CONFIRM)),
+        );
+        let rule = ConfirmationRule { within, remind_after };
+        if !is_enabled {
+            return;
+        }
+        self.forms.push(FormKeys { form: form.name, acknowledge, confirm, rule });
     }
 }
 
-const ACKNOWLEDGE: &str = "forms.contact.acknowledge";
-const CONFIRM: &str = "forms.waitlist.confirm";
-const REMIND_AFTER: &str = "forms.waitlist.remind_after";
+const ACKNOWLEDGE: &str = "acknowledge";
+const CONFIRM: &str = "confirm";
+const REMIND_AFTER: &str = "remind_after";
 const DAY: Duration = Duration::from_hours(24);
 
-/// Reads the texts of mails to visitors, and returns a channel for each mail: the acknowledgement, the
-/// confirmation and its reminder. Leaves out mails with faults.
+/// Reads the texts of mails to visitors, and returns a channel for each kind of mail: the acknowledgement, the
+/// confirmation and its reminder. Each form has its own text. Leaves out mails with faults.
 pub(super) fn read_channels(
     r: &mut Reader<'_>,
     keys: &VisitorKeys,
     channels: &[ChannelOptions],
     site: &PagesOptions,
 ) -> Vec<ChannelOptions> {
-    let mut found = Vec::new();
-    if let Some(path) = &keys.acknowledge {
-        let source = MailSource { path, site, key: ACKNOWLEDGE, form: CONTACT.name };
-        found.extend(source.read(r, VisitorMail::Acknowledgement, channels, keys.limits, None));
-    }
-    if let Some(path) = &keys.confirm {
-        let source = MailSource { path, site, key: CONFIRM, form: WAITLIST.name };
-        let mail = source.read(r, VisitorMail::Confirmation, channels, keys.limits, Some(keys.rule));
-        if keys.rule.remind_after.is_some() && mail.is_some() {
-            found.extend(source.read(r, VisitorMail::Reminder, channels, keys.limits, None));
+    let mut found: Vec<ChannelOptions> = Vec::new();
+    for form in &keys.forms {
+        let reminded = form.confirm.as_ref().filter(|_| form.rule.remind_after.is_some());
+        for (mail, path, key) in [
+            (VisitorMail::Acknowledgement, form.acknowledge.as_ref(), ACKNOWLEDGE),
+            (VisitorMail::Confirmation, form.confirm.as_ref(), CONFIRM),
+            (VisitorMail::Reminder, reminded, CONFIRM),
+        ] {
+            let Some(path) = path else { continue };
+            let source =
+                MailSource { path, site, key: format!("forms.{}.{key}", form.form), form: form.form };
+            // The faults of the text that a reminder shares have been recorded.
+            let is_usable = mail != VisitorMail::Reminder
+                || found.iter().any(|it| {
+                    it.name == VisitorMail::Confirmation.name() && it.forms.contains(&source.form.to_owned())
+                });
+            let Some(mut channel) = is_usable.then(|| source.read(r, mail, channels, keys.limits)).flatten()
+            else {
+                continue;
+            };
+            if let TransportOptions::Visitor(visitor) = &mut channel.kind
+                && mail == VisitorMail::Confirmation
+            {
+                visitor.rule.confirmations.push((form.form.to_owned(), form.rule));
+            }
+            match found.iter_mut().find(|known| known.name == channel.name) {
+                Some(known) => add_form(known, channel),
+                None => found.push(channel),
+            }
         }
-        found.extend(mail);
     }
     found
+}
+
+/// Adds the text and the rule of another form to the channel of a mail.
+fn add_form(known: &mut ChannelOptions, other: ChannelOptions) {
+    known.forms.extend(other.forms);
+    if let (TransportOptions::Visitor(known), TransportOptions::Visitor(other)) =
+        (&mut known.kind, other.kind)
+    {
+        known.texts.extend(other.texts);
+        known.rule.confirmations.extend(other.rule.confirmations);
+        let own = known.rule.own_addresses.iter().chain(&*other.rule.own_addresses).cloned();
+        known.rule.own_addresses = own.collect::<BTreeSet<String>>().into_iter().collect();
+    }
 }
 
 /// The file with the text of a mail, and the key that names the file.
 struct MailSource<'a> {
     path: &'a Path,
     site: &'a PagesOptions,
-    key: &'static str,
+    key: String,
     form: &'static str,
 }
 
@@ -138,7 +204,6 @@ impl MailSource<'_> {
         mail: VisitorMail,
         channels: &[ChannelOptions],
         limits: HourlyLimits,
-        confirmation: Option<ConfirmationRule>,
     ) -> Option<ChannelOptions> {
         let form = self.form;
         let text = self.read_text(r, mail);
@@ -149,7 +214,7 @@ impl MailSource<'_> {
         });
         r.refuse_if(
             smtp.is_none(),
-            self.key,
+            &self.key,
             &format!("needs a `[[channel]]` with `kind = \"smtp\"` that accepts the form \"{form}\""),
         );
         let (text, (smtp, has_daily_quota)) = (text?, smtp?);
@@ -166,7 +231,7 @@ impl MailSource<'_> {
             .collect();
         own.sort_unstable();
         own.dedup();
-        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirmation };
+        let rule = VisitorRule { mail, own_addresses: own.into(), limits, confirmations: Vec::new() };
         Some(ChannelOptions {
             name: mail.name().to_owned(),
             forms: vec![form.to_owned()],
@@ -175,7 +240,7 @@ impl MailSource<'_> {
             has_daily_quota,
             kind: TransportOptions::Visitor(Box::new(VisitorMailOptions {
                 rule,
-                text,
+                texts: vec![(form.to_owned(), text)],
                 smtp,
                 link: String::new(),
             })),
@@ -190,7 +255,7 @@ impl MailSource<'_> {
         let text = match named_file::read_text(self.path) {
             Ok(text) => text,
             Err(error) => {
-                r.refuse_if(true, self.key, &format!("cannot be read: {}: {error}", self.path.display()));
+                r.refuse_if(true, &self.key, &format!("cannot be read: {}: {error}", self.path.display()));
                 return None;
             }
         };
@@ -254,8 +319,8 @@ mod tests {
         );
         let limits = HourlyLimits { all: 300, network: Some(50), domain: Some(20) };
         assert_eq!((visitor.smtp.host.as_str(), visitor.rule.limits), ("mail.example.com", limits));
-        assert_eq!(visitor.text.text, "From Example (hello@example.com) at Example on {date}.\n");
-        assert_eq!(visitor.text.reply_to, "hello@example.com");
+        assert_eq!(visitor.texts[0].1.text, "From Example (hello@example.com) at Example on {date}.\n");
+        assert_eq!(visitor.texts[0].1.reply_to, "hello@example.com");
         for own in ["desk@example.com", "TEAM@example.com", "hello@example.com", "desk@example.com"] {
             assert!(!visitor.rule.permits(own), "{own}");
         }

@@ -8,7 +8,6 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_RANGES, HeaderMap, HeaderValu
 
 use super::get_page::{API, choose};
 use super::response::{HttpResponse, add_security_headers, bad_request};
-use frontdesk_forms::FormSet;
 use frontdesk_site::negotiate::{Encoding, Media};
 use frontdesk_site::{CONFIRM_PATH, File, Site, SiteEntry, path};
 
@@ -108,7 +107,8 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
         missing_in: missing_in.collect(),
         unknown_endpoint: recorder.record_response_to(&no_endpoint, &Method::GET, None, Encoding::Identity),
         ambiguous: recorder.record(bad_request(&ambiguous)),
-        endpoints: FormSet::built_in()
+        endpoints: site
+            .form_set
             .iter()
             .map(|form| form.path)
             .chain(site.confirms_waitlist.then_some(CONFIRM_PATH))

@@ -286,11 +286,11 @@ impl<'a> Choice<'a> {
                 StatusCode::NOT_FOUND,
                 "There is nothing at this address. All pages: /sitemap.md\n",
             ),
-            Self::UnknownEndpoint => unknown_endpoint(),
+            Self::UnknownEndpoint => unknown_endpoint(&site.form_set),
             Self::Gone => {
                 negotiated_text(StatusCode::GONE, "This page has been removed. All pages: /sitemap.md\n")
             }
-            Self::RemovedEndpoint => removed_endpoint(),
+            Self::RemovedEndpoint => removed_endpoint(&site.form_set),
             Self::NotAcceptable(page) => not_acceptable(site, page),
             Self::PreconditionFailed(vary) => precondition_failed(vary),
             Self::Part(selection, bytes) => selection.to_partial_response(bytes),

@@ -10,13 +10,14 @@ pub(super) mod report;
 
 use std::array;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
 
-use frontdesk_forms::{Form, FormSet, MAX_FORMS};
+use frontdesk_forms::definition::Interned;
+use frontdesk_forms::{Form, MAX_FORMS};
 
 /// Defines a label with a fixed set of values; each value indexes an array of counters.
 macro_rules! label {
@@ -131,13 +132,50 @@ struct Shard {
     durations: [[AtomicU64; BOUNDS.len() + 1]; Class::ALL.len()],
     /// The sum of all durations in nanoseconds.
     took: [AtomicU64; Class::ALL.len()],
-    submissions: [[AtomicU64; SubmissionResult::ALL.len()]; MAX_FORMS],
+    /// By the place of the form in [`FormNames`]. The last place counts all forms that have none.
+    submissions: SubmissionCounts,
+}
+
+/// A count for each form and result.
+#[derive(Debug)]
+struct SubmissionCounts([[AtomicU64; SubmissionResult::ALL.len()]; MAX_NAMES + 1]);
+
+impl Default for SubmissionCounts {
+    fn default() -> Self {
+        Self(array::from_fn(|_| Default::default()))
+    }
+}
+
+/// Maximum number of forms with their own counters. A reload can add forms, and counters are never removed.
+const MAX_NAMES: usize = 2 * MAX_FORMS;
+
+/// The forms that have counters: those of the site, and former ones.
+#[derive(Debug)]
+struct FormNames([OnceLock<Interned>; MAX_NAMES]);
+
+impl Default for FormNames {
+    fn default() -> Self {
+        Self([const { OnceLock::new() }; MAX_NAMES])
+    }
+}
+
+impl FormNames {
+    /// The place of a form's counters. A new form takes the next place; [`MAX_NAMES`] if none is left.
+    fn place(&self, name: Interned) -> usize {
+        self.0.iter().position(|place| *place.get_or_init(|| name) == name).unwrap_or(MAX_NAMES)
+    }
+
+    /// The names and their places, in the order in which they were first used.
+    fn iter(&self) -> impl Iterator<Item = (usize, Interned)> + '_ {
+        self.0.iter().map_while(|place| place.get().copied()).enumerate()
+    }
 }
 
 /// The shards of all workers, and counters that rarely change.
 #[derive(Debug, Default)]
 struct SharedCounters {
     shards: Mutex<Vec<Arc<Shard>>>,
+    form_names: FormNames,
     /// The numbers of successful and of failed reloads since the start.
     reloads: [AtomicU64; 2],
     /// The time of the last reload, in Unix seconds; 0 if there was none.
@@ -189,9 +227,8 @@ impl Metrics {
     }
 
     pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
-        if let Some(place) = FormSet::built_in().iter().position(|other| other.name == form.name) {
-            self.own.submissions[place][result as usize].fetch_add(1, Relaxed);
-        }
+        let place = self.shared.form_names.place(form.name);
+        self.own.submissions.0[place][result as usize].fetch_add(1, Relaxed);
     }
 
     fn total(&self, of: impl Fn(&Shard) -> &AtomicU64) -> u64 {
@@ -229,9 +266,9 @@ mod tests {
         assert_eq!((requests[0], requests.iter().sum::<u64>()), (4000, 4000));
         assert_eq!(metrics.totals(|shard| &shard.durations[Class::Page as usize])[0], 4000);
         assert_eq!(metrics.total(|shard| &shard.took[Class::Page as usize]), 4000 * 20_000);
-        let waitlist = FormSet::built_in().iter().position(|form| form.name == "waitlist").unwrap();
+        let waitlist = metrics.shared.form_names.place(WAITLIST.name);
         assert_eq!(
-            metrics.total(|shard| &shard.submissions[waitlist][SubmissionResult::Accepted as usize]),
+            metrics.total(|shard| &shard.submissions.0[waitlist][SubmissionResult::Accepted as usize]),
             4
         );
     }

@@ -13,7 +13,6 @@ use super::preferences::PreferenceCache;
 use super::public_site::PublicSite;
 use super::range::ByteRange;
 use super::state::Snapshot;
-use frontdesk_forms::FormSet;
 use frontdesk_http::{
     FieldLines, PlainRequest, PlainResponse, RequestContext, RequestId, Scheme, X_REQUEST_ID,
 };
@@ -33,7 +32,7 @@ impl PublicSite {
         response: &mut PlainResponse<'_>,
     ) -> Option<Instant> {
         let path = path::decode(request.path).ok()?;
-        if FormSet::built_in().at(&path).is_some() || is_link(&path) {
+        if snapshot.site.form_set.at(&path).is_some() || is_link(&path) {
             return None;
         }
         let preferences = PlainPreferences { request, cache: &self.preferences };

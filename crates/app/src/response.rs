@@ -97,21 +97,27 @@ pub(super) fn json_response(status: StatusCode, body: impl Into<Bytes>) -> HttpR
 }
 
 /// 404 for a path below `/api/` that is not an endpoint, for any method and `Accept`.
-pub(super) fn unknown_endpoint() -> HttpResponse {
-    missing_endpoint(StatusCode::NOT_FOUND, "There is no endpoint at this address.")
+pub(super) fn unknown_endpoint(forms: &FormSet) -> HttpResponse {
+    missing_endpoint(forms, StatusCode::NOT_FOUND, "There is no endpoint at this address.")
 }
 
 /// 410 for a path below `/api/` that the configuration marks as removed, for any method and `Accept`.
-pub(super) fn removed_endpoint() -> HttpResponse {
-    missing_endpoint(StatusCode::GONE, "This endpoint has been removed.")
+pub(super) fn removed_endpoint(forms: &FormSet) -> HttpResponse {
+    missing_endpoint(forms, StatusCode::GONE, "This endpoint has been removed.")
 }
 
 /// An error with the names of the endpoints.
-fn missing_endpoint(status: StatusCode, reason: &str) -> HttpResponse {
-    let endpoints: Vec<String> =
-        FormSet::built_in().iter().map(|form| format!("POST {}", form.path)).collect();
-    let endpoints = endpoints.join(" and ");
-    error(status, &format!("{reason} The endpoints are {endpoints}; /openapi.json describes them."))
+fn missing_endpoint(forms: &FormSet, status: StatusCode, reason: &str) -> HttpResponse {
+    let endpoints: Vec<String> = forms.iter().map(|form| format!("POST {}", form.path)).collect();
+    let sentence = match &endpoints[..] {
+        [] => format!("{reason} This site has no endpoints."),
+        [one] => format!("{reason} The endpoint is {one}; /openapi.json describes it."),
+        [others @ .., last] => format!(
+            "{reason} The endpoints are {} and {last}; /openapi.json describes them.",
+            others.join(", ")
+        ),
+    };
+    error(status, &sentence)
 }
 
 /// An API error, with the body `{"error": "<sentence>"}`.

@@ -20,7 +20,6 @@ use super::preferences::HeaderPreferences;
 use super::public_site::PublicSite;
 use super::response::{HttpResponse, add_security_headers, bad_request, with_header};
 use super::state::Snapshot;
-use frontdesk_forms::FormSet;
 use frontdesk_http::{
     Handler, PlainRequest, PlainResponse, PublicHandler, Refusal, Request, RequestBody, RequestContext,
     RequestId, X_REQUEST_ID,
@@ -46,7 +45,7 @@ impl PublicSite {
             Err(error) => return (bad_request(&error.to_string()), NONE).into(),
         };
         // Boxed, because otherwise the future of every request would be as large as these.
-        if let Some(form) = FormSet::built_in().at(&path) {
+        if let Some(form) = snapshot.site.form_set.at(&path) {
             let request = FormRequest { app, snapshot, form, peer: context.peer, head };
             return (Box::pin(request.respond(body)).await, FORM).into();
         }

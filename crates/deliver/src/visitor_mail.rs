@@ -29,7 +29,8 @@ pub struct MailText {
 #[derive(Clone, Debug)]
 pub struct VisitorMailOptions {
     pub rule: VisitorRule,
-    pub text: MailText,
+    /// The text for each form.
+    pub texts: Vec<(String, MailText)>,
     /// The mail server, and the sender. The recipients are not used.
     pub smtp: SmtpOptions,
     /// The link that confirms an address, without the token.
@@ -38,8 +39,8 @@ pub struct VisitorMailOptions {
 
 pub struct VisitorMailer {
     rule: VisitorRule,
-    text: MailText,
-    from: MailAddresses,
+    /// The text for each form, and its sender.
+    texts: Vec<(String, MailText, MailAddresses)>,
     smtp: Smtp,
     link: String,
 }
@@ -47,12 +48,16 @@ pub struct VisitorMailer {
 impl VisitorMailer {
     /// Prepares the channel without connecting.
     pub fn new(options: &VisitorMailOptions) -> VisitorMailer {
-        let VisitorMailOptions { rule, text, smtp, link } = options.clone();
-        let from = match text.from_name.as_str() {
-            "" => smtp.addresses.clone(),
-            name => smtp.addresses.with_name(name),
+        let VisitorMailOptions { rule, texts, smtp, link } = options.clone();
+        let with_sender = |(form, text): (String, MailText)| {
+            let from = match text.from_name.as_str() {
+                "" => smtp.addresses.clone(),
+                name => smtp.addresses.with_name(name),
+            };
+            (form, text, from)
         };
-        VisitorMailer { rule, text, from, smtp: Smtp::new(smtp), link }
+        let texts = texts.into_iter().map(with_sender).collect();
+        VisitorMailer { rule, texts, smtp: Smtp::new(smtp), link }
     }
 
     /// Sends the mail to the address in a submission. `token` completes the link that confirms the address.
@@ -67,14 +72,23 @@ impl VisitorMailer {
         if asks && token.is_none() {
             return Outcome::failed(Cause::Refused, "the address needs no confirmation any more");
         }
-        let addresses = self.from.to_visitor(email);
-        let message = self.compose(&addresses, submission, token);
+        let Some((_, text, from)) = self.texts.iter().find(|(form, ..)| *form == submission.form) else {
+            return Outcome::failed(Cause::Refused, "the form has no such mail any more");
+        };
+        let addresses = from.to_visitor(email);
+        let message = self.compose(text, &addresses, submission, token);
         self.smtp.send_message(&addresses.from, &[email], &message, true).await
     }
 
     /// Composes the message. All attempts produce the same bytes.
-    fn compose(&self, addresses: &MailAddresses, submission: &Submission, token: Option<&str>) -> Vec<u8> {
-        let MailText { subject, reply_to, text, html, .. } = &self.text;
+    fn compose(
+        &self,
+        text: &MailText,
+        addresses: &MailAddresses,
+        submission: &Submission,
+        token: Option<&str>,
+    ) -> Vec<u8> {
+        let MailText { subject, reply_to, text, html, .. } = text;
         let day = submission.received_at.strftime("%Y-%m-%d").to_string();
         let link = token.map(|token| format!("{}{token}", self.link)).unwrap_or_default();
         // A token has no characters that are special in HTML.

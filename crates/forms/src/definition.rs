@@ -5,6 +5,7 @@
 //! it without counting references. The memory that this costs is bounded by the number of different
 //! definitions that the operator has ever used.
 
+mod extend;
 mod read;
 
 use std::collections::{HashMap, HashSet};
@@ -188,7 +189,7 @@ pub enum DedupKey {
 }
 
 /// The definition of a form.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// Lowercase letters, digits and `-`, such as `contact`.
     #[serde(deserialize_with = "interned")]
@@ -245,6 +246,12 @@ impl Form {
     /// The first field of either shape with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all_fields().find(|field| field.name == name)
+    }
+
+    /// Whether each shape has an e-mail address.
+    pub fn has_address(&self) -> bool {
+        let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);
+        has(&self.fields) && self.alternative.as_ref().is_none_or(has)
     }
 
     /// The definition as JSON, which [`Form::from_stored`] reads.
@@ -335,6 +342,11 @@ impl FormSet {
     /// A set of these forms, at most [`MAX_FORMS`], in this order.
     pub fn new(forms: impl IntoIterator<Item = &'static Form>) -> FormSet {
         FormSet(forms.into_iter().take(MAX_FORMS).collect())
+    }
+
+    /// Keeps the forms for which `is_kept` returns true.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&'static Form) -> bool) {
+        self.0.retain(|form| is_kept(form));
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'static Form> + '_ {

@@ -13,8 +13,8 @@ pub mod urlencoded;
 pub mod value;
 
 pub use definition::{
-    CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FORMS,
-    WAITLIST,
+    CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FIELDS,
+    MAX_FORMS, WAITLIST,
 };
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};
 pub use value::{FieldValue, Problem};

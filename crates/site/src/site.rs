@@ -19,6 +19,7 @@ use super::parallel::in_parallel;
 use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
+use frontdesk_forms::FormSet;
 
 /// A page in both representations.
 #[derive(Debug, Clone)]
@@ -119,6 +120,8 @@ pub struct Site {
     pub(super) confirm_pages: Vec<Page>,
     /// Whether visitors confirm their addresses before they are on the waitlist.
     pub confirms_waitlist: bool,
+    /// The forms, each of which has an endpoint.
+    pub form_set: FormSet,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -149,6 +152,7 @@ impl Site {
             folder_not_found: Vec::new(),
             confirm_pages: Vec::new(),
             confirms_waitlist: options.confirms_waitlist,
+            form_set: options.form_set.clone(),
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::exposition::{Exposition, MEDIA_TYPE};
 use super::process;
 use super::queue_cache::{QueueCache, QueueCount};
-use super::{BOUNDS, Class, Metrics, Representation, STATUSES, SubmissionResult};
+use super::{BOUNDS, Class, MAX_NAMES, Metrics, Representation, STATUSES, SubmissionResult};
 use crate::state::{AppState, Snapshot};
 use frontdesk_forms::FormSet;
 use frontdesk_inbox::submission::visitor_mail::MailLimit;
@@ -27,7 +27,7 @@ pub(crate) async fn report(
     let count = queue.get(snapshot.options.inbox.clone(), Instant::now()).await;
     let mut out = Exposition::default();
     write_requests(&mut out, &app.metrics);
-    write_submissions(&mut out, &app.metrics);
+    write_submissions(&mut out, &app.metrics, &snapshot.site.form_set);
     write_connections(&mut out, app);
     if let Some(limit) = snapshot.options.http.max_memory {
         out.single("frontdesk_max_memory_bytes", limit);
@@ -73,12 +73,21 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-fn write_submissions(out: &mut Exposition, metrics: &Metrics) {
+/// Writes the counters of the site's forms, of former forms, and of those that have no counters of their own.
+fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
+    let names = &metrics.shared.form_names;
+    // Gives each form its place, so that it has counters before its first submission.
+    for form in forms.iter() {
+        names.place(form.name);
+    }
     let mut family = out.family("frontdesk_submissions_total");
-    for (place, form) in FormSet::built_in().iter().enumerate() {
-        let counts = metrics.totals(|shard| &shard.submissions[place]);
+    for (place, name) in names.iter().chain([(MAX_NAMES, "other")]) {
+        let counts = metrics.totals(|shard| &shard.submissions.0[place]);
+        if place == MAX_NAMES && counts.iter().all(|count| *count == 0) {
+            continue;
+        }
         for (result, count) in SubmissionResult::ALL.iter().zip(counts) {
-            family.sample(&[("form", form.name), ("verdict", result.name())], count);
+            family.sample(&[("form", name), ("verdict", result.name())], count);
         }
     }
 }

@@ -63,15 +63,18 @@ fn mailer() -> VisitorMailer {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
             limits: HourlyLimits { all: 1, network: None, domain: None },
-            confirmation: None,
+            confirmations: Vec::new(),
         },
-        text: MailText {
-            subject: "Thanks, it is {date}".to_owned(),
-            from_name: "Example Desk".to_owned(),
-            reply_to: "hello@example.com".to_owned(),
-            text: "We read it on {date}.\n".to_owned(),
-            html: "<p>We read it on {date}.</p>\n".to_owned(),
-        },
+        texts: vec![(
+            "contact".to_owned(),
+            MailText {
+                subject: "Thanks, it is {date}".to_owned(),
+                from_name: "Example Desk".to_owned(),
+                reply_to: "hello@example.com".to_owned(),
+                text: "We read it on {date}.\n".to_owned(),
+                html: "<p>We read it on {date}.</p>\n".to_owned(),
+            },
+        )],
         smtp: SmtpOptions {
             host: "127.0.0.1".to_owned(),
             port: 9,
@@ -87,8 +90,9 @@ fn mailer() -> VisitorMailer {
 
 fn composed(mailer: &VisitorMailer, fields: &[(&str, &str)]) -> String {
     let submission = submission(fields);
-    let addresses = mailer.from.to_visitor(submission.get("email").expect("an address"));
-    String::from_utf8(mailer.compose(&addresses, &submission, None)).expect("it is ASCII")
+    let [(_, text, from)] = &mailer.texts[..] else { panic!("one text") };
+    let addresses = from.to_visitor(submission.get("email").expect("an address"));
+    String::from_utf8(mailer.compose(text, &addresses, &submission, None)).expect("it is ASCII")
 }
 
 fn submission(fields: &[(&str, &str)]) -> Submission {

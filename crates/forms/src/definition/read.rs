@@ -52,7 +52,7 @@ pub const RESERVED_FIELDS: [&str; 22] = [
 /// Keys of the file that configure what the server does with submissions. The configuration reads them.
 pub const SETTINGS: [&str; 6] = ["enabled", "acknowledge", "confirm", "accept", "retention", "limits"];
 
-const FORM_KEYS: [&str; 9] =
+pub(super) const FORM_KEYS: [&str; 9] =
     ["title", "summary", "description", "submit", "thanks", "unique", "heading", "preview", "field"];
 /// Only the built-in forms have these.
 const EMBEDDED_KEYS: [&str; 3] = ["operation_id", "schema", "alternative"];
@@ -76,19 +76,21 @@ const FIELD_KEYS: [&str; 13] = [
 #[derive(Debug)]
 pub struct FormFile {
     pub form: &'static Form,
-    /// The keys of the file that configure what the server does with submissions, with their values as TOML
-    /// and their lines.
-    pub settings: Vec<(&'static str, String, usize)>,
+    /// The keys of the file that configure what the server does with submissions.
+    pub settings: Settings,
 }
+
+/// Keys with their values as TOML and their lines.
+pub type Settings = Vec<(String, String, usize)>;
 
 impl FormFile {
     /// Reads the definition `name` of an operator's file. `place` is the file's name in faults.
     pub fn read(name: &str, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
-        Reader { place, text, is_embedded: false, faults: Vec::new() }.read(name)
+        Reader::new(text, place).read(name)
     }
 
     pub(super) fn read_embedded(name: &str, text: &str) -> Result<FormFile, Vec<Fault>> {
-        Reader { place: "built in", text, is_embedded: true, faults: Vec::new() }.read(name)
+        Reader { is_embedded: true, ..Reader::new(text, "built in") }.read(name)
     }
 }
 
@@ -112,22 +114,42 @@ fn camel_case(name: &str) -> String {
     name.split('-').filter(|part| !part.is_empty()).map(capitalized).collect()
 }
 
-struct Reader<'a> {
+/// Reads one file and collects its faults.
+pub(super) struct Reader<'a> {
     place: &'a str,
     text: &'a str,
     is_embedded: bool,
-    faults: Vec<Fault>,
+    pub(super) faults: Vec<Fault>,
 }
 
-type Table<'a> = DeTable<'a>;
+pub(super) type Table<'a> = DeTable<'a>;
 
-impl Reader<'_> {
-    fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, place: &'a str) -> Self {
+        Reader { place, text, is_embedded: false, faults: Vec::new() }
+    }
+
+    /// The file as a table. After a syntax error, it has the keys that could be read.
+    pub(super) fn parse(&mut self) -> Spanned<Table<'a>> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
             let message = error.message().trim().replace('\n', ", ");
             self.fault(error.span().unwrap_or_default(), message, "");
         }
+        table
+    }
+
+    /// The form, unless a fault has been found.
+    pub(super) fn finish(self, form: Form, settings: Settings) -> Result<FormFile, Vec<Fault>> {
+        if self.faults.is_empty() {
+            Ok(FormFile { form: Form::interned(form), settings })
+        } else {
+            Err(self.faults)
+        }
+    }
+
+    fn read(mut self, name: &str) -> Result<FormFile, Vec<Fault>> {
+        let table = self.parse();
         if !is_form_name(name) {
             let message = format!("`{name}` cannot be the name of a form");
             self.fault(0..0, message, "use 1 to 32 of a-z, 0-9 and `-`, beginning with a letter");
@@ -135,11 +157,7 @@ impl Reader<'_> {
         let table = table.get_ref();
         let settings = self.settings(table);
         let form = self.form(name, table);
-        if self.faults.is_empty() {
-            Ok(FormFile { form: Form::interned(form), settings })
-        } else {
-            Err(self.faults)
-        }
+        self.finish(form, settings)
     }
 
     fn form(&mut self, name: &str, table: &Table<'_>) -> Form {
@@ -192,7 +210,7 @@ impl Reader<'_> {
     }
 
     /// The name of a field in the key `key`; empty if the key is missing.
-    fn field_reference(&mut self, table: &Table<'_>, key: &str, fields: &[Field]) -> &'static str {
+    pub(super) fn field_reference(&mut self, table: &Table<'_>, key: &str, fields: &[Field]) -> &'static str {
         let name = self.text(table, key).unwrap_or_default();
         if !name.is_empty() && !fields.iter().any(|field| field.name == name) {
             let hint = did_you_mean(name, fields.iter().map(|field| field.name), || {
@@ -203,12 +221,24 @@ impl Reader<'_> {
         name
     }
 
-    fn settings(&mut self, table: &Table<'_>) -> Vec<(&'static str, String, usize)> {
-        let value = |name: &&'static str| {
-            let value = table.get(*name)?;
-            Some((*name, self.text[value.span()].to_owned(), self.line(value.span())))
-        };
-        SETTINGS.iter().filter_map(value).collect()
+    /// The settings of the file. Those of a table such as `limits` have dotted names.
+    pub(super) fn settings(&mut self, table: &Table<'_>) -> Settings {
+        let mut found = Vec::new();
+        for name in SETTINGS {
+            let Some(value) = table.get(name) else { continue };
+            let mut add = |name: String, span: Range<usize>| {
+                found.push((name, self.text[span.clone()].to_owned(), self.line(span)));
+            };
+            match value.get_ref() {
+                DeValue::Table(members) => {
+                    members
+                        .iter()
+                        .for_each(|(key, value)| add(format!("{name}.{}", key.get_ref()), value.span()));
+                }
+                _ => add(name.to_owned(), value.span()),
+            }
+        }
+        found
     }
 
     fn fields(&mut self, table: &Table<'_>, key: &str) -> Vec<Field> {
@@ -236,7 +266,7 @@ impl Reader<'_> {
         fields
     }
 
-    fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
+    pub(super) fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
         self.check_keys(table, &FIELD_KEYS);
         let Some(name) = self.text(table, "name") else {
             self.fault(place, "the field has no `name`".to_owned(), "add `name = \"…\"`");
@@ -430,7 +460,7 @@ impl Reader<'_> {
         intern(written)
     }
 
-    fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
+    pub(super) fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
         let value = table.get(key)?;
         let message = match value.get_ref() {
             DeValue::String(text) if text.chars().count() > MAX_TEXT => {
@@ -453,7 +483,7 @@ impl Reader<'_> {
         None
     }
 
-    fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
+    pub(super) fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
         for (key, _) in table {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
@@ -464,7 +494,7 @@ impl Reader<'_> {
         }
     }
 
-    fn fault(&mut self, span: Range<usize>, message: String, hint: &str) {
+    pub(super) fn fault(&mut self, span: Range<usize>, message: String, hint: &str) {
         let fault = Fault::error(self.place, Some(self.line(span)), message);
         self.faults.push(if hint.is_empty() { fault } else { fault.hint(hint) });
     }
@@ -475,7 +505,7 @@ impl Reader<'_> {
 }
 
 /// The place of a key's value; the beginning of the file if the key is missing.
-fn span(table: &Table<'_>, key: &str) -> Range<usize> {
+pub(super) fn span(table: &Table<'_>, key: &str) -> Range<usize> {
     table.get(key).map_or(0..0, Spanned::span)
 }
 

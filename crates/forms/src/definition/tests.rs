@@ -102,7 +102,7 @@ fn a_file_becomes_a_form() {
     let form = file.form;
     assert_eq!((form.path, form.operation_id), ("/api/book-a-demo", "sendBookADemo"));
     assert_eq!((form.schema_name, form.dedup_key), ("BookADemoRequest", DedupKey::Field("email")));
-    assert_eq!(file.settings, [("acknowledge", "true".to_owned(), 6)]);
+    assert_eq!(file.settings, [("acknowledge".to_owned(), "true".to_owned(), 6)]);
     assert_eq!(format!("{:?}", form.field("people").unwrap().bounds), "[1.0, 20.0]");
     assert_eq!(form.field("day").unwrap().days, ["2026-06-01", ""]);
     let body = br#"{"email":"a@b","people":3.0,"day":"2026-06-02","plan":"Team","topics":["Hooks","Cranes"],"news":true}"#;
@@ -190,4 +190,86 @@ fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
         listed.push(from..=to);
     }
     (negated, listed)
+}
+
+#[test]
+fn a_file_changes_the_words_of_a_built_in_form_and_adds_optional_fields() {
+    let text = r#"
+title = "Write to us"
+limits = { per_hour = 20 }
+[[field]]
+name = "message"
+label = "What is it about?"
+example = "Cranes"
+[[field]]
+name = "email"
+type = "email"
+required = true
+description = "We reply to it."
+[[field]]
+name = "phone"
+type = "tel"
+label = "Phone"
+"#;
+    let file = FormFile::extend(*CONTACT, text, "forms/contact.toml").unwrap();
+    let form = file.form;
+    assert_eq!((form.title, form.submit), ("Write to us", CONTACT.submit));
+    assert_eq!(
+        (form.path, form.operation_id, form.schema_name),
+        ("/api/contact", "sendContactMessage", "ContactRequest")
+    );
+    assert_eq!(file.settings, [("limits.per_hour".to_owned(), "20".to_owned(), 3)]);
+    let names = |fields: &[Field]| fields.iter().map(|field| field.name).collect::<Vec<_>>();
+    assert_eq!(names(&form.fields), ["name", "email", "message", "phone"]);
+    let older = form.alternative.as_ref().unwrap();
+    assert_eq!(names(older), ["firstname", "lastname", "email", "company", "message", "phone"]);
+    assert_eq!(
+        (form.fields[2].label, older[4].label, older[2].description),
+        ("What is it about?", "What is it about?", "We reply to it.")
+    );
+    // What clients send today is still accepted, in both shapes.
+    for body in [
+        r#"{"name":"Ada","email":"ada@example.com","message":"Hello"}"#,
+        r#"{"firstname":"Ada","lastname":"L","email":"ada@example.com","company":"C"}"#,
+        r#"{"firstname":"Ada","lastname":"L","email":"ada@example.com","company":"C","phone":"+49 30 123456"}"#,
+    ] {
+        crate::parse(form, body.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn a_file_cannot_change_the_shapes_of_a_built_in_form() {
+    let text = r#"
+unique = "email"
+[[field]]
+name = "message"
+required = false
+max = 10
+[[field]]
+name = "firstname"
+type = "number"
+[[field]]
+name = "budget"
+type = "number"
+label = "Budget"
+required = true
+[[field]]
+name = "budget"
+type = "number"
+label = "Budget"
+"#;
+    let faults = FormFile::extend(*CONTACT, text, "forms/contact.toml").unwrap_err();
+    let faults: Vec<String> =
+        faults.iter().map(|fault| fault.to_string().split("\n").next().unwrap().to_owned()).collect();
+    assert_eq!(
+        faults,
+        [
+            "forms/contact.toml:2: `unique` of the form `contact` is fixed",
+            "forms/contact.toml:6: `max` of the field `message` of the form `contact` is fixed",
+            "forms/contact.toml:5: `required` of the field `message` of the form `contact` is fixed",
+            "forms/contact.toml:9: `type` of the field `firstname` of the form `contact` is fixed",
+            "forms/contact.toml:11: the field `budget` of the form `contact` must be optional",
+            "forms/contact.toml:16: the field `budget` exists twice",
+        ]
+    );
 }

@@ -187,7 +187,7 @@ impl ProcessorThread {
         let channels = self.store.channels.load_full();
         if !channels
             .iter()
-            .any(|route| route.visitor.as_ref().is_some_and(|rule| rule.confirmation.is_some()))
+            .any(|route| route.visitor.as_ref().is_some_and(|rule| !rule.confirmations.is_empty()))
         {
             return Ok(());
         }

@@ -179,7 +179,7 @@ mod tests {
             mail: VisitorMail::Acknowledgement,
             own_addresses: Vec::new().into(),
             limits: HourlyLimits { all: 1, network: None, domain: None },
-            confirmation: None,
+            confirmations: Vec::new(),
         };
         let thanks = Route { visitor: Some(rule), ..route("thanks", &[], Condition::Always) };
         assert_eq!(chosen(&[thanks], "contact", &json!({})), [""; 0]);

@@ -79,8 +79,8 @@ pub struct VisitorRule {
     /// such an address could answer each mail through the form.
     pub own_addresses: Arc<[String]>,
     pub limits: HourlyLimits,
-    /// Set for [`VisitorMail::Confirmation`].
-    pub confirmation: Option<ConfirmationRule>,
+    /// For [`VisitorMail::Confirmation`], the rule of each form.
+    pub confirmations: Vec<(String, ConfirmationRule)>,
 }
 
 /// How visitors confirm their addresses.
@@ -154,7 +154,7 @@ mod tests {
             mail: VisitorMail::Acknowledgement,
             own_addresses: ["desk@example.com".to_owned()].into(),
             limits: HourlyLimits { all: 1, network: None, domain: None },
-            confirmation: None,
+            confirmations: Vec::new(),
         };
         for email in addresses {
             assert_eq!(rule.permits(email), permitted, "{email}");

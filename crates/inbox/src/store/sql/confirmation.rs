@@ -16,7 +16,10 @@ pub(super) const UNCONFIRMED: &str = "its address has not been confirmed";
 
 /// The rule for entries whose address must be confirmed; `None` if the form needs no confirmation.
 pub fn confirmation_rule(channels: &[Route], form: &str) -> Option<ConfirmationRule> {
-    channels.iter().find_map(|route| route.rule_for(VisitorMail::Confirmation, form)?.confirmation)
+    channels.iter().find_map(|route| {
+        let rules = &route.rule_for(VisitorMail::Confirmation, form)?.confirmations;
+        rules.iter().find(|(name, _)| name == form).map(|(_, rule)| *rule)
+    })
 }
 
 /// Begins the wait for the confirmation of an entry, which must be held. The mail is due at `at`. `rank` is

@@ -432,8 +432,9 @@ fn confirming_within(limits: HourlyLimits, remind_after: Option<Duration>) -> Fi
 }
 
 fn confirmation_routes(limits: HourlyLimits, remind_after: Option<Duration>) -> Vec<Route> {
-    let rule = |mail, confirmation| {
-        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirmation };
+    let rule = |mail, confirmation: Option<ConfirmationRule>| {
+        let confirmations = confirmation.map(|rule| ("waitlist".to_owned(), rule)).into_iter().collect();
+        let rule = VisitorRule { mail, own_addresses: Vec::new().into(), limits, confirmations };
         Route { forms: vec!["waitlist".to_owned()], visitor: Some(rule), ..Route::new(mail.name()) }
     };
     let confirm = ConfirmationRule { within: WEEK, remind_after };

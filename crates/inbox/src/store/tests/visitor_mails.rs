@@ -319,7 +319,7 @@ fn a_retry_of_everything_leaves_out_mails_to_visitors() {
 fn routes(limits: HourlyLimits) -> Vec<Route> {
     let own_addresses = ["desk@example.com".to_owned()].into();
     let mail = VisitorMail::Acknowledgement;
-    let rule = VisitorRule { mail, own_addresses, limits, confirmation: None };
+    let rule = VisitorRule { mail, own_addresses, limits, confirmations: Vec::new() };
     let thanks = Route { forms: vec!["contact".to_owned()], visitor: Some(rule), ..Route::new(THANKS) };
     vec![Route::new("box"), thanks]
 }

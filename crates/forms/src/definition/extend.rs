@@ -1,0 +1,136 @@
+//! Reads an operator's file for a built-in form: other words and further optional fields. The published
+//! shapes are a contract with clients, so the file cannot change them.
+
+use frontdesk_fault::Fault;
+use toml::de::{DeTable, DeValue};
+
+use super::read::{FORM_KEYS, FormFile, MAX_FIELDS, Reader, SETTINGS, Table, span};
+use super::{Field, FieldKind, Form};
+use crate::value::check_text;
+
+/// The keys of a form that a file may replace.
+const FIXED_KEY: &str = "unique";
+/// The keys of a built-in field that a file may replace.
+const WORDS: [&str; 6] = ["label", "description", "example", "placeholder", "autocomplete", "default"];
+
+impl FormFile {
+    /// Reads the operator's file for the built-in form `base`. Keys of the file replace its texts, and a
+    /// `[[field]]` with the name of one of its fields replaces that field's texts. Other fields are added to
+    /// both shapes and must be optional. `place` is the file's name in faults.
+    pub fn extend(base: &'static Form, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
+        Reader::new(text, place).extend(base)
+    }
+}
+
+impl Reader<'_> {
+    fn extend(mut self, base: &'static Form) -> Result<FormFile, Vec<Fault>> {
+        let table = self.parse();
+        let table = table.get_ref();
+        let settings = self.settings(table);
+        let known: Vec<&str> = FORM_KEYS.iter().chain(&SETTINGS).copied().collect();
+        self.check_keys(table, &known);
+        if table.get(FIXED_KEY).is_some() {
+            let message = format!("`{FIXED_KEY}` of the form `{}` is fixed", base.name);
+            self.fault(span(table, FIXED_KEY), message, "remove the line");
+        }
+        let mut form = base.clone();
+        for (key, text) in [
+            ("title", &mut form.title),
+            ("summary", &mut form.summary),
+            ("description", &mut form.description),
+            ("submit", &mut form.submit),
+            ("thanks", &mut form.thanks),
+        ] {
+            *text = self.text(table, key).unwrap_or(text);
+        }
+        self.extend_fields(table, &mut form);
+        for (key, reference) in [("heading", &mut form.heading), ("preview", &mut form.preview)] {
+            if table.get(key).is_some() {
+                *reference = self.field_reference(table, key, &form.fields);
+            }
+        }
+        self.finish(form, settings)
+    }
+
+    fn extend_fields(&mut self, table: &Table<'_>, form: &mut Form) {
+        let Some(list) = table.get("field") else { return };
+        let DeValue::Array(items) = list.get_ref() else {
+            let hint = "write `[[field]]` above the keys of each field";
+            self.fault(list.span(), "`field` must be tables".to_owned(), hint);
+            return;
+        };
+        let mut seen: Vec<&'static str> = Vec::new();
+        for item in items {
+            let DeValue::Table(table) = item.get_ref() else {
+                self.fault(item.span(), "`field` must be tables".to_owned(), "");
+                continue;
+            };
+            let name = self.text(table, "name").unwrap_or_default();
+            if !name.is_empty() && seen.contains(&name) {
+                self.fault(span(table, "name"), format!("the field `{name}` exists twice"), "");
+            }
+            seen.push(name);
+            let mut is_built_in = false;
+            for field in form.fields.iter_mut().chain(form.alternative.iter_mut().flatten()) {
+                if field.name == name {
+                    self.replace_words(table, field, form.name, is_built_in);
+                    is_built_in = true;
+                }
+            }
+            if !is_built_in && let Some(field) = self.field(table, item.span()) {
+                if field.required {
+                    let message = format!("the field `{name}` of the form `{}` must be optional", form.name);
+                    let hint = "write `required = false`: clients send this form without the field";
+                    self.fault(span(table, "name"), message, hint);
+                }
+                form.fields.push(field.clone());
+                form.alternative.iter_mut().for_each(|fields| fields.push(field.clone()));
+            }
+        }
+        if form.fields.len() > MAX_FIELDS {
+            self.fault(list.span(), format!("the form has more than {MAX_FIELDS} fields"), "");
+        }
+    }
+
+    /// Replaces the texts of a built-in field. `is_repeated` means that the faults of the table are known.
+    fn replace_words(&mut self, table: &DeTable<'_>, field: &mut Field, form: &str, is_repeated: bool) {
+        let known = self.faults.len();
+        let same_kind = FieldKind::ALL.iter().any(|(name, kind)| {
+            *kind == field.kind && table.get("type").is_none_or(|it| it.get_ref().as_str() == Some(name))
+        });
+        let is_same = |key: &str| match key {
+            "name" => true,
+            "type" => same_kind,
+            "required" => table.get(key).and_then(|it| it.get_ref().as_bool()) == Some(field.required),
+            key => WORDS.contains(&key),
+        };
+        for (key, value) in table {
+            let key = key.get_ref();
+            if !is_same(key) {
+                let message = format!("`{key}` of the field `{}` of the form `{form}` is fixed", field.name);
+                let hint = format!("only {} can be changed", WORDS.join(", "));
+                self.fault(value.span(), message, &hint);
+            }
+        }
+        for (key, text) in [
+            ("label", &mut field.label),
+            ("description", &mut field.description),
+            ("example", &mut field.example),
+            ("placeholder", &mut field.placeholder),
+            ("autocomplete", &mut field.autocomplete),
+            ("default", &mut field.default),
+        ] {
+            *text = self.text(table, key).unwrap_or(text);
+        }
+        for (key, value) in [("example", field.example), ("default", field.default)] {
+            if !value.is_empty() && check_text(field, value).is_err() {
+                let message =
+                    format!("`{key}` of the field `{}` is not a value that the field accepts", field.name);
+                self.fault(span(table, key), message, "");
+            }
+        }
+        if is_repeated {
+            self.faults.truncate(known);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `forms/NAME.toml`: the operator's own forms, and changes to the built-in ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::named_file;
+use super::reader::Reader;
+use frontdesk_forms::{Form, FormFile, FormSet, MAX_FORMS};
+use frontdesk_site::fault::Fault;
+
+/// The folder of the definitions, within the site's folder.
+pub const FORMS_FOLDER: &str = "forms";
+const EXTENSION: &str = ".toml";
+/// Maximum size of a definition in bytes.
+const MAX_BYTES: usize = 256 << 10;
+
+/// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are
+/// then read as the keys `forms.NAME.…`. Records the faults of each file, and leaves its form out.
+pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
+    let folder = r.site_folder().join(FORMS_FOLDER);
+    let names = match list(&folder) {
+        Ok(names) => names,
+        Err(error) => {
+            r.report(Fault::error(FORMS_FOLDER, None, format!("cannot be read: {error}")));
+            Vec::new()
+        }
+    };
+    let mut forms: Vec<&'static Form> = FormSet::built_in().iter().collect();
+    // The form that has used an operation's id, without which two forms would be one tool for agents.
+    let mut operations: BTreeMap<&'static str, &'static str> =
+        forms.iter().map(|form| (form.operation_id, form.name)).collect();
+    for name in names {
+        let place = format!("{FORMS_FOLDER}/{name}{EXTENSION}");
+        let Some(file) = read_file(r, &folder, &name, &place) else { continue };
+        for (key, value, line) in &file.settings {
+            r.add_form_setting(&name, key, value, &place, *line);
+        }
+        let form = file.form;
+        if let Some(known) = forms.iter_mut().find(|known| known.name == form.name) {
+            *known = form;
+        } else if let Some(other) = operations.insert(form.operation_id, form.name) {
+            let message = format!("the forms `{other}` and `{name}` would have the same operation id");
+            r.report(Fault::error(place, None, message).hint("rename one of them"));
+        } else if forms.len() == MAX_FORMS {
+            let message = format!("there are more than {MAX_FORMS} forms, including the two built-in ones");
+            r.report(Fault::error(FORMS_FOLDER, None, message));
+            break;
+        } else {
+            forms.push(form);
+        }
+    }
+    FormSet::new(forms)
+}
+
+/// The names of the files without extension, in alphabetical order. Hidden files and other extensions, such as
+/// those of editors' backups, are left out. A folder that does not exist is empty.
+fn list(folder: &Path) -> std::io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let name = name.strip_suffix(EXTENSION).filter(|name| !name.starts_with('.') && !name.is_empty());
+        names.extend(name.map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Option<FormFile> {
+    let text = named_file::read_text(&folder.join(format!("{name}{EXTENSION}")));
+    let text = text.map_err(|error| error.to_string()).and_then(|text| {
+        let is_too_large = text.len() > MAX_BYTES;
+        if is_too_large { Err(format!("it is larger than {} KiB", MAX_BYTES >> 10)) } else { Ok(text) }
+    });
+    let file = match (text, FormSet::built_in().named(name)) {
+        (Err(error), _) => Err(vec![Fault::error(place, None, format!("cannot be read: {error}"))]),
+        (Ok(text), Some(base)) => FormFile::extend(base, &text, place),
+        (Ok(text), None) => FormFile::read(name, &text, place),
+    };
+    file.map_err(|faults| faults.into_iter().for_each(|fault| r.report(fault))).ok()
+}
