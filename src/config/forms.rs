@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::reader::{Reader, requests};
+use super::reader::{Reader, deliveries, requests};
 use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
@@ -35,7 +35,7 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
         let is_first = form.name == WAITLIST.name;
         let documented = |text: &'static str| if is_first { text } else { "" };
         let is_enabled = r.get(
-            requests(format!("forms.{}.enabled", form.name)),
+            deliveries(format!("forms.{}.enabled", form.name)),
             "true",
             documented(
                 "Whether the form exists. Without it, its endpoint is a 404, and nothing mentions it. Further \
