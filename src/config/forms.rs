@@ -1,21 +1,46 @@
 //! `[forms]`: repeats, forms without JavaScript, other sites, mails to visitors, and when a form answers 200.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reader::{Reader, deliveries, requests};
 use super::server::timeout_range;
 use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
+use super::{limits, store};
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
-use frontdesk_forms::{FormSet, WAITLIST};
+use frontdesk_forms::{Form, FormSet, WAITLIST};
+use frontdesk_limits::Quota;
 
 /// Maximum number of origins. Each request from another origin is compared with all of them.
 const MAX_ORIGINS: usize = 100;
 
-/// Reads `[forms]` with the tables of the forms in `set` into the options of the web server. Returns the time
-/// within which a message with the same content as another one is a repeat, and the keys of mails to
-/// visitors, whose texts are read with the channels. Removes forms that are switched off from `set`.
-pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) -> (Duration, VisitorKeys) {
+/// The values of `[forms]` that other parts of the server need.
+pub(super) struct FormValues {
+    /// The time within which a message with the same content as another one is a repeat.
+    pub duplicate_window: Duration,
+    /// The keys of mails to visitors, whose texts are read with the channels.
+    pub visitor: VisitorKeys,
+    /// The retention of forms with one of their own.
+    pub retention: BTreeMap<String, Option<Duration>>,
+    /// The quotas per minute and per hour of forms with at least one of their own.
+    quotas: BTreeMap<String, [Option<u32>; 2]>,
+}
+
+impl FormValues {
+    /// The quotas of forms with one of their own. `others` is that of all other forms.
+    pub(super) fn own_quotas(&self, others: Quota) -> BTreeMap<String, Quota> {
+        let complete = |[per_minute, per_hour]: [Option<u32>; 2]| Quota {
+            per_minute: per_minute.unwrap_or(others.per_minute),
+            per_hour: per_hour.unwrap_or(others.per_hour),
+        };
+        self.quotas.iter().map(|(form, quotas)| (form.clone(), complete(*quotas))).collect()
+    }
+}
+
+/// Reads `[forms]` with the tables of the forms in `set`. Adds the options of the web server to `web`, and
+/// removes forms that are switched off from `set`.
+pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) -> FormValues {
     let duplicate_window = r.get(
         requests("forms.duplicate_window"),
         "24h",
@@ -30,35 +55,65 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
         "How long a form with `accept = \"delivered\"` waits for a channel to confirm a submission.",
         value::duration(timeout_range(1)),
     );
-    let mut visitor = VisitorKeys::read(r);
-    set.retain(|form| {
-        let is_first = form.name == WAITLIST.name;
-        let documented = |text: &'static str| if is_first { text } else { "" };
-        let is_enabled = r.get(
-            deliveries(format!("forms.{}.enabled", form.name)),
-            "true",
-            documented(
-                "Whether the form exists. Without it, its endpoint is a 404, and nothing mentions it. Further \
-                 forms are files in `forms/` (docs/pages/forms.md); their tables have the same keys.",
-            ),
-            value::parse_bool,
-        );
-        let is_confirmed = r.get(
-            requests(format!("forms.{}.accept", form.name)),
-            "kept",
-            documented(
-                "When the form answers 200: \"kept\", once the submission is stored safely; \
-                 \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
-                 held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
-                 \"delivered\", the response time reveals whether an address was already on the list.",
-            ),
-            value::one_of(&[("kept", false), ("delivered", true)]),
-        );
-        web.confirmed_forms.extend((is_confirmed && is_enabled).then_some(form.name));
-        visitor.read_form(r, form, is_first, is_enabled);
-        is_enabled
-    });
-    (duplicate_window, visitor)
+    let visitor = VisitorKeys::read(r);
+    let mut values =
+        FormValues { duplicate_window, visitor, retention: BTreeMap::new(), quotas: BTreeMap::new() };
+    set.retain(|form| read_form(r, form, web, &mut values));
+    values
+}
+
+/// Reads the table of a form. Returns whether the form exists. The keys of the first form are documented.
+fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, values: &mut FormValues) -> bool {
+    let is_first = form.name == WAITLIST.name;
+    let documented = |text: &'static str| if is_first { text } else { "" };
+    let key = |name: &str| format!("forms.{}.{name}", form.name);
+    let is_enabled = r.get(
+        deliveries(key("enabled")),
+        "true",
+        documented(
+            "Whether the form exists. Without it, its endpoint is a 404, and nothing mentions it. Further \
+             forms are files in `forms/` (docs/pages/forms.md); their tables have the same keys.",
+        ),
+        value::parse_bool,
+    );
+    let is_confirmed = r.get(
+        requests(key("accept")),
+        "kept",
+        documented(
+            "When the form answers 200: \"kept\", once the submission is stored safely; \
+             \"delivered\", once a channel has confirmed it as well. Without a confirmation in time, and for a \
+             held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
+             \"delivered\", the response time reveals whether an address was already on the list.",
+        ),
+        value::one_of(&[("kept", false), ("delivered", true)]),
+    );
+    web.confirmed_forms.extend((is_confirmed && is_enabled).then_some(form.name));
+    let retention = r.get(
+        deliveries(key("retention")),
+        "auto",
+        documented(
+            "How long submissions to this form are kept, such as \"90d\", or \"off\" for ever; \"auto\" stands \
+             for `store.retention`.",
+        ),
+        value::auto_or(store::retention()),
+    );
+    values.retention.extend(retention.map(|age| (form.name.to_owned(), age)));
+    values.visitor.read_form(r, form, is_first, is_enabled);
+    // Last, because the keys are in a table of their own.
+    let per_minute = r.get(
+        requests(key("limits.per_minute")),
+        "auto",
+        documented(
+            "Submissions that this form accepts for delivery from all sources together; \"auto\" stands for \
+             `limits.form_per_minute` and `limits.form_per_hour`.",
+        ),
+        value::auto_or(limits::quota()),
+    );
+    let per_hour = r.get(requests(key("limits.per_hour")), "auto", "", value::auto_or(limits::quota()));
+    if per_minute.is_some() || per_hour.is_some() {
+        values.quotas.insert(form.name.to_owned(), [per_minute, per_hour]);
+    }
+    is_enabled
 }
 
 /// Reads `html_posts` and `allowed_origins`.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reader::{Reader, requests};
+use super::value::{ParseResult, Raw};
 use super::{channel, value};
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_limits::rate_limiter;
@@ -19,7 +20,6 @@ pub struct LimitValues {
 /// Reads `[limits]`. The limiters later raise a quota or budget of a network that is less than that of a
 /// source.
 pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
-    let quota = || value::count(1..=i64::from(limits::MAX_QUOTA));
     let enabled = r.get(
         requests("limits.enabled"),
         "true",
@@ -66,6 +66,11 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
     };
     let shared = read_shared(r);
     LimitValues { requests: limits::LimitOptions { enabled, source, network, form }, bytes, shared }
+}
+
+/// Returns a parser for the number of requests or submissions in a quota.
+pub(super) fn quota() -> impl Fn(&Raw) -> ParseResult<u32> {
+    value::count(1..=i64::from(limits::MAX_QUOTA))
 }
 
 /// Reads the keys for the Redis server. `None` if no URL is set. Warns if hashed addresses are protected by

@@ -69,7 +69,8 @@ impl Config {
         let (tls_listen, tls) = tls::read(r, &data_dir);
         let (inbox_listen, inbox_pages) = inbox::read(r);
         let mut form_set = form_files::read(r);
-        let (duplicate_window, visitor) = forms::read(r, &mut web, &mut form_set);
+        let form_values = forms::read(r, &mut web, &mut form_set);
+        maintenance.form_retention.clone_from(&form_values.retention);
         maintenance.digest_at = store::read_digest(r);
         let limits = limits::read(r);
         let agents = agents::read(r);
@@ -78,12 +79,12 @@ impl Config {
         let signals = content_signals::read(r);
         pages.words = words::read(r);
         let channels = channel::read(r, &pages, &form_set);
-        let visitor_channels = visitor::read_channels(r, &visitor, &channels, &pages);
+        let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
 
         pages.reserved = resources::reserved_paths(&form_set);
         pages.form_set = form_set;
         pages.html_posts = web.forms.html_posts;
-        pages.confirms_waitlist = visitor.confirming().next().is_some();
+        pages.confirms_waitlist = form_values.visitor.confirming().next().is_some();
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         web.inbox_pages = inbox_pages;
@@ -104,7 +105,7 @@ impl Config {
                 security_email,
                 signals,
                 quotas: limits.requests.enabled.then_some((quota.per_minute, quota.per_hour)),
-                duplicate_window,
+                duplicate_window: form_values.duplicate_window,
             },
             served_folders: served_folders(r.site_folder(), &pages),
             web,
@@ -112,11 +113,13 @@ impl Config {
             data_dir,
             store,
             intake: IntakeOptions {
-                duplicate_window,
+                duplicate_window: form_values.duplicate_window,
                 retention: maintenance.retention,
+                form_retention: maintenance.form_retention.clone(),
                 recipient: maintenance.recipient.clone(),
                 screening,
                 form_quota: limits.requests.form_quota(),
+                own_quotas: form_values.own_quotas(limits.requests.form),
                 ..IntakeOptions::default()
             },
             channels,
@@ -131,7 +134,7 @@ impl Config {
         config.check_texts(r);
         config.check_folders(r);
         config.check_listeners(r);
-        config.check_confirmations(r, &visitor.confirming().collect::<Vec<_>>());
+        config.check_confirmations(r, &form_values.visitor.confirming().collect::<Vec<_>>());
         config
     }
 

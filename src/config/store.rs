@@ -1,10 +1,11 @@
 //! `[store]` and `[digest]`: the database, retention, encryption, disk space, and the time of the digest.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::reader::{Reader, deliveries, restart};
-use super::value::{self, Raw};
+use super::value::{self, ParseResult, Raw};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_site as pages;
@@ -48,9 +49,13 @@ pub(super) fn parse_url(url: &str, data_dir: &Path) -> Result<DatabaseUrl, Strin
     value::database_url(&Raw::Text(url.to_owned())).map(|url| resolve_path(data_dir, url))
 }
 
+/// Returns a parser for a retention period; `None` for ever.
+pub(super) fn retention() -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
+    value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION))
+}
+
 /// Reads the keys of `[store]` that control disk space, retention and encryption.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
-    let retention = || value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION));
     MaintenanceOptions {
         min_free: r.get(
             deliveries("store.min_free"),
@@ -68,6 +73,8 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
              it is a new submission.",
             retention(),
         ),
+        // `forms::read` reads the retention of each form.
+        form_retention: BTreeMap::new(),
         retention_held: r.get(
             deliveries("store.retention_held"),
             "off",

@@ -164,6 +164,14 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
+/// Returns a parser that accepts what `parse` accepts, or "auto" as `None`.
+pub(super) fn auto_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
+    move |raw| match raw.as_text() {
+        Some("auto") => Ok(None),
+        _ => parse(raw).map(Some).map_err(|expected| format!("\"auto\", {expected}")),
+    }
+}
+
 /// Parses text with `parse`. The error is `expected`, which describes valid values.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "the maintenance loop reads the clock")]
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
 use frontdesk_inbox::store::disk::MinFree;
-use frontdesk_inbox::store::{DatabaseUrl, InboxReader, Outage, Store, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Outage, Store, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::encryption::Recipient;
@@ -51,6 +52,8 @@ pub struct MaintenanceOptions {
     /// How long submissions are kept after their arrival, except held ones and those with unfinished
     /// deliveries. `None` keeps them forever.
     pub retention: Option<Duration>,
+    /// The retention of forms with one of their own, in place of `retention`.
+    pub form_retention: BTreeMap<String, Option<Duration>>,
     /// How long submissions are held before they are removed. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
@@ -83,6 +86,7 @@ impl Maintenance {
         // The previous process may have ended before it truncated the log.
         let mut log_is_stale = [options.retention, options.retention_held, options.retention_unconfirmed]
             .iter()
+            .chain(options.form_retention.values())
             .any(Option::is_some)
             || options.recipient.is_some();
         self.warn_about_removed_channels().await;
@@ -210,20 +214,32 @@ impl Maintenance {
         }
     }
 
-    /// Removes submissions older than `store.retention`, and returns their number.
+    /// Removes submissions older than `store.retention`, or than the retention of their form, and returns
+    /// their number.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
-        let Some(age) = self.options.retention else { return Ok(0) };
-        let Ok(before) = now.checked_sub(age) else { return Ok(0) };
-        let (mut removed, mut after) = (0, Some(Uuid::nil()));
-        while let Some(last) = after {
-            let expired = self.store.change(move |tx| tx.expire(before, last)).await?;
-            removed += expired.removed;
-            after = expired.after;
+        let MaintenanceOptions { retention, form_retention, .. } = &self.options;
+        let others = FormScope::Except(form_retention.keys().cloned().collect());
+        let own = form_retention.iter().map(|(form, age)| (FormScope::Only(form.clone()), *age));
+        let mut total = 0;
+        for (forms, age) in std::iter::once((others, *retention)).chain(own) {
+            let Some(before) = age.and_then(|age| now.checked_sub(age).ok()) else { continue };
+            let (mut removed, mut after) = (0, Some(Uuid::nil()));
+            while let Some(last) = after {
+                let scope = forms.clone();
+                let expired = self.store.change(move |tx| tx.expire(before, &scope, last)).await?;
+                removed += expired.removed;
+                after = expired.after;
+            }
+            if removed > 0 {
+                let key = match forms {
+                    FormScope::Only(form) => format!("forms.{form}.retention"),
+                    FormScope::Except(_) => "store.retention".to_owned(),
+                };
+                tracing::info!(removed, "removed submissions older than `{key}`");
+            }
+            total += removed;
         }
-        if removed > 0 {
-            tracing::info!(removed, "removed submissions older than `store.retention`");
-        }
-        Ok(removed)
+        Ok(total)
     }
 
     /// Removes submissions held for longer than `store.retention_held`, and returns their number.

@@ -11,6 +11,7 @@ mod duplicates;
 mod flood;
 mod processor;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,12 +39,16 @@ pub struct IntakeOptions {
     /// How long submissions are kept; `None` keeps them forever. Nothing counts as a repeat of a submission
     /// older than half of this time, because retention would soon remove the only record of the repeat.
     pub retention: Option<Duration>,
+    /// The retention of forms with one of their own, in place of `retention`.
+    pub form_retention: BTreeMap<String, Option<Duration>>,
     /// The public key that submissions are encrypted to once no channel still has to deliver them.
     pub recipient: Option<Recipient>,
     pub screening: ScreeningOptions,
     /// How many new submissions each form may receive. Beyond this quota, submissions from networks that have
     /// sent many are held until the flood ends. `None` disables flood detection.
     pub form_quota: Option<Quota>,
+    /// The quotas of forms with one of their own. Without `form_quota`, they do not apply.
+    pub own_quotas: BTreeMap<String, Quota>,
     /// A flood ends when no submission has exceeded the quota for this long.
     pub flood_ends_after: Duration,
     /// The delay before a submission is processed, so that the visitor's next submission does not have to
@@ -59,9 +64,11 @@ impl Default for IntakeOptions {
         IntakeOptions {
             duplicate_window: Duration::from_hours(24),
             retention: None,
+            form_retention: BTreeMap::new(),
             recipient: None,
             screening: ScreeningOptions::default(),
             form_quota: None,
+            own_quotas: BTreeMap::new(),
             flood_ends_after: Duration::from_mins(1),
             batch_delay: Duration::from_millis(10),
             clock: Timestamp::now,

@@ -48,7 +48,7 @@ pub use sql::annotation::{Annotated, Annotation, MAX_NOTE};
 pub use sql::confirmation::confirmation_rule;
 pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
 pub use sql::copy::{Copied, CopyError, copy_inbox};
-pub use sql::discard::{Expired, HeldFilter, HeldSummary, SourcePrefix};
+pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::edit::Erased;
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};

@@ -77,17 +77,17 @@ pub(crate) fn process(
     let batch = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    let lasting = options.retention.map_or(i64::MAX, |age| to_millis(age / 2));
-    let window = to_millis(options.duplicate_window).min(lasting);
-    let ages = MaxAges { window, lasting };
+    let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
+    let own = options.form_retention.iter().map(|(form, age)| (form.as_str(), half(*age))).collect();
+    let ages = MaxAges { window: to_millis(options.duplicate_window), lasting: half(options.retention), own };
     // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let forms: BTreeSet<&str> = candidates.iter().map(|candidate| candidate.form.as_str()).collect();
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
     let (forms, networks) = tx.read_rates(&forms, networks)?;
-    let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, latest) };
-    let known = find_known(tx, &candidates, window, channels)?;
-    let decision = duplicates::decide(&candidates, known, ages, &mut rates);
+    let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, &options.own_quotas, latest) };
+    let known = find_known(tx, &candidates, ages.window, channels)?;
+    let decision = duplicates::decide(&candidates, known, &ages, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
     for (screened, fate) in batch.iter().zip(&decision.fates) {
         let id = screened.candidate.id;

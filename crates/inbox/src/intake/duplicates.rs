@@ -88,13 +88,24 @@ pub(crate) struct Eased {
 }
 
 /// The ages, in milliseconds, below which earlier submissions and keys count.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MaxAges {
-    /// For idempotency keys and for submissions whose content is not lasting; at most `lasting`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MaxAges<'a> {
+    /// For idempotency keys and for submissions whose content is not lasting.
     pub window: i64,
-    /// For submissions with lasting content: half of the retention period. Retention would soon remove an
-    /// older submission, and the only record of its repeat.
+    /// For all submissions: half of the retention period. Retention would soon remove an older submission,
+    /// and the only record of its repeat.
     pub lasting: i64,
+    /// In place of `lasting`, for forms with a retention period of their own.
+    pub own: BTreeMap<&'a str, i64>,
+}
+
+impl MaxAges<'_> {
+    /// The age below which content counts, and that for idempotency keys.
+    fn of(&self, candidate: &Candidate) -> (i64, i64) {
+        let lasting = self.own.get(candidate.form.as_str()).copied().unwrap_or(self.lasting);
+        let window = self.window.min(lasting);
+        (if candidate.is_lasting { lasting } else { window }, window)
+    }
 }
 
 /// The changes that a batch makes.
@@ -120,7 +131,7 @@ pub(crate) struct Decision {
 pub(crate) fn decide(
     candidates: &[Candidate],
     mut known: Known,
-    ages: MaxAges,
+    ages: &MaxAges<'_>,
     rates: &mut Rates,
 ) -> Decision {
     let mut decision = Decision::default();
@@ -136,12 +147,12 @@ pub(crate) fn decide(
 fn decide_one(
     candidate: &Candidate,
     known: &mut Known,
-    ages: MaxAges,
+    ages: &MaxAges<'_>,
     rates: &mut Rates,
     decision: &mut Decision,
 ) -> Fate {
     let age = |earlier: i64| candidate.received_at.saturating_sub(earlier);
-    let most = if candidate.is_lasting { ages.lasting } else { ages.window };
+    let (most, window) = ages.of(candidate);
     let original =
         known.contents.get_mut(&candidate.content).filter(|original| age(original.received_at) < most);
     let has_original = original.is_some();
@@ -177,7 +188,7 @@ fn decide_one(
     let original = Original { id, received_at, hold, is_suspicious, source, is_deliverable };
     known.contents.insert(candidate.content, original);
     Fate::New {
-        reuses_key: !has_original && key_used_at.is_some_and(|used_at| age(used_at) < ages.window),
+        reuses_key: !has_original && key_used_at.is_some_and(|used_at| age(used_at) < window),
         hold,
         rank: flood::rank(network, is_suspicious || candidate.is_held),
     }

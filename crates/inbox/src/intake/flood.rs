@@ -8,7 +8,7 @@
 //! Times are Unix time in microseconds, except `received_at`, `latest` and `over_at`, which are in
 //! milliseconds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::store::{FormRate, FormRates, Hash, NetworkRates};
@@ -67,9 +67,11 @@ pub(crate) struct NetworkLoad {
 
 /// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
-pub(crate) struct Rates {
+pub(crate) struct Rates<'a> {
     /// `None` disables flood detection.
     pub quota: Option<Quota>,
+    /// The quotas of forms with one of their own.
+    pub own_quotas: &'a BTreeMap<String, Quota>,
     pub forms: FormRates,
     pub networks: NetworkRates,
     /// The networks whose rates have changed.
@@ -79,11 +81,16 @@ pub(crate) struct Rates {
     pub latest: i64,
 }
 
-impl Rates {
+impl<'a> Rates<'a> {
     /// Rates before any submission.
-    pub(crate) fn new(quota: Option<Quota>, latest: i64) -> Rates {
+    pub(crate) fn new(
+        quota: Option<Quota>,
+        own_quotas: &'a BTreeMap<String, Quota>,
+        latest: i64,
+    ) -> Rates<'a> {
         Rates {
             quota,
+            own_quotas,
             forms: FormRates::new(),
             networks: NetworkRates::new(),
             changed: BTreeSet::new(),
@@ -112,8 +119,8 @@ impl Rates {
     pub(crate) fn count(&mut self, form: &str, network: Hash, received_at: i64) -> Load {
         let network = self.count_for_network(form, network, received_at);
         let now = self.microseconds_by_database_clock(received_at);
-        let is_over = self
-            .quota
+        let quota = self.quota.map(|quota| self.own_quotas.get(form).copied().unwrap_or(quota));
+        let is_over = quota
             .is_some_and(|quota| !count_in_quota(self.forms.entry(form.to_owned()).or_default(), quota, now));
         Load { is_flood: is_over && network.before >= A_FEW.into(), network }
     }
@@ -145,8 +152,10 @@ mod tests {
     const FORM: &str = "contact";
     const SECOND: i64 = 1000;
 
-    fn rates(per_minute: u32, per_hour: u32) -> Rates {
-        Rates::new(Some(Quota { per_minute, per_hour }), i64::MAX)
+    static NO_QUOTAS: BTreeMap<String, Quota> = BTreeMap::new();
+
+    fn rates(per_minute: u32, per_hour: u32) -> Rates<'static> {
+        Rates::new(Some(Quota { per_minute, per_hour }), &NO_QUOTAS, i64::MAX)
     }
 
     #[test]
@@ -179,7 +188,7 @@ mod tests {
 
     #[test]
     fn without_limits_there_is_no_flood() {
-        let mut rates = Rates::new(None, i64::MAX);
+        let mut rates = Rates::new(None, &NO_QUOTAS, i64::MAX);
         assert!((0..1000).all(|_| !rates.count(FORM, [1; 16], 0).is_flood));
         assert!(rates.forms.is_empty());
     }

@@ -10,7 +10,8 @@ use crate::submission::delivery::SUSPICIOUS_RANK;
 use frontdesk_limits::Quota;
 
 const WINDOW: i64 = 1000;
-const AGES: MaxAges = MaxAges { window: WINDOW, lasting: i64::MAX };
+const AGES: MaxAges<'_> = MaxAges { window: WINDOW, lasting: i64::MAX, own: BTreeMap::new() };
+static NO_QUOTAS: BTreeMap<String, Quota> = BTreeMap::new();
 
 /// Candidate `number`, received at this time with this content and possibly a key.
 fn arrival(number: u128, received_at: i64, content: u8, key: Option<u8>) -> Candidate {
@@ -82,7 +83,7 @@ fn undeliverable(hold: HoldCause) -> Known {
 }
 
 fn decide(candidates: &[Candidate], known: Known) -> Decision {
-    super::decide(candidates, known, AGES, &mut Rates::new(None, i64::MAX))
+    super::decide(candidates, known, &AGES, &mut Rates::new(None, &NO_QUOTAS, i64::MAX))
 }
 
 /// The fates without the ranks of deliveries.
@@ -208,16 +209,16 @@ fn an_undeliverable_original_absorbs_no_repeat() {
 
 #[test]
 fn in_a_flood_a_repeat_is_held_by_itself_unless_its_source_is_the_same() {
-    let mut rates = Rates::new(Some(Quota { per_minute: 1, per_hour: 1 }), i64::MAX);
+    let mut rates = Rates::new(Some(Quota { per_minute: 1, per_hour: 1 }), &NO_QUOTAS, i64::MAX);
     let flood: Vec<Candidate> = (10..14).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
-    super::decide(&flood, Known::default(), AGES, &mut rates);
+    super::decide(&flood, Known::default(), &AGES, &mut rates);
     let in_flood = Fate::New { reuses_key: false, hold: HoldCause::Flood, rank: 0 };
     for hold in [HoldCause::Flood, HoldCause::Screening] {
         let batch = [elsewhere(&arrival(2, 5, 1, None))];
-        let decision = super::decide(&batch, stored(hold), AGES, &mut rates);
+        let decision = super::decide(&batch, stored(hold), &AGES, &mut rates);
         assert_eq!((unranked(decision.fates), decision.eased), (vec![in_flood], BTreeMap::new()), "{hold:?}");
         let batch = [arrival(2, 5, 1, None), held(&arrival(3, 6, 1, None))];
-        let decision = super::decide(&batch, stored(hold), AGES, &mut rates);
+        let decision = super::decide(&batch, stored(hold), &AGES, &mut rates);
         assert_eq!(decision.fates, [FIRST, FIRST]);
         assert!(decision.eased[&Uuid::from_u128(1)].is_flood);
         assert_eq!(decision.held_again, BTreeMap::from([(Uuid::from_u128(1), 6)]));
@@ -257,7 +258,7 @@ fn a_suspicious_repeat_releases_what_screening_holds_with_its_mark() {
 
 #[test]
 fn in_a_flood_only_the_networks_that_cause_it_are_held() {
-    let mut rates = Rates::new(Some(Quota { per_minute: 5, per_hour: 100 }), i64::MAX);
+    let mut rates = Rates::new(Some(Quota { per_minute: 5, per_hour: 100 }), &NO_QUOTAS, i64::MAX);
     let mut flood: Vec<Candidate> = (1..=9).map(|n| arrival(n, 0, u8::try_from(n).unwrap(), None)).collect();
     // Screening holds this submission, so it does not count against the quota.
     flood.insert(0, held(&arrival(99, 0, 99, None)));
@@ -265,7 +266,7 @@ fn in_a_flood_only_the_networks_that_cause_it_are_held() {
     // The same content as a submission that is held because of the flood, but from a different network.
     let copy = Candidate { network: [2; 16], ..arrival(21, 0, 9, None) };
     let batch = [flood, vec![honest, copy]].concat();
-    let decision = super::decide(&batch, Known::default(), AGES, &mut rates);
+    let decision = super::decide(&batch, Known::default(), &AGES, &mut rates);
     let holds = decision.fates.iter().map(|fate| match fate {
         Fate::New { hold, .. } => Some(*hold),
         Fate::Repeat(_) => None,
@@ -316,9 +317,9 @@ impl Stored {
         let mut rates = Rates {
             forms: self.forms.clone().into_iter().collect(),
             networks: self.networks.clone().into_iter().collect(),
-            ..Rates::new(Some(Quota { per_minute: 4, per_hour: 8 }), i64::MAX)
+            ..Rates::new(Some(Quota { per_minute: 4, per_hour: 8 }), &NO_QUOTAS, i64::MAX)
         };
-        let decision = super::decide(batch, known, AGES, &mut rates);
+        let decision = super::decide(batch, known, &AGES, &mut rates);
         self.forms = rates.forms.into_iter().collect();
         self.networks = rates.networks.into_iter().collect();
         for (candidate, fate) in batch.iter().zip(&decision.fates) {

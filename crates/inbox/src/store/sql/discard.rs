@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::read::{InboxReader, id_range};
 use super::rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
-use super::{Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, bind_all, edit, values};
+use super::{Bind, Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, Value, bind_all, edit, values};
 use crate::store::error::StoreError;
 use crate::submission::verdict::Signal;
 
@@ -180,6 +180,36 @@ impl ExpiryStep {
     }
 }
 
+/// The forms whose submissions a step of retention may remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FormScope {
+    Only(String),
+    /// All forms except these, at most a few dozen.
+    Except(Vec<String>),
+}
+
+impl FormScope {
+    pub const ALL: FormScope = FormScope::Except(Vec::new());
+
+    fn names(&self) -> &[String] {
+        match self {
+            FormScope::Only(name) => std::slice::from_ref(name),
+            FormScope::Except(names) => names,
+        }
+    }
+
+    /// A condition on a column, beginning with ` AND`, whose parameters are [`FormScope::names`] from number
+    /// `first` on. Empty without names.
+    fn condition(&self, column: &str, first: usize) -> String {
+        if self.names().is_empty() {
+            return String::new();
+        }
+        let parameters: Vec<String> = (first..).take(self.names().len()).map(|n| format!("?{n}")).collect();
+        let not = if matches!(self, FormScope::Only(_)) { "" } else { "NOT " };
+        format!(" AND {column} {not}IN ({})", parameters.join(", "))
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expired {
     pub removed: usize,
@@ -242,17 +272,21 @@ impl Transaction<'_> {
 
     /// Runs one step of retention: removes submissions received before `before`, except held ones and those
     /// with unfinished or parked deliveries to the team. Start with [`Uuid::nil`], then pass
-    /// [`Expired::after`].
-    pub fn expire(&self, before: Timestamp, after: Uuid) -> Result<Expired, StoreError> {
+    /// [`Expired::after`]. Only submissions to `forms` count.
+    pub fn expire(&self, before: Timestamp, forms: &FormScope, after: Uuid) -> Result<Expired, StoreError> {
         let (tx, before) = (self.sql, before.as_millisecond());
         let step = ExpiryStep::for_dialect(tx.dialect());
         // Ids begin with the time of arrival, so the oldest come first.
         let oldest = format!(
-            "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2 ORDER BY s.id LIMIT {}",
+            "SELECT s.id FROM {} WHERE s.held_at IS NULL AND s.id > ?1 AND s.id < ?2{} ORDER BY s.id LIMIT {}",
             tx.dialect().table_with_index("submission AS s", "submission_not_held"),
+            forms.condition("s.form", 3),
             step.rows,
         );
-        let looked_at = tx.column::<[u8; 16]>(&oldest, values![after, first_id_at(before)])?;
+        let until = first_id_at(before);
+        let values: Vec<Value<'_>> =
+            values![after, until].iter().copied().chain(forms.names().iter().map(Bind::bind)).collect();
+        let looked_at = tx.column::<[u8; 16]>(&oldest, &values)?;
         let unfinished =
             format!("SELECT submission FROM delivery WHERE state <> 'delivered' AND {TO_TEAM} AND");
         let unfinished = tx.query_in(&unfinished, "submission", &looked_at, "")?;

@@ -408,14 +408,15 @@ fn old_submissions_expire_unless_a_delivery_is_pending() {
     fixture.keep_new(&old(&waitlist("too@example.com")));
     let waiting = fixture.keep_new(&old(&contact("waiting")));
     let new = fixture.keep_new(&contact("new"));
-    let expire = |after| {
-        fixture
-            .runtime
-            .block_on(
-                fixture.store.change(move |tx| tx.expire("2021-01-01T00:00:00Z".parse().unwrap(), after)),
-            )
-            .unwrap()
-    };
+    let expire =
+        |after| {
+            fixture
+                .runtime
+                .block_on(fixture.store.change(move |tx| {
+                    tx.expire("2021-01-01T00:00:00Z".parse().unwrap(), &FormScope::ALL, after)
+                }))
+                .unwrap()
+        };
     assert_eq!(expire(Uuid::nil()), Expired { removed: 2, after: Some(waiting) });
     assert_eq!(expire(waiting), Expired { removed: 0, after: None });
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [new, waiting, held]);

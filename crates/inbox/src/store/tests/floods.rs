@@ -223,3 +223,13 @@ fn a_networks_first_submission_precedes_others_and_marked_ones_come_later() {
     assert!(place(late) < 8, "a marked submission precedes the many: {}", place(late));
     assert!(place(early) < 8, "{}", place(early));
 }
+
+#[test]
+fn a_form_can_have_a_quota_of_its_own() {
+    let Fixture { mut options, fresh, .. } = flooded();
+    options.intake.own_quotas = [("contact".to_owned(), Quota { per_minute: 5, per_hour: 100 })].into();
+    let fixture = Fixture { store: TestInbox::open(&options).unwrap(), options, runtime: runtime(), fresh };
+    let kept: Vec<Uuid> = (0..7).map(|n| fixture.keep_new(&message(1, n))).collect();
+    let held = kept.iter().filter(|id| status(&fixture, **id) == Status::Held).count();
+    assert_eq!(held, 2, "the sixth and the seventh");
+}

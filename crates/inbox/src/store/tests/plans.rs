@@ -285,7 +285,7 @@ impl Fixture {
                 store.change(move |tx| tx.store_time("digest", day(1))).await?;
                 store.change(|tx| tx.stored_time("digest")).await?;
                 assert!(store.change(move |tx| tx.expire_held(day(1), day(1))).await? > 0);
-                let expired = store.change(move |tx| tx.expire(day(1), Uuid::nil())).await?;
+                let expired = store.change(move |tx| tx.expire(day(1), &FormScope::ALL, Uuid::nil())).await?;
                 assert!(expired.removed > 0, "{expired:?}");
                 store.truncate_wal().await
             })

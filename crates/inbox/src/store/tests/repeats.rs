@@ -224,7 +224,10 @@ fn a_request_is_not_a_repeat_of_what_retention_soon_removes() {
         let visit = later(&honest(), DAY * 16);
         let id = fixture.keep_new(&visit);
         let before = copy.received_at + MILLISECOND;
-        fixture.runtime.block_on(fixture.store.change(move |tx| tx.expire(before, Uuid::nil()))).unwrap();
+        fixture
+            .runtime
+            .block_on(fixture.store.change(move |tx| tx.expire(before, &FormScope::ALL, Uuid::nil())))
+            .unwrap();
         assert_eq!(fixture.status(id), Status::Kept, "held: {held}");
     }
 }

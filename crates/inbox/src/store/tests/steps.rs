@@ -195,7 +195,7 @@ fn expired_submissions_are_removed_in_bounded_steps() {
     while let Some(last) = after {
         let expired = fixture
             .runtime
-            .block_on(fixture.store.change(move |tx| tx.expire(now(4_000_000_000), last)))
+            .block_on(fixture.store.change(move |tx| tx.expire(now(4_000_000_000), &FormScope::ALL, last)))
             .unwrap();
         steps.push(expired.removed);
         after = expired.after;
@@ -207,6 +207,21 @@ fn expired_submissions_are_removed_in_bounded_steps() {
 }
 
 #[test]
+fn a_form_can_have_a_retention_of_its_own() {
+    let fixture = Fixture::in_file();
+    fixture.keep_many(3);
+    fixture.sql("UPDATE submission SET form = 'demo' WHERE id = (SELECT min(id) FROM submission)");
+    let expire = |forms: FormScope| {
+        let change = fixture.store.change(move |tx| tx.expire(now(4_000_000_000), &forms, Uuid::nil()));
+        fixture.runtime.block_on(change).unwrap().removed
+    };
+    let named = |name: &str| name.to_owned();
+    assert_eq!(expire(FormScope::Except(vec![named("demo"), named("contact")])), 0);
+    assert_eq!((expire(FormScope::Only(named("other"))), expire(FormScope::Only(named("demo")))), (0, 1));
+    assert_eq!((expire(FormScope::Except(vec![named("demo")])), fixture.count("submission")), (2, 0));
+}
+
+#[test]
 fn a_step_removes_fewer_submissions_where_they_are_large() {
     let fixture = Fixture::in_file();
     fixture.keep_many(9);
@@ -215,7 +230,7 @@ fn a_step_removes_fewer_submissions_where_they_are_large() {
     let expire = |after| {
         let expired = fixture
             .runtime
-            .block_on(fixture.store.change(move |tx| tx.expire(now(4_000_000_000), after)))
+            .block_on(fixture.store.change(move |tx| tx.expire(now(4_000_000_000), &FormScope::ALL, after)))
             .unwrap();
         (expired.removed, expired.after.unwrap())
     };

@@ -261,7 +261,7 @@ fn retention_does_not_wait_for_a_mail() {
     let fixture = acknowledging(100);
     let id = fixture.keep_new(&contact("Hello"));
     fixture.finish("box", id, true);
-    let expired = fixture.store.change(|tx| tx.expire(noon() + DAY * 10, Uuid::nil()));
+    let expired = fixture.store.change(|tx| tx.expire(noon() + DAY * 10, &FormScope::ALL, Uuid::nil()));
     assert_eq!(fixture.runtime.block_on(expired).unwrap().removed, 1);
 }
 
