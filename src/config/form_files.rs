@@ -54,8 +54,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     FormSet::new(forms)
 }
 
-/// The names of the files without extension, in alphabetical order. Hidden files and other extensions, such as
-/// those of editors' backups, are left out. A folder that does not exist is empty.
+/// The names of the files without extension, in alphabetical order. Leaves out hidden files and other
+/// extensions, such as those of editors' backups. A folder that does not exist is empty.
 fn list(folder: &Path) -> std::io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

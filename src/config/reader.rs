@@ -433,9 +433,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is in TOML.
+    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is valid TOML.
     pub(super) fn add_form_setting(&mut self, form: &str, key: &str, value: &str, place: &str, line: usize) {
-        // The reader of the form's file has parsed the value.
         let Ok(value) = DeValue::parse(value) else { return };
         let origin = ValueOrigin::FormFile(place.to_owned(), line);
         self.form_settings.insert(format!("forms.{form}.{key}"), (Raw::from_toml(value.get_ref()), origin));

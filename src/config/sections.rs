@@ -191,7 +191,8 @@ impl Config {
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or
-    /// if the request would time out first. `confirming` are the forms whose visitors confirm their addresses.
+    /// if the request would time out first. `confirming` are the forms whose visitors confirm their
+    /// addresses.
     fn check_confirmations(&self, r: &mut Reader<'_>, confirming: &[&str]) {
         let confirmed = &self.web.confirmed_forms;
         for form in confirmed {

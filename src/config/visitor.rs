@@ -132,8 +132,8 @@ const CONFIRM: &str = "confirm";
 const REMIND_AFTER: &str = "remind_after";
 const DAY: Duration = Duration::from_hours(24);
 
-/// Reads the texts of mails to visitors, and returns a channel for each kind of mail: the acknowledgement, the
-/// confirmation and its reminder. Each form has its own text. Leaves out mails with faults.
+/// Reads the texts of mails to visitors, and returns a channel for each kind of mail: the acknowledgement,
+/// the confirmation and its reminder. Each form has its own text. Leaves out mails with faults.
 pub(super) fn read_channels(
     r: &mut Reader<'_>,
     keys: &VisitorKeys,

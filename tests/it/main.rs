@@ -28,6 +28,7 @@ mod mail;
 mod mcp;
 mod memory;
 mod ops;
+mod own_forms;
 mod page_views;
 mod pages;
 mod panics;

@@ -227,7 +227,7 @@ label = "Phone"
         (form.fields[2].label, older[4].label, older[2].description),
         ("What is it about?", "What is it about?", "We reply to it.")
     );
-    // What clients send today is still accepted, in both shapes.
+    // Clients that know the published shapes are still accepted.
     for body in [
         r#"{"name":"Ada","email":"ada@example.com","message":"Hello"}"#,
         r#"{"firstname":"Ada","lastname":"L","email":"ada@example.com","company":"C"}"#,
