@@ -1,18 +1,20 @@
 //! Reads each key from the flags, the environment, the file or the default, and records its origin.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+pub use super::key::Effect;
+pub(super) use super::key::{ConfigKey, agents, deliveries, requests, restart};
 use super::named_file;
 use super::secret_file::SecretFile;
+pub(super) use super::setting::fault_of;
+pub use super::setting::{Setting, ValueOrigin};
 pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
-use super::value::{ParseResult, Raw, parse_line, without_password};
+use super::value::{ParseResult, Raw, parse_line};
 use frontdesk_site::PrivatePath;
 use frontdesk_site::fault::{Fault, Placed, closest};
 
@@ -21,180 +23,12 @@ const PREFIX: &str = "FRONTDESK_";
 /// Maximum length of a channel's name, in characters.
 const MAX_NAME: usize = 32;
 
-/// The declaration of a configuration key, written where the key is read.
-///
-/// [`requests`], [`deliveries`], [`agents`] and [`restart`] declare a key: each states what a change affects.
-#[derive(Debug, Clone)]
-pub struct ConfigKey {
-    /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
-    pub name: Cow<'static, str>,
-    /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
-    pub(super) documentation: &'static str,
-    /// The value in TOML that the starter file shows instead of the default.
-    pub(super) example: Option<&'static str>,
-    /// Whether the starter file sets the key to the example instead of showing it in a comment.
-    pub(super) is_preset: bool,
-    pub(super) effect: Effect,
-    pub(super) is_secret: bool,
-    /// Whether the value is the path of a file or folder of the operator, which is never published.
-    names_file: bool,
-}
-
-/// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Only what every reload renews: pages, responses, limits, and how submissions are stored and screened.
-    Requests,
-    /// Also the delivery worker: its channels and their mails, maintenance, and its grace period.
-    Deliveries,
-    /// Also the cached keys of agents, which are discarded.
-    Agents,
-    /// Nothing before the server is restarted. Until then, the key keeps its value.
-    Restart,
-}
-
-impl ConfigKey {
-    /// [`Reader::get`] adds the documentation.
-    fn new(effect: Effect, name: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            name: name.into(),
-            documentation: "",
-            example: None,
-            is_preset: false,
-            effect,
-            is_secret: false,
-            names_file: false,
-        }
-    }
-}
-
-/// Declares a key with [`Effect::Requests`].
-pub(super) fn requests(name: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey::new(Effect::Requests, name)
-}
-
-/// Declares a key with [`Effect::Deliveries`].
-pub(super) fn deliveries(name: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey::new(Effect::Deliveries, name)
-}
-
-/// Declares a key with [`Effect::Agents`].
-pub(super) fn agents(name: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey::new(Effect::Agents, name)
-}
-
-/// Declares a key with [`Effect::Restart`].
-pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
-    ConfigKey::new(Effect::Restart, name)
-}
-
-impl ConfigKey {
-    /// Makes the starter file show the key with this value, commented out.
-    pub(super) fn with_example(self, toml: &'static str) -> Self {
-        Self { example: Some(toml), ..self }
-    }
-
-    /// Makes the starter file set the key to this value.
-    pub(super) fn set_in_starter_file(self, toml: &'static str) -> Self {
-        Self { is_preset: true, ..self.with_example(toml) }
-    }
-
-    /// Declares that no output may show the value. Passwords in URLs are always hidden.
-    pub(super) fn secret(self) -> Self {
-        Self { is_secret: true, ..self }
-    }
-
-    /// Whether a value is secret or contains a password.
-    fn holds_secret(&self, raw: &Raw) -> bool {
-        match raw {
-            Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
-            Raw::List(items) => items.iter().any(|item| self.holds_secret(item)),
-            _ => false,
-        }
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Flag {
     pub key: &'static str,
     /// The flag as typed, such as `--listen`.
     pub name: &'static str,
     pub value: String,
-}
-
-/// Where the value of a setting comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ValueOrigin {
-    /// No flag, variable or line sets the key.
-    Default,
-    File(usize),
-    /// The file of a form, and the line.
-    FormFile(String, usize),
-    Environment(String),
-    Flag(&'static str),
-}
-
-impl ValueOrigin {
-    /// The place that a fault in the value refers to, and the line if the file sets the value.
-    fn location(&self) -> (String, Option<usize>) {
-        match self {
-            Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
-            Self::FormFile(place, line) => (place.clone(), Some(*line)),
-            Self::Environment(name) => (name.clone(), None),
-            Self::Flag(name) => ((*name).to_owned(), None),
-            Self::Default => (FILE_NAME.to_owned(), None),
-        }
-    }
-}
-
-impl fmt::Display for ValueOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(line) => write!(f, "{FILE_NAME}:{line}"),
-            Self::FormFile(place, line) => write!(f, "{place}:{line}"),
-            Self::Environment(name) => write!(f, "environment {name}"),
-            Self::Flag(name) => write!(f, "flag {name}"),
-        }
-    }
-}
-
-/// A key with its effective value.
-#[derive(Clone)]
-pub struct Setting {
-    pub key: ConfigKey,
-    /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
-    pub value: String,
-    /// The value that applies here, if it depends on the machine or on other keys, as "auto" does.
-    pub effective: Option<String>,
-    pub origin: ValueOrigin,
-    pub(super) raw: Raw,
-}
-
-impl Setting {
-    /// The parts that are equal in two settings with the same value. Their origins may differ.
-    pub(super) fn identity(&self) -> (&str, &Raw) {
-        (&self.key.name, &self.raw)
-    }
-}
-
-/// Calls `new` to create a fault about the value of `key`. The fault's place is the origin of the value: a
-/// line of the file, a variable or a flag.
-pub(super) fn fault_of(
-    settings: &[Setting],
-    key: &str,
-    new: fn(String, Option<usize>, String) -> Fault,
-    message: String,
-) -> Fault {
-    let setting = settings.iter().find(|setting| setting.key.name == key);
-    let (place, line) = setting.map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
-    new(place, line, message)
-}
-
-impl fmt::Debug for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} = {}", self.key.name, self.value)
-    }
 }
 
 /// Reads keys one by one, and collects their settings and faults until [`Reader::finish`].
@@ -433,7 +267,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is valid TOML.
+    /// Adds a setting of the file of the form `form`, which is read as `forms.FORM.KEY`. `value` is valid
+    /// TOML.
     pub(super) fn add_form_setting(&mut self, form: &str, key: &str, value: &str, place: &str, line: usize) {
         let Ok(value) = DeValue::parse(value) else { return };
         let origin = ValueOrigin::FormFile(place.to_owned(), line);
@@ -598,6 +433,11 @@ impl<'a> Reader<'a> {
                 }
             };
             self.faults.push(fault);
+        }
+        for (name, (_, origin)) in &self.form_settings {
+            let (place, line) = origin.location();
+            let fault = Fault::error(place, line, format!("unknown key `{name}`"));
+            self.faults.push(add_suggestion(fault, closest(name, known.iter().copied())));
         }
         let is_misspelled = |key: &str| {
             misspelled.iter().any(|name| key == name || (name.ends_with('.') && key.starts_with(name)))

@@ -1,0 +1,98 @@
+//! The declaration of a configuration key.
+
+use std::borrow::Cow;
+
+use super::value::{Raw, without_password};
+
+/// The declaration of a configuration key, written where the key is read.
+///
+/// [`requests`], [`deliveries`], [`agents`] and [`restart`] declare a key: each states what a change affects.
+#[derive(Debug, Clone)]
+pub struct ConfigKey {
+    /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
+    pub name: Cow<'static, str>,
+    /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
+    pub(super) documentation: &'static str,
+    /// The value in TOML that the starter file shows instead of the default.
+    pub(super) example: Option<&'static str>,
+    /// Whether the starter file sets the key to the example instead of showing it in a comment.
+    pub(super) is_preset: bool,
+    pub(super) effect: Effect,
+    pub(super) is_secret: bool,
+    /// Whether the value is the path of a file or folder of the operator, which is never published.
+    pub(super) names_file: bool,
+}
+
+/// The effect of a change to a key. A reload puts every change into effect except [`Effect::Restart`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Only what every reload renews: pages, responses, limits, and how submissions are stored and screened.
+    Requests,
+    /// Also the delivery worker: its channels and their mails, maintenance, and its grace period.
+    Deliveries,
+    /// Also the cached keys of agents, which are discarded.
+    Agents,
+    /// Nothing before the server is restarted. Until then, the key keeps its value.
+    Restart,
+}
+
+impl ConfigKey {
+    /// [`Reader::get`] adds the documentation.
+    fn new(effect: Effect, name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            name: name.into(),
+            documentation: "",
+            example: None,
+            is_preset: false,
+            effect,
+            is_secret: false,
+            names_file: false,
+        }
+    }
+}
+
+/// Declares a key with [`Effect::Requests`].
+pub(super) fn requests(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Requests, name)
+}
+
+/// Declares a key with [`Effect::Deliveries`].
+pub(super) fn deliveries(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Deliveries, name)
+}
+
+/// Declares a key with [`Effect::Agents`].
+pub(super) fn agents(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Agents, name)
+}
+
+/// Declares a key with [`Effect::Restart`].
+pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
+    ConfigKey::new(Effect::Restart, name)
+}
+
+impl ConfigKey {
+    /// Makes the starter file show the key with this value, commented out.
+    pub(super) fn with_example(self, toml: &'static str) -> Self {
+        Self { example: Some(toml), ..self }
+    }
+
+    /// Makes the starter file set the key to this value.
+    pub(super) fn set_in_starter_file(self, toml: &'static str) -> Self {
+        Self { is_preset: true, ..self.with_example(toml) }
+    }
+
+    /// Declares that no output may show the value. Passwords in URLs are always hidden.
+    pub(super) fn secret(self) -> Self {
+        Self { is_secret: true, ..self }
+    }
+
+    /// Whether a value is secret or contains a password.
+    pub(super) fn holds_secret(&self, raw: &Raw) -> bool {
+        match raw {
+            Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
+            Raw::List(items) => items.iter().any(|item| self.holds_secret(item)),
+            _ => false,
+        }
+    }
+}

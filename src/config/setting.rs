@@ -1,0 +1,83 @@
+//! The effective value of a key, and where it comes from.
+
+use std::fmt;
+
+use super::key::ConfigKey;
+use super::syntax::FILE_NAME;
+use super::value::Raw;
+use frontdesk_site::fault::Fault;
+
+/// Where the value of a setting comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueOrigin {
+    /// No flag, variable or line sets the key.
+    Default,
+    File(usize),
+    /// The file of a form, and the line.
+    FormFile(String, usize),
+    Environment(String),
+    Flag(&'static str),
+}
+
+impl ValueOrigin {
+    /// The place that a fault in the value refers to, and the line if the file sets the value.
+    pub(super) fn location(&self) -> (String, Option<usize>) {
+        match self {
+            Self::File(line) => (FILE_NAME.to_owned(), Some(*line)),
+            Self::FormFile(place, line) => (place.clone(), Some(*line)),
+            Self::Environment(name) => (name.clone(), None),
+            Self::Flag(name) => ((*name).to_owned(), None),
+            Self::Default => (FILE_NAME.to_owned(), None),
+        }
+    }
+}
+
+impl fmt::Display for ValueOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(line) => write!(f, "{FILE_NAME}:{line}"),
+            Self::FormFile(place, line) => write!(f, "{place}:{line}"),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A key with its effective value.
+#[derive(Clone)]
+pub struct Setting {
+    pub key: ConfigKey,
+    /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
+    pub value: String,
+    /// The value that applies here, if it depends on the machine or on other keys, as "auto" does.
+    pub effective: Option<String>,
+    pub origin: ValueOrigin,
+    pub(super) raw: Raw,
+}
+
+impl Setting {
+    /// The parts that are equal in two settings with the same value. Their origins may differ.
+    pub(super) fn identity(&self) -> (&str, &Raw) {
+        (&self.key.name, &self.raw)
+    }
+}
+
+/// Calls `new` to create a fault about the value of `key`. The fault's place is the origin of the value: a
+/// line of the file, a variable or a flag.
+pub(super) fn fault_of(
+    settings: &[Setting],
+    key: &str,
+    new: fn(String, Option<usize>, String) -> Fault,
+    message: String,
+) -> Fault {
+    let setting = settings.iter().find(|setting| setting.key.name == key);
+    let (place, line) = setting.map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
+    new(place, line, message)
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key.name, self.value)
+    }
+}
