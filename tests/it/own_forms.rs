@@ -234,3 +234,59 @@ fn a_reload_adds_changes_and_removes_forms() {
     assert_eq!(quotes[0]["budget"], "above 10,000");
     server.expect(3);
 }
+
+#[test]
+fn submissions_are_routed_by_their_values() {
+    let channels = r#"
+[[channel]]
+name = "team"
+kind = "maildir"
+path = "../team"
+
+[[channel]]
+name = "large"
+kind = "maildir"
+path = "../large"
+when = { budget = "above 10,000", topics = ["Cranes", "Ropes"] }
+
+[[channel]]
+name = "archive"
+kind = "maildir"
+path = "../archive"
+when = "always"
+"#;
+    let (folder, root) = site(channels, &[("forms/quote.toml", QUOTE)]);
+    let server = TestServer::with(&root, &[]);
+    let post = |email: &str, budget: &str, topics: &[&str]| {
+        let body = json!({ "email": email, "budget": budget, "topics": topics });
+        assert_eq!(server.post("/api/quote", &body).status, 200);
+    };
+    post("a@example.com", "above 10,000", &["Hooks", "Ropes"]);
+    post("b@example.com", "above 10,000", &["Hooks"]);
+    post("c@example.com", "below 10,000", &["Cranes"]);
+    let body = json!({ "name": "Ada", "email": "d@example.com", "message": "Hello" });
+    assert_eq!(server.post("/api/contact", &body).status, 200);
+    let delivered = || {
+        let inbox = server.inbox();
+        (inbox.len() == 4 && inbox.iter().all(|kept| kept["status"] == "delivered")).then_some(())
+    };
+    crate::support::channel_site::until(delivered).expect("everything is delivered");
+    let receives = |channel: &str| {
+        let mails = fs::read_dir(folder.path().join(channel).join("new")).expect("the Maildir");
+        let text = |entry: std::io::Result<fs::DirEntry>| {
+            fs::read_to_string(entry.expect("a mail").path()).expect("it is text")
+        };
+        let mails: Vec<String> = mails.map(text).collect();
+        let from = |address: &&str| mails.iter().any(|mail| mail.contains(*address));
+        let all = ["a@example.com", "b@example.com", "c@example.com", "d@example.com"];
+        (all.into_iter().filter(from).map(|address| &address[..1]).collect::<String>(), mails.len())
+    };
+    assert_eq!(receives("large"), ("a".to_owned(), 1));
+    assert_eq!(receives("team"), ("bcd".to_owned(), 3));
+    assert_eq!(receives("archive"), ("abcd".to_owned(), 4));
+    let doctor = frontdesk().args(["doctor", "--site"]).arg(&root).output().expect("it runs");
+    let table = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let row = |value: &str| table.lines().find(|line| line.contains(value)).unwrap_or_default().to_owned();
+    assert!(row("above 10,000").contains("large"), "{table}");
+    server.expect(4);
+}
