@@ -111,7 +111,7 @@ fn render(settings: &[(&Setting, &str)], header: &str, channels_header: &str) ->
             text += "#\n#   [[channel]]\n";
         }
         let line = format!("{last} = {}", key.example.unwrap_or(&setting.value));
-        match *documentation {
+        match documentation {
             "" => text += &format!("#   {line}\n"),
             documentation => text += &format!("#   {line:<CHANNEL_COMMENTS$}# {documentation}\n"),
         }
