@@ -153,6 +153,9 @@ enum Command {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
+        /// Print a documented configuration file with every key and its default; reads no site
+        #[arg(long, exclusive = true)]
+        all: bool,
         #[command(flatten)]
         overrides: ConfigOverrides,
     },
@@ -225,7 +228,8 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             doctor::run(&site::load_configuration(site.path(), data_dir)?, &options)
         }
         Command::Mcp { site, data_dir, options } => mcp::run(site.path().to_owned(), data_dir, &options),
-        Command::Config { site, json, overrides } => {
+        Command::Config { all: true, .. } => check::print_complete_file(),
+        Command::Config { site, json, overrides, .. } => {
             check::show_settings(site.path(), &overrides.flags(), json)
         }
         Command::Theme { site, files } => theme::run(&site, &files),

@@ -104,9 +104,18 @@ impl Config {
         Self::read(Reader::new(text, folder, environment, flags, &[]))
     }
 
-    /// The `frontdesk.toml` of a new site, with the documentation of every key.
+    /// The `frontdesk.toml` of a new site, with the keys that most sites change.
     pub fn starter_file() -> String {
-        starter::render(&Self::parse(starter::CHANNELS, Path::new(""), [], &[]).0.settings)
+        starter::render_starter_file(&Self::settings_of(starter::STARTER_CHANNEL))
+    }
+
+    /// A `frontdesk.toml` with every key, its default and its documentation.
+    pub fn complete_file() -> String {
+        starter::render_complete_file(&Self::settings_of(starter::CHANNELS))
+    }
+
+    fn settings_of(text: &str) -> Vec<Setting> {
+        Self::parse(text, Path::new(""), [], &[]).0.settings
     }
 
     /// Reads every section, and fills in what is known only after all keys have been read.

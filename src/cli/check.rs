@@ -98,6 +98,12 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     CheckReport { faults, notes, pages }
 }
 
+/// Prints a configuration file with every key, its default and its documentation.
+pub(super) fn print_complete_file() -> anyhow::Result<ExitCode> {
+    io::stdout().lock().write_all(Config::complete_file().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Prints each effective setting with its origin on one line, as text or as a JSON object. Text shows the
 /// configured value only if it differs, as `auto` does. Warnings go to standard error.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {

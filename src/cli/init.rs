@@ -25,7 +25,7 @@ const GIT_IGNORE: (&str, &str) =
     (".gitignore", "# Submissions are personal data: back them up, but not here.\n/data/\n");
 
 /// The configuration of a site that a generator builds. `BUILD` is a placeholder for the path of the build.
-const PREBUILT: &str = r#"# The settings of this site. `frontdesk config` shows the others with their defaults.
+const PREBUILT: &str = r#"# The settings of this site. `frontdesk config --all` prints every key with its default.
 
 # The public address of the site.
 # base_url = "https://www.example.com"

@@ -7,7 +7,12 @@ use frontdesk_site::{BrandOptions, Color};
 /// Reads `[brand]`. The files are checked when the site loads.
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {
-        let file = r.get(requests(name).with_example(example), "", documentation, parse_asset);
+        let file = r.get(
+            requests(name).with_example(example).show_in_starter_file(),
+            "",
+            documentation,
+            parse_asset,
+        );
         file.map(|value| r.place(name, value))
     };
     let logo = file(

@@ -43,10 +43,11 @@ fn read_channel(
     set: &FormSet,
 ) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
-    let _: String = r.get(deliveries("name"), "", "", value::parse_line);
+    let _: String = r.get(deliveries("name").show_in_starter_file(), "", "", value::parse_line);
     let kinds =
         [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
-    let kind = r.get(deliveries("kind"), "", "", value::optional(value::one_of(&kinds)));
+    let kind = deliveries("kind").show_in_starter_file();
+    let kind = r.get(kind, "", "", value::optional(value::one_of(&kinds)));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
@@ -85,7 +86,12 @@ fn read_channel(
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
 /// missing or invalid. Refuses an unencrypted connection to another machine.
 fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -> Option<SmtpOptions> {
-    let host = r.get(deliveries("host").with_example("\"smtp.example.com\""), "", "", parse_host);
+    let host = r.get(
+        deliveries("host").with_example("\"smtp.example.com\"").show_in_starter_file(),
+        "",
+        "",
+        parse_host,
+    );
     let tls = r.get(
         deliveries("tls"),
         "starttls",
@@ -104,9 +110,13 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -
         (0, SmtpTls::None) => 25,
         (port, _) => port,
     };
-    let username =
-        r.get(deliveries("username").with_example("\"desk@example.com\""), "", "", value::parse_line);
-    let password = deliveries("password").with_example("\"secret\"").secret();
+    let username = r.get(
+        deliveries("username").with_example("\"desk@example.com\"").show_in_starter_file(),
+        "",
+        "",
+        value::parse_line,
+    );
+    let password = deliveries("password").with_example("\"secret\"").secret().show_in_starter_file();
     let any_text = |raw: &Raw| Ok(raw.as_text().ok_or("text in quotes")?.to_owned());
     let password = r.get(password, "", "better set in the environment", value::optional(any_text));
     let addresses = read_mail_addresses(r, &site.operator.email, &site.title, forms);
@@ -294,7 +304,7 @@ fn read_mail_addresses(
     let from_name = r.get(deliveries("from_name"), "", "the site's title if empty", value::parse_line);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
     let to = r.get_table(
-        deliveries("to").with_example("[\"team@example.com\"]"),
+        deliveries("to").with_example("[\"team@example.com\"]").show_in_starter_file(),
         "[]",
         "`from` if empty; or by value (docs/pages/deliveries.md)",
         parse_recipients,

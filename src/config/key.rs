@@ -11,12 +11,14 @@ use super::value::{Raw, without_password};
 pub struct ConfigKey {
     /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,
-    /// The comment above the key in the starter file. Empty if the previous key's comment covers both.
+    /// The comment above the key. Empty if the previous key's comment covers both.
     pub(super) documentation: &'static str,
-    /// The value in TOML that the starter file shows instead of the default.
+    /// The value in TOML that is shown instead of the default.
     pub(super) example: Option<&'static str>,
-    /// Whether the starter file sets the key to the example instead of showing it in a comment.
+    /// Whether the files of `frontdesk init` and `config --all` set the key to the example.
     pub(super) is_preset: bool,
+    /// Whether the starter file shows the key. `config --all` prints every key.
+    pub(super) is_in_starter_file: bool,
     pub(super) effect: Effect,
     pub(super) is_secret: bool,
     /// Whether the value is the path of a file or folder of the operator, which is never published.
@@ -44,6 +46,7 @@ impl ConfigKey {
             documentation: "",
             example: None,
             is_preset: false,
+            is_in_starter_file: false,
             effect,
             is_secret: false,
             names_file: false,
@@ -72,14 +75,19 @@ pub(super) fn restart(name: impl Into<Cow<'static, str>>) -> ConfigKey {
 }
 
 impl ConfigKey {
-    /// Makes the starter file show the key with this value, commented out.
+    /// Shows this value, commented out, where all keys are documented.
     pub(super) fn with_example(self, toml: &'static str) -> Self {
         Self { example: Some(toml), ..self }
     }
 
     /// Makes the starter file set the key to this value.
     pub(super) fn set_in_starter_file(self, toml: &'static str) -> Self {
-        Self { is_preset: true, ..self.with_example(toml) }
+        Self { is_preset: true, ..self.with_example(toml).show_in_starter_file() }
+    }
+
+    /// Makes the starter file show the key, commented out unless it is set.
+    pub(super) fn show_in_starter_file(self) -> Self {
+        Self { is_in_starter_file: true, ..self }
     }
 
     /// Declares that no output may show the value. Passwords in URLs are always hidden.

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the value of `key` with `parse`. `default` is written as in the file, but without quotes.
-    /// `documentation` is the comment in the starter file. Records an invalid value as a fault and returns
+    /// `documentation` is the comment above the key. Records an invalid value as a fault and returns
     /// the default, so that reading continues and finds every fault. With a running server, a key that needs
     /// a restart has its running value.
     pub(super) fn get<T>(

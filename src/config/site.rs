@@ -11,7 +11,7 @@ use frontdesk_site::{
 /// Reads `base_url`, which stands above the first table.
 pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
     r.get(
-        deliveries("base_url").with_example("\"https://www.example.com\""),
+        deliveries("base_url").with_example("\"https://www.example.com\"").show_in_starter_file(),
         "",
         "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If unset, the \
          first name in `tls.acme_domains` is used, or the address that the server listens on, which is wrong \
@@ -50,6 +50,12 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
         "The number of posts on each page of the blog and of a tag; 0 puts all posts on one page.",
         value::count(0..=1000),
     );
+    let copy_markdown = r.get(
+        requests("site.copy_markdown"),
+        "true",
+        "Whether pages have a link that copies their Markdown.",
+        value::parse_bool,
+    );
     let footer = r.get(
         requests("site.footer").set_in_starter_file(STARTER_FOOTER),
         "[]",
@@ -70,6 +76,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
         publication: PublicationOptions { publish, ..PublicationOptions::default() },
         search,
         posts_per_page,
+        hides_copy_link: !copy_markdown,
         footer,
         extra,
         ..PagesOptions::default()

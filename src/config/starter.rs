@@ -1,4 +1,5 @@
-//! Renders the starter site's `frontdesk.toml` from the declarations of the keys.
+//! Renders two files from the declarations of the keys: the short `frontdesk.toml` of a new site, and a complete
+//! one, which `frontdesk config --all` prints.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ const WIDTH: usize = 118;
 /// The width to which a channel's keys and values are padded, so that the comments after them are aligned.
 const CHANNEL_COMMENTS: usize = 45;
 
-/// A configuration with a word and one channel of each kind, so that the starter file documents their keys.
+/// A configuration with a word and one channel of each kind, so that the complete file documents their keys.
 pub(super) const CHANNELS: &str = r#"
 [words]
 copy_markdown = "Copy this page"
@@ -24,7 +25,10 @@ name = "box"
 kind = "maildir"
 "#;
 
-const HEADER: &str = "frontdesk.toml: every configuration key with its default.
+/// A configuration with the channel that the starter file shows.
+pub(super) const STARTER_CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\n";
+
+const COMPLETE_HEADER: &str = "frontdesk.toml: every configuration key with its default.
 
 A flag overrides the environment, and the environment overrides this file. Each key except the tables `site.footer`, \
 `site.extra`, `words` and `redirects` can be set in the environment: `server.listen` as FRONTDESK_SERVER__LISTEN, or FRONTDESK_SERVER__LISTEN_FILE \
@@ -33,19 +37,48 @@ comes from.
 
 A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
-const CHANNELS_HEADER: &str = "Channels: any number of destinations for submissions. Without one, \
+const STARTER_HEADER: &str =
+    "The settings of this site that most sites change. `frontdesk config --all` prints every key with \
+its default and explains it; copy from there what you need. `frontdesk config` shows the effective settings.
+
+A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
+
+const STARTER_CHANNELS_HEADER: &str = "Submissions are stored in the inbox. A channel also delivers them, for example to a \
+mailbox (docs/pages/deliveries.md).";
+
+const COMPLETE_CHANNELS_HEADER: &str = "Channels: any number of destinations for submissions. Without one, \
 submissions stay in the inbox. Each channel needs a `name` and a `kind`. Deliveries belong to the channel's \
 name: if you rename a channel, its pending deliveries wait for a channel with the old name. A new channel \
 receives only submissions that arrive after it is added. In the environment, a channel's name is part of the variable: \
 FRONTDESK_CHANNEL__MAIL__PASSWORD, or …__PASSWORD_FILE.";
 
-/// Renders the starter file from the settings of a configuration with [`CHANNELS`].
-pub(super) fn render(settings: &[Setting]) -> String {
-    let mut text = format_comment(HEADER) + "\n";
+/// Renders the file with every key from the settings of a configuration with [`CHANNELS`].
+pub(super) fn render_complete_file(settings: &[Setting]) -> String {
+    let settings: Vec<_> = settings.iter().map(|setting| (setting, setting.key.documentation)).collect();
+    render(&settings, COMPLETE_HEADER, COMPLETE_CHANNELS_HEADER)
+}
+
+/// Renders the file of a new site from the settings of a configuration with [`STARTER_CHANNEL`]. Each key has the
+/// first sentence of its documentation.
+pub(super) fn render_starter_file(settings: &[Setting]) -> String {
+    let shown = settings.iter().filter(|setting| setting.key.is_in_starter_file);
+    let settings: Vec<_> =
+        shown.map(|setting| (setting, first_sentence(setting.key.documentation))).collect();
+    render(&settings, STARTER_HEADER, STARTER_CHANNELS_HEADER)
+}
+
+/// The text up to the first period that white space follows.
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
+}
+
+/// Renders settings with their documentation.
+fn render(settings: &[(&Setting, &str)], header: &str, channels_header: &str) -> String {
+    let mut text = format_comment(header) + "\n";
     let (channels, settings): (Vec<_>, Vec<_>) =
-        settings.iter().partition(|setting| setting.key.name.starts_with("channel."));
+        settings.iter().partition(|(setting, _)| setting.key.name.starts_with("channel."));
     let mut table = "";
-    for setting in settings {
+    for (setting, documentation) in settings {
         let key = &setting.key;
         let (of, last) = key.name.rsplit_once('.').unwrap_or(("", &key.name));
         let is_own_table =
@@ -58,9 +91,9 @@ pub(super) fn render(settings: &[Setting]) -> String {
         if is_table || is_own_table {
             text += "\n";
         }
-        let needs_restart = key.effect == Effect::Restart && !key.documentation.is_empty();
+        let needs_restart = key.effect == Effect::Restart && !documentation.is_empty();
         let restart = if needs_restart { " (restart)" } else { "" };
-        text += &format_comment(&format!("{}{restart}", key.documentation));
+        text += &format_comment(&format!("{documentation}{restart}"));
         let value = key.example.unwrap_or(&setting.value);
         let _ = match key.is_preset {
             false if is_own_table => writeln!(text, "# {}", value.replace('\n', "\n# ")),
@@ -70,15 +103,15 @@ pub(super) fn render(settings: &[Setting]) -> String {
         };
     }
     text += "\n";
-    text += &format_comment(CHANNELS_HEADER);
-    for setting in channels {
+    text += &format_comment(channels_header);
+    for (setting, documentation) in channels {
         let key = &setting.key;
         let last = key.name.rsplit('.').next().unwrap_or_default();
         if last == "name" {
             text += "#\n#   [[channel]]\n";
         }
         let line = format!("{last} = {}", key.example.unwrap_or(&setting.value));
-        match key.documentation {
+        match documentation {
             "" => text += &format!("#   {line}\n"),
             documentation => text += &format!("#   {line:<CHANNEL_COMMENTS$}# {documentation}\n"),
         }

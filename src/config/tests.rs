@@ -8,26 +8,41 @@ use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_site::fault::Severity;
 use frontdesk_site::{PrivatePath, PublicationOptions};
 
-const EXAMPLE: &str = include_str!("../../starter/frontdesk.toml");
+const STARTER_FILE: &str = include_str!("../../starter/frontdesk.toml");
 
 #[test]
 fn the_committed_starter_file_is_the_generated_one() {
     assert!(
-        Config::starter_file() == EXAMPLE,
+        Config::starter_file() == STARTER_FILE,
         "`cargo run -- init DIR` writes DIR/frontdesk.toml: copy it to starter/frontdesk.toml"
     );
 }
 
 #[test]
+fn the_starter_file_is_short_and_accepted_as_it_is() {
+    assert!(STARTER_FILE.lines().count() <= 60, "{} lines", STARTER_FILE.lines().count());
+    let config = accept(STARTER_FILE, &[], &[]);
+    assert_eq!(config.pages.operator.email, "hello@example.com");
+    // With the channel in its comments.
+    let channel: String = STARTER_FILE
+        .lines()
+        .filter_map(|line| line.strip_prefix("#   "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let config = accept(&format!("{STARTER_FILE}{channel}"), &[], &[]);
+    assert_eq!(config.store.channels.len(), 1);
+}
+
+#[test]
 fn the_commented_example_is_accepted_as_it_is() {
-    let config = accept(EXAMPLE, &[], &[]);
+    let config = accept(&Config::complete_file(), &[], &[]);
     assert_eq!(config.pages.operator.email, "hello@example.com");
 }
 
 #[test]
 fn the_commented_example_lists_every_key_with_its_default() {
     // Uncomment every line that sets something.
-    let uncommented: String = EXAMPLE
+    let uncommented: String = Config::complete_file()
         .lines()
         .map(|line| {
             let bare = line.strip_prefix("# ").unwrap_or(line);
@@ -74,7 +89,7 @@ fn the_commented_example_lists_every_key_with_its_default() {
 
 #[test]
 fn the_commented_channels_are_accepted_and_list_every_key() {
-    let channels: String = EXAMPLE
+    let channels: String = Config::complete_file()
         .lines()
         .filter_map(|line| line.strip_prefix("#   "))
         .map(|line| format!("{line}\n"))

@@ -261,6 +261,22 @@ fn a_port_in_use_is_reported() {
 }
 
 #[test]
+fn config_prints_every_key_and_init_writes_a_short_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&["init", "."], folder.path());
+    let file = folder.path().join("frontdesk.toml");
+    let short = std::fs::read_to_string(&file).expect("it is there");
+    assert!(short.lines().count() <= 60, "{short}");
+    let (code, complete, stderr) = run(&["config", "--all"], Path::new("/"));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(complete.contains("\n# max_connections = 10000\n") && !short.contains("max_connections"));
+    // It is a configuration, with the values of a new site.
+    std::fs::write(&file, complete).expect("it can be written");
+    assert_eq!(run(&["check", "."], folder.path()).0, Some(0));
+    assert_eq!(run(&["config", "--all", "--json"], folder.path()).0, Some(2));
+}
+
+#[test]
 fn config_prints_effective_values_and_their_origins() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());

@@ -38,6 +38,7 @@ mod privacy;
 mod proxy_headers;
 mod publication;
 mod ranges;
+mod readme;
 mod reload;
 mod replicas;
 mod resources;

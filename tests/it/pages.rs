@@ -358,6 +358,17 @@ fn every_answer_carries_the_security_headers() {
 }
 
 #[test]
+fn the_link_that_copies_markdown_can_be_switched_off() {
+    let html = |environment: &[(&str, &str)]| {
+        let server = TestServer::with(&example_site(), environment);
+        server.get("/developers/", &[("Accept", "text/html")]).text().to_owned()
+    };
+    assert!(html(&[]).contains("data-copy"));
+    let without = html(&[("FRONTDESK_SITE__COPY_MARKDOWN", "false")]);
+    assert!(!without.contains("data-copy") && without.contains("type=\"text/markdown\""), "{without}");
+}
+
+#[test]
 fn a_custom_theme_replaces_templates_and_resources_file_by_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let site = folder.path().join("site");

@@ -158,3 +158,47 @@ test('a brand sets logo, icon, preview and colours in both themes, within the po
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+test('at 1280 px no comment is cut off, the menu ends above the footer, and a full stop follows code at once', async () => {
+  const documentation = await startServer({ folder: join(root, 'docs') });
+  try {
+    for (const path of ['/configuration/', '/any-site/', '/deliveries/', '/authoring/']) {
+      await visit(path, async (page) => {
+        await page.setViewportSize({ width: 1280, height: 800 });
+        await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+        const found = await page.evaluate(() => {
+          const box = (it) => it.getBoundingClientRect();
+          // The first letter after each piece of inline code, if it is a full stop.
+          const gaps = [...document.querySelectorAll('.prose > p > code')].flatMap((code) => {
+            const next = code.nextSibling;
+            if (next?.nodeType !== Node.TEXT_NODE || !next.data.startsWith('.')) return [];
+            const [text, stop] = [new Range(), new Range()];
+            text.selectNodeContents(code);
+            stop.setStart(next, 0);
+            stop.setEnd(next, 1);
+            const [end, start] = [[...text.getClientRects()].at(-1), box(stop)];
+            // They may be on different lines.
+            return Math.abs(end.bottom - start.bottom) < 8 ? [start.left - end.right] : [];
+          });
+          const comments = [...document.querySelectorAll('pre .c-comment')];
+          const cut = comments.filter((it) => {
+            const end = box(it.closest('pre')).right;
+            return [...it.getClientRects()].some((part) => part.right > end);
+          });
+          return {
+            gaps,
+            comments: comments.length,
+            cut: cut.map((it) => it.textContent),
+            distance: box(document.querySelector('.foot')).top - box(document.querySelector('.section-nav')).bottom,
+          };
+        });
+        none(found.cut, `comments of ${path} are cut off`);
+        assert.ok(found.distance >= 16, `the menu of ${path} ends ${found.distance} px above the footer`);
+        none(found.gaps.filter((gap) => gap > 1), `full stops of ${path} do not follow code at once`);
+        if (path === '/configuration/') assert.ok(found.comments > 0, 'there are comments');
+      }, {}, documentation);
+    }
+  } finally {
+    await documentation.stop();
+  }
+});

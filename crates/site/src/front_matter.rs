@@ -71,6 +71,8 @@ pub struct FrontMatter {
     pub section: bool,
     /// The position in the navigation of a section, lowest first.
     pub weight: Option<i64>,
+    /// The heading in the navigation of a section under which the page is listed.
+    pub group: Option<String>,
     /// The operator's own values, for templates.
     pub extra: Map<String, Value>,
 }
@@ -125,6 +127,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 const KEYS: &[&str] = &[
     "title", "description", "date", "updated", "draft", "slug", "aliases", "tags", "author", "nav", "nav_title",
     "form", "template", "image", "toc", "kicker", "cta", "highlights", "unlisted", "lang", "translation", "section", "weight",
+    "group",
 ];
 
 /// Splits a file into front matter and body, and parses the front matter. Reports all faults with `place` as
@@ -290,6 +293,7 @@ impl FrontMatterReader<'_> {
             translation: self.read_text(&["translation", "translationKey"]),
             section: self.read_flag(&["section"]),
             weight: self.read_value(&["weight"], "a whole number", Value::as_i64),
+            group: self.read_text(&["group"]),
             extra: self
                 .read_value(&["extra"], "a table of your own values", |value| value.as_object().cloned())
                 .unwrap_or_default(),

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::content::Content;
 use super::document::{Document, PageKind, Tag};
-use super::form_page::message_marker;
+use super::form_page::{THANKS, message_marker};
 use super::html::json_for_script;
 use super::language::Language;
 use super::path::{encode, twin_path};
@@ -91,6 +91,7 @@ impl TemplateContext<'_> {
             path => encode(&document.path),
             url => url.as_str(),
             twin => is_page.then(|| encode(&twin_path(&document.path)).into_owned()),
+            copy_markdown => is_page && self.has_copy_link(),
             title => matter.title.as_str(),
             head_title => self.html_title(),
             description => matter.description.as_deref(),
@@ -135,6 +136,15 @@ impl TemplateContext<'_> {
             words => &values.words,
             form_words => values.form_words.as_deref().map(|json| Value::from_safe_string(json.to_owned())),
         }
+    }
+
+    /// Whether the page has a link that copies its Markdown. Visitors of a thank-you page have no use for it.
+    fn has_copy_link(&self) -> bool {
+        let options = &self.shared.data.options;
+        let prefix = &self.shared.language(self.document).language.prefix;
+        let is_thanks =
+            options.html_posts && self.document.path.strip_prefix(prefix.as_str()) == Some(THANKS);
+        !options.hides_copy_link && !is_thanks
     }
 
     /// The navigation of the innermost section that contains the page. `None` if there is none, and for

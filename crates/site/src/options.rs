@@ -59,6 +59,8 @@ pub struct PagesOptions {
     pub search: Option<bool>,
     /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
     pub posts_per_page: usize,
+    /// Whether pages have no link that copies their Markdown.
+    pub hides_copy_link: bool,
     /// Whether forms work without JavaScript, so the site needs their pages with errors and a thank-you page.
     pub html_posts: bool,
     /// The forms of the site that are not switched off.

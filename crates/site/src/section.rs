@@ -18,6 +18,8 @@ pub(super) struct SectionPage {
     pub title: String,
     /// The position among the pages of a folder, lowest first. Pages without one come last, sorted by title.
     pub weight: Option<i64>,
+    /// The heading under which the page is listed among the pages of its folder.
+    pub group: Option<String>,
     /// Whether the page opens a section.
     pub opens_section: bool,
 }
@@ -30,6 +32,7 @@ struct Node {
     path: String,
     is_page: bool,
     weight: Option<i64>,
+    group: Option<String>,
     children: Vec<Node>,
 }
 
@@ -41,12 +44,14 @@ pub(super) struct NavSection {
     order: Vec<(String, String)>,
 }
 
-/// An entry of the navigation as shown on one page.
+/// An entry of the navigation as shown on one page: a page, a folder or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct SectionEntry {
     pub title: String,
-    /// Percent-encoded; `None` for a folder without a page of its own.
+    /// Percent-encoded; `None` for a group, and for a folder without a page of its own.
     pub path: Option<String>,
+    /// Whether the entry is the heading of a group, whose pages are its children.
+    pub is_group: bool,
     pub is_current: bool,
     /// Whether the entry is the current page or contains it.
     pub is_open: bool,
@@ -122,6 +127,7 @@ impl Node {
         if below.is_empty() {
             self.title.clone_from(&page.title);
             self.weight = page.weight;
+            self.group.clone_from(&page.group);
             self.is_page = true;
             return;
         }
@@ -134,11 +140,16 @@ impl Node {
         self.children[at].insert(page);
     }
 
-    /// Sorts the descendants: by weight, then by title.
+    /// Sorts the descendants: by weight, then by title. The pages of a group follow its first one.
     fn sort(&mut self) {
         self.children.sort_by_cached_key(|child| {
             (child.weight.unwrap_or(i64::MAX), child.title.to_lowercase(), child.path.clone())
         });
+        let mut ranks = BTreeMap::new();
+        for (rank, child) in self.children.iter().enumerate() {
+            ranks.entry(child.group.clone()).or_insert(rank);
+        }
+        self.children.sort_by_key(|child| ranks.get(&child.group).copied());
         self.children.iter_mut().for_each(Self::sort);
     }
 
@@ -157,6 +168,7 @@ impl Node {
         SectionEntry {
             title: self.title.clone(),
             path: self.is_page.then(|| super::path::encode(&self.path).into_owned()),
+            is_group: false,
             is_current: current == self.path,
             is_open,
             children: if is_whole || is_open {
@@ -169,8 +181,7 @@ impl Node {
 }
 
 /// The entries of the pages in a folder. In a large section, only those near the current page, or the first
-/// ones if the folder does not contain the current page. A closed folder without a page links to its first
-/// page.
+/// ones if the folder does not contain the current page. Pages of a group are the children of its entry.
 fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEntry> {
     let at = nodes.iter().position(|node| current.starts_with(&node.path)).unwrap_or_default();
     let shown = if is_whole {
@@ -178,15 +189,36 @@ fn shown_entries(nodes: &[Node], current: &str, is_whole: bool) -> Vec<SectionEn
     } else {
         &nodes[at.saturating_sub(MAX_NEIGHBORS)..nodes.len().min(at + MAX_NEIGHBORS + 1)]
     };
-    // A closed folder without a page of its own would be neither a link nor a list.
-    let shown = shown.iter().map(|node| match node.entry(current, is_whole) {
+    let mut entries: Vec<SectionEntry> = Vec::new();
+    for nodes in shown.chunk_by(|a, b| a.group == b.group) {
+        let pages = nodes.iter().map(|node| linked_entry(node, current, is_whole));
+        let Some(group) = nodes.first().and_then(|node| node.group.as_ref()) else {
+            entries.extend(pages);
+            continue;
+        };
+        let children: Vec<_> = pages.collect();
+        entries.push(SectionEntry {
+            title: group.clone(),
+            path: None,
+            is_group: true,
+            is_current: false,
+            is_open: children.iter().any(|page| page.is_open),
+            children,
+        });
+    }
+    entries
+}
+
+/// The entry of a node. A closed folder without a page of its own would be neither a link nor a list, so it
+/// links to its first page.
+fn linked_entry(node: &Node, current: &str, is_whole: bool) -> SectionEntry {
+    match node.entry(current, is_whole) {
         entry if entry.path.is_none() && entry.children.is_empty() => SectionEntry {
             path: node.first_page().map(|path| super::path::encode(path).into_owned()),
             ..entry
         },
         entry => entry,
-    });
-    shown.collect()
+    }
 }
 
 impl Node {
@@ -208,7 +240,7 @@ mod tests {
     use super::*;
 
     fn page(path: &str, title: &str, weight: Option<i64>) -> SectionPage {
-        SectionPage { path: path.into(), title: title.into(), weight, opens_section: false }
+        SectionPage { path: path.into(), title: title.into(), weight, group: None, opens_section: false }
     }
 
     fn opening(path: &str, title: &str) -> SectionPage {
@@ -262,6 +294,28 @@ mod tests {
         );
         assert_eq!(around("/docs/big-cats/lions/")[1], None);
         assert_eq!(around("/docs/none/"), [None, None]);
+    }
+
+    #[test]
+    fn pages_of_a_group_are_listed_where_its_first_page_is() {
+        let grouped = |path, title, weight, group: &str| SectionPage {
+            group: Some(group.into()),
+            ..page(path, title, Some(weight))
+        };
+        let pages = [
+            opening("/d/", "D"),
+            grouped("/d/late/", "Late", 4, "Start"),
+            grouped("/d/first/", "First", 1, "Start"),
+            page("/d/free/", "Free", Some(2)),
+            grouped("/d/run/", "Run", 3, "Operations"),
+        ];
+        let section = &sections(&pages)[0];
+        let expected =
+            "D /d/\n+Start -\n First /d/first/\n *Late /d/late/\nFree /d/free/\nOperations -\n Run /d/run/\n";
+        let entries = section.entries("/d/late/");
+        assert_eq!(outline(&entries, 0), expected);
+        assert_eq!(entries.iter().filter(|entry| entry.is_group).count(), 2);
+        assert_eq!(section.neighbors("/d/late/"), [Some(("/d/first/", "First")), Some(("/d/free/", "Free"))]);
     }
 
     #[test]

@@ -213,6 +213,7 @@ fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
         path: document.path.clone(),
         title: document.nav_title_or_title().to_owned(),
         weight: document.front_matter.weight,
+        group: document.front_matter.group.clone(),
         opens_section: document.front_matter.section,
     };
     listed.map(page).collect()

@@ -105,7 +105,7 @@ const MATTERS: [&str; 20] = [
     "highlights:\n  - { title: A, text: B, href: ../about.md }\n",
     "title: [\n",
     "section: true\nweight: 2\n",
-    "weight: 1\nextra:\n  color: { red: 1 }\n",
+    "weight: 1\ngroup: Start\nextra:\n  color: { red: 1 }\n",
 ];
 
 const THEMES: [(&str, &str); 8] = [
