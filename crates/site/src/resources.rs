@@ -200,3 +200,6 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
 fn new_file(media_type: &'static str, text: String) -> File {
     File::new(media_type, Cache::Revalidate, text)
 }
+
+#[cfg(test)]
+mod tests;
