@@ -245,7 +245,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
         brand: brand::read(r),
         redirects: own_tables::read_redirects(r),
         allowed: security::read(r),
-        home_links: resources::home_links(),
+        home_links: resources::home_links(&site.form_set),
         reserved: resources::reserved_paths(FormSet::built_in()),
         today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
         now: Some(now),
