@@ -241,11 +241,11 @@ fn interned_pair<'de, D: Deserializer<'de>>(input: D) -> Result<[&'static str; 2
     Ok(<[String; 2]>::deserialize(input)?.map(|text| intern(&text)))
 }
 
-/// The waitlist form: an e-mail address whose owner requests access.
+/// The waitlist form: an e-mail address whose owner waits for a place.
 pub static WAITLIST: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("waitlist", include_str!("built_in/waitlist.toml")));
 
-/// The contact form: a message to the operator's team. Accepts either of two sets of fields.
+/// The contact form: a message to the team. Accepts either of two sets of fields.
 pub static CONTACT: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("contact", include_str!("built_in/contact.toml")));
 

@@ -21,9 +21,9 @@ pub(super) fn build_guides(
     options: &PagesOptions,
     language: usize,
 ) -> Vec<(String, String)> {
-    let Language { title, description, words, .. } = &languages[language];
+    let Language { name, description, words, .. } = &languages[language];
     let base = options.base_url.as_str();
-    let heading = heading(title, description);
+    let heading = heading(name, description);
     let forms = describe_forms(words, options);
     let introduction = format!("{heading}\n{}{forms}\n", words.get("guide_introduction"));
     let is_listed = |page: &&PageSummary| page.language == language && !page.is_generated;
@@ -85,7 +85,7 @@ fn add_guides(
     introduction: String,
     pages: &[&PageSummary],
 ) {
-    let Guide { base, language: Language { words, title: site, prefix, .. } } = context;
+    let Guide { base, language: Language { words, name: site, prefix, .. } } = context;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
     // The length of the part of the page's path that names the subfolder; 0 if there is none.
@@ -155,10 +155,10 @@ fn add_guides(
 
 /// Builds `llms-full.txt`: the Markdown of all listed pages in a language, except generated lists.
 pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
-    let Language { title, description, .. } = &site.languages[language];
+    let Language { name, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
-    let introduction = heading(title, description);
+    let introduction = heading(name, description);
     File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies)
 }
 
@@ -192,9 +192,9 @@ mod tests {
     }
 
     fn language(tag: &str, prefix: &str) -> Language {
-        let [title, tagline, description] = [(); 3].map(|()| String::new());
+        let [title, name, tagline, description] = [(); 4].map(|()| String::new());
         let words = std::sync::Arc::new(WordList::english());
-        Language { tag: tag.into(), prefix: prefix.into(), words, title, tagline, description }
+        Language { tag: tag.into(), prefix: prefix.into(), words, title, name, tagline, description }
     }
 
     #[test]

@@ -36,8 +36,32 @@ fn example_options() -> PagesOptions {
             email: "hello@example.com".into(),
             console_url: "https://console.example.com/".into(),
         },
+        form_set: FormSet::new(FormSet::built_in().iter().map(with_example_words)),
         ..starter_options()
     }
+}
+
+/// A built-in form with the words of the example site, `site/forms/NAME.toml`.
+fn with_example_words(form: &'static Form) -> &'static Form {
+    let text = fs::read_to_string(repository().join(format!("site/forms/{}.toml", form.name))).unwrap();
+    let words: toml::Table = toml::from_str(&text).unwrap();
+    let mut stored: serde_json::Value = serde_json::from_str(&form.stored()).unwrap();
+    for (key, value) in words {
+        let toml::Value::Array(fields) = value else {
+            stored[&key] = serde_json::to_value(value).unwrap();
+            continue;
+        };
+        for shape in [&key.replace("field", "fields"), "alternative"] {
+            for field in stored[shape].as_array_mut().into_iter().flatten() {
+                let name = field["name"].clone();
+                let changed = fields.iter().filter(|words| words["name"].as_str() == name.as_str());
+                for (key, value) in changed.flat_map(|words| words.as_table().unwrap()) {
+                    field[key] = serde_json::to_value(value).unwrap();
+                }
+            }
+        }
+    }
+    Form::from_stored(&stored.to_string()).unwrap()
 }
 
 /// The options of `starter/frontdesk.toml` that appear in the contract.
