@@ -81,6 +81,7 @@ impl Config {
         let channels = channel::read(r, &pages, &form_set);
         let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
 
+        pages.home_links = resources::home_links(&form_set);
         pages.reserved = resources::reserved_paths(&form_set);
         pages.form_set = form_set;
         pages.html_posts = web.forms.html_posts;
@@ -251,8 +252,6 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
         brand: brand::read(r),
         redirects: own_tables::read_redirects(r),
         allowed: security::read(r),
-        home_links: resources::home_links(),
-
         today: now.to_zoned(jiff::tz::TimeZone::UTC).date(),
         now: Some(now),
         ..site

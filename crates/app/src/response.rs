@@ -108,16 +108,20 @@ pub(super) fn removed_endpoint(forms: &FormSet) -> HttpResponse {
 
 /// An error with the names of the endpoints.
 fn missing_endpoint(forms: &FormSet, status: StatusCode, reason: &str) -> HttpResponse {
+    error(status, &format!("{reason}{}", list_endpoints(forms)))
+}
+
+/// A sentence with the endpoints, beginning with a space; empty if there are none.
+fn list_endpoints(forms: &FormSet) -> String {
     let endpoints: Vec<String> = forms.iter().map(|form| format!("POST {}", form.path)).collect();
-    let sentence = match &endpoints[..] {
-        [] => format!("{reason} This site has no endpoints."),
-        [one] => format!("{reason} The endpoint is {one}; /openapi.json describes it."),
-        [others @ .., last] => format!(
-            "{reason} The endpoints are {} and {last}; /openapi.json describes them.",
-            others.join(", ")
-        ),
-    };
-    error(status, &sentence)
+    match &endpoints[..] {
+        [] => String::new(),
+        [endpoint] => format!(" The endpoint is {endpoint}; /openapi.json describes it."),
+        [endpoints @ .., last] => {
+            let endpoints = endpoints.join(", ");
+            format!(" The endpoints are {endpoints} and {last}; /openapi.json describes them.")
+        }
+    }
 }
 
 /// An API error, with the body `{"error": "<sentence>"}`.
@@ -128,6 +132,19 @@ pub(super) fn error(status: StatusCode, sentence: &str) -> HttpResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_endpoint_names_the_others() {
+        let list = |forms: &[&str]| {
+            let forms = FormSet::built_in().iter().filter(|form| forms.contains(&form.name));
+            list_endpoints(&FormSet::new(forms))
+        };
+        assert_eq!(list(&[]), "");
+        assert_eq!(list(&["contact"]), " The endpoint is POST /api/contact; /openapi.json describes it.");
+        let both =
+            " The endpoints are POST /api/waitlist and POST /api/contact; /openapi.json describes them.";
+        assert_eq!(list(&["waitlist", "contact"]), both);
+    }
 
     #[test]
     fn the_policy_names_permitted_hosts_in_their_directives() {

@@ -123,60 +123,6 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The blank characters above U+00A0, for a character class in a regular expression.
-macro_rules! blank_after_a0 {
-    () => {
-        concat!(
-            r"\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f",
-            r"\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8",
-        )
-    };
-}
-
-impl Field {
-    /// An ECMA-262 regular expression that matches exactly the accepted values of [`FieldKind::Text`],
-    /// [`FieldKind::Multiline`] and [`FieldKind::Tel`], except that it does not limit their length. For
-    /// [`FieldKind::Url`] and [`FieldKind::Date`] it matches all accepted values and few others. `None` for
-    /// other kinds.
-    ///
-    /// For a required text, the expression matches blank characters, one character that is neither blank nor
-    /// forbidden, and any permitted characters. An optional field that contains only blank characters counts
-    /// as empty. Blank ([`is_blank`](crate::text::is_blank)) and control characters are listed by code
-    /// point, because the meaning of `\s` differs between languages. The expressions never backtrack.
-    pub const fn pattern(&self) -> Option<&'static str> {
-        match (self.kind, self.required) {
-            (FieldKind::Text, true) => Some(concat!(
-                r"^[\u0020\u00a0",
-                blank_after_a0!(),
-                r"]*",
-                r"[^\u0000-\u0020\u007f-\u00a0",
-                blank_after_a0!(),
-                r"]",
-                r"[^\u0000-\u001f\u007f-\u009f]*$",
-            )),
-            (FieldKind::Text, false) => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
-            (FieldKind::Multiline, true) => Some(concat!(
-                r"^[\u0009-\u000d\u0020\u0085\u00a0",
-                blank_after_a0!(),
-                r"]*",
-                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
-                blank_after_a0!(),
-                r"]",
-                r"[^\u0000]*$",
-            )),
-            (FieldKind::Multiline, false) => Some(r"^[^\u0000]*$"),
-            (FieldKind::Tel, _) => {
-                Some(r"^ *(?:\+ *)?(?:[ ().\/-]*[0-9]){5,15}[ ().\/-]*(?:(?:x|ext\.?|;ext=) *[0-9]{1,6} *)?$")
-            }
-            (FieldKind::Url, _) => {
-                Some(r"^ *(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?[^\s\/?#@\\:]+(?::[0-9]{1,5})?(?:[\/?#]\S*)? *$")
-            }
-            (FieldKind::Date, _) => Some(r"^[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$"),
-            _ => None,
-        }
-    }
-}
-
 /// The part of a submission that is compared to detect repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -302,11 +248,11 @@ fn interned_pair<'de, D: Deserializer<'de>>(input: D) -> Result<[&'static str; 2
     Ok(<[String; 2]>::deserialize(input)?.map(|text| intern(&text)))
 }
 
-/// The waitlist form: an e-mail address whose owner requests access.
+/// The waitlist form: an e-mail address whose owner waits for a place.
 pub static WAITLIST: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("waitlist", include_str!("built_in/waitlist.toml")));
 
-/// The contact form: a message to the operator's team. Accepts either of two sets of fields.
+/// The contact form: a message to the team. Accepts either of two sets of fields.
 pub static CONTACT: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("contact", include_str!("built_in/contact.toml")));
 

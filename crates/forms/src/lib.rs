@@ -8,6 +8,7 @@
 pub mod definition;
 pub mod email;
 pub mod parse;
+pub mod schema;
 pub mod text;
 pub mod urlencoded;
 pub mod value;

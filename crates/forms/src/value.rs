@@ -1,6 +1,7 @@
 //! Values of fields, the checks of each kind, and the normal forms of telephone numbers and web addresses.
 
 use std::borrow::Cow;
+use std::net::Ipv6Addr;
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ pub(crate) fn absent(field: &Field) -> Result<Option<FieldValue>, Vec<Problem>> 
 
 /// The JSON number, an integer where the value is one. `None` for infinity and NaN.
 #[expect(clippy::cast_possible_truncation, reason = "an integer below 2^53 is exact")]
-fn number_from(value: f64) -> Option<Number> {
+pub(crate) fn number_from(value: f64) -> Option<Number> {
     if value.fract() == 0.0 && value.abs() < 9e15 {
         Some(Number::from(value as i64))
     } else {
@@ -207,7 +208,7 @@ pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldVa
 }
 
 /// Whether the text is a day `YYYY-MM-DD` of the years 1000 to 9999 that exists, within the bounds.
-fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
+pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: &usize| bytes[*at].is_ascii_digit();
     let is_written_so = bytes.len() == 10
@@ -233,8 +234,10 @@ pub fn telephone_number(text: &str) -> Option<String> {
     if !(5..=15).contains(&written) {
         return None;
     }
-    let number = if plus.is_empty() { number.to_owned() } else { number.replacen("(0)", "", 1) };
-    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let digits = |number: &str| number.chars().filter(char::is_ascii_digit).collect::<String>();
+    let without_zero = digits(&number.replacen("(0)", "", 1));
+    // Without at least five digits, the normal form would not be a telephone number.
+    let digits = if plus.is_empty() || without_zero.len() < 5 { digits(number) } else { without_zero };
     let mut normal = format!("{plus}{digits}");
     if !extension.is_empty() {
         let after = ["ext.", "ext", "x", ";ext="].iter().find_map(|mark| extension.strip_prefix(mark))?;
@@ -259,11 +262,34 @@ pub fn web_address(text: &str) -> Option<String> {
         .iter()
         .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
     let whole = if has_scheme { Cow::Borrowed(text) } else { Cow::Owned(format!("https://{text}")) };
+    let (_, rest) = whole.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if !is_authority(authority) {
+        return None;
+    }
     let url = url::Url::parse(&whole).ok()?;
-    // A text such as `mailto:x` or `a b` becomes a name without a dot.
-    let has_name = url.host_str().is_some_and(|host| host.contains(['.', ':']));
-    let is_plain = url.username().is_empty() && url.password().is_none();
-    (has_name && is_plain).then(|| url.to_string())
+    url.host_str().is_some_and(|host| host.contains(['.', ':'])).then(|| url.to_string())
+}
+
+/// Whether the text is a name with a dot or an IPv6 address in brackets, and possibly a port. The URL
+/// Standard accepts more, such as users' names, escapes, and names without a dot, which `mailto:x` also
+/// contains.
+fn is_authority(text: &str) -> bool {
+    let (host, port) = match text.rfind(':') {
+        Some(at) if !text.ends_with(']') => (&text[..at], Some(&text[at + 1..])),
+        _ => (text, None),
+    };
+    let is_port =
+        |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_label =
+        |label: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c) || !c.is_ascii());
+    let is_host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.rsplit_once('.').is_some_and(|(labels, last)| {
+            is_label(last) && labels.split('.').all(|label| !label.is_empty() && is_label(label))
+        }),
+    };
+    is_host && port.is_none_or(is_port)
 }
 
 #[cfg(test)]
@@ -281,6 +307,7 @@ mod tests {
             (" +44 20 7946 0000 ext. 7 ", Some("+442079460000;ext=7")),
             ("1234", None),
             ("+49 30 1234567890123456", None),
+            ("+1 (0) 234", Some("+10234")),
             ("call me", None),
             ("030 123456 x", None),
             ("030 123456 7 y", None),
@@ -300,6 +327,14 @@ mod tests {
             ("HTTP://Example.COM:80/a?b#c", Some("http://example.com/a?b#c")),
             ("bücher.example", Some("https://xn--bcher-kva.example/")),
             ("https://social.example/@ada", Some("https://social.example/@ada")),
+            ("https://[2001:db8::1]:8080", Some("https://[2001:db8::1]:8080/")),
+            ("https:///example.com", None),
+            ("//example.com", None),
+            ("https://@example.com", None),
+            ("https://example.com:", None),
+            ("https://%65xample.com", None),
+            ("1", None),
+            ("a..example", None),
             ("javascript:alert(1)", None),
             ("mailto:ada@example.com", None),
             ("https://ada:secret@example.com/", None),

@@ -405,7 +405,7 @@ pub(super) fn add_blog_pages(
     documents: &mut Vec<Document>,
     faults: &mut Vec<Fault>,
 ) {
-    let Language { prefix, words, title, .. } = language;
+    let Language { prefix, words, name, .. } = language;
     // Unpublished posts determine the date of a list only if it has no published ones.
     let age = |document: &Document| (document.unpublished.is_none(), document.updated);
     let is_post = |document: &&Document| document.language == index && document.kind == PageKind::Post;
@@ -419,7 +419,7 @@ pub(super) fn add_blog_pages(
         };
     let blog = format!("{prefix}/blog/");
     if !paths.contains(&blog) {
-        let description = words.fill("blog_description", &[("site", title)]);
+        let description = words.fill("blog_description", &[("site", name)]);
         documents.push(generate(
             &blog,
             PageKind::Blog,
@@ -454,7 +454,7 @@ pub(super) fn add_blog_pages(
         let path = tag_path(prefix, &tag.name);
         if !paths.contains(&path) {
             let age = updated.get(&tag.name).copied().unwrap_or((true, latest));
-            let description = words.fill("tag_description", &[("site", title), ("tag", &tag.name)]);
+            let description = words.fill("tag_description", &[("site", name), ("tag", &tag.name)]);
             let kind = PageKind::Tag(tag.name.clone());
             documents.push(generate(&path, kind, &tag.name, &description, age));
         }

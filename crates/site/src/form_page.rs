@@ -15,14 +15,15 @@ use super::placeholder::{fill, plural_name};
 use super::words::WordList;
 use frontdesk_forms::text::escape_html;
 use frontdesk_forms::urlencoded::PostedForm;
-use frontdesk_forms::{Field, InvalidField, Problem};
+use frontdesk_forms::{Field, InvalidField, Problem, WAITLIST};
 
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
 
 /// The title and the text of the thank-you page, which both forms share.
 pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
-    let text = if options.confirms_waitlist { "thanks_message_confirm" } else { "thanks_message" };
+    let confirms = options.confirms_waitlist && options.form_set.named(WAITLIST.name).is_some();
+    let text = if confirms { "thanks_message_confirm" } else { "thanks_message" };
     (language.words.get("thanks_title"), language.words.get(text))
 }
 

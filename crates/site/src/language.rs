@@ -16,6 +16,9 @@ pub struct Language {
     pub words: Arc<WordList>,
     /// The site's title in this language. `tagline` and `description` are translated as well.
     pub title: String,
+    /// The title, or else the operator's name, or else the host: for headings, and for sentences about the
+    /// site.
+    pub name: String,
     pub tagline: String,
     pub description: String,
 }
@@ -42,10 +45,14 @@ impl Language {
             "" => configured.to_owned(),
             word => word.to_owned(),
         };
+        let title = text("site_title", &options.title);
+        let host = options.base_url.split_once("://").map_or("", |(_, host)| host);
+        let name = [&*title, &*options.operator.name, host].into_iter().find(|text| !text.trim().is_empty());
         Self {
             tag: tag.to_owned(),
             prefix: if index == 0 { String::new() } else { format!("/{tag}") },
-            title: text("site_title", &options.title),
+            name: name.unwrap_or_default().to_owned(),
+            title,
             tagline: text("site_tagline", &options.tagline),
             description: text("site_description", &options.description),
             words: Arc::new(words),

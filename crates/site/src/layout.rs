@@ -234,7 +234,7 @@ impl TemplateContext<'_> {
             "dateModified": document.updated,
             "publisher": {
                 "@type": "Organization",
-                "name": options.operator.name,
+                "name": if options.operator.name.is_empty() { &language.name } else { &options.operator.name },
                 "url": shared.absolute_url("/"),
             },
         });

@@ -12,6 +12,7 @@ mod sitemap;
 mod skill;
 mod text;
 mod well_known;
+mod wording;
 
 use std::sync::Arc;
 
@@ -28,13 +29,16 @@ pub use forms::page_forms;
 pub use options::{ContentSignals, ResourceOptions};
 
 /// Links to the resources, for the home page's `Link` header (RFC 8288, RFC 8631, RFC 9727).
-pub fn home_links() -> Vec<String> {
-    vec![
-        "</.well-known/api-catalog>; rel=\"api-catalog\"".to_owned(),
-        "</openapi.json>; rel=\"service-desc\"; type=\"application/json\"".to_owned(),
-        "</agents.md>; rel=\"service-doc\"; type=\"text/markdown\"".to_owned(),
-        "</llms.txt>; rel=\"describedby\"; type=\"text/plain\"".to_owned(),
-    ]
+/// Without forms there is no service to describe.
+pub fn home_links(set: &FormSet) -> Vec<String> {
+    let links = [
+        "</.well-known/api-catalog>; rel=\"api-catalog\"",
+        "</openapi.json>; rel=\"service-desc\"; type=\"application/json\"",
+        "</agents.md>; rel=\"service-doc\"; type=\"text/markdown\"",
+        "</llms.txt>; rel=\"describedby\"; type=\"text/plain\"",
+    ];
+    let is_needed = |link: &&str| set.iter().len() > 0 || !link.contains("service-desc");
+    links.into_iter().filter(is_needed).map(str::to_owned).collect()
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -160,7 +164,7 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for (index, language) in site.languages.iter().enumerate() {
         jobs.push(Box::new(move || {
-            let guides = llms::build_guides(&site.pages, &site.languages, &site.base_url, index).into_iter();
+            let guides = llms::build_guides(&site.pages, &site.languages, options, index).into_iter();
             let guide = |(path, text): (String, String)| {
                 Some((decode(&path).ok()?.into_owned(), new_file(TEXT, text)))
             };
@@ -200,3 +204,6 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
 fn new_file(media_type: &'static str, text: String) -> File {
     File::new(media_type, Cache::Revalidate, text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,8 +80,13 @@ impl WordList {
 
     /// The word for `n` things: `NAME_one` or `NAME_other` with `n` in place of `{n}`.
     pub fn plural(&self, name: &str, n: usize) -> String {
+        self.plural_with(name, n, &[])
+    }
+
+    /// Like [`WordList::plural`], with values in place of further placeholders.
+    pub fn plural_with(&self, name: &str, n: usize, values: &[(&str, &str)]) -> String {
         let number = n.to_string();
-        self.fill(&plural_name(name, self.get("singular"), &number), &[("n", &number)])
+        self.fill(&plural_name(name, self.get("singular"), &number), &[&[("n", &*number)], values].concat())
     }
 
     /// A date for readers, such as `20 November 2026`.

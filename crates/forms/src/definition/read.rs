@@ -3,12 +3,11 @@
 use std::ops::Range;
 
 use frontdesk_fault::{Fault, did_you_mean};
-use jiff::civil::Date;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
-use crate::value::{check_text, count};
+use crate::value::{check_text, count, is_day};
 
 /// Maximum number of fields of a form.
 pub const MAX_FIELDS: usize = 40;
@@ -295,13 +294,19 @@ impl<'a> Reader<'a> {
             self.fault(place, format!("the field `{name}` has no `label`"), "add `label = \"…\"`");
         }
         self.limits(table, &mut field);
-        field.example = self.text(table, "example").unwrap_or_else(|| intern(&example(&field)));
-        for key in ["example", "default"] {
-            let value = if key == "example" { field.example } else { field.default };
-            if !value.is_empty() && self.faults.is_empty() && check_text(&field, value).is_err() {
+        let written = self.text(table, "example");
+        for (key, value) in [("example", written.unwrap_or_default()), ("default", field.default)] {
+            if !value.is_empty() && self.faults.is_empty() && !is_accepted(&field, value) {
                 let message = format!("`{key}` of the field `{name}` is not a value that the field accepts");
                 self.fault(span(table, key), message, "");
             }
+        }
+        if let Some(example) = written.map(str::to_owned).or_else(|| example(&field)) {
+            field.example = intern(&example);
+        } else if self.faults.is_empty() {
+            let message =
+                format!("the field `{name}` accepts no value such as {}", examples(&field).join(", "));
+            self.fault(span(table, "max"), message, "increase `max`, or add `example = \"…\"`");
         }
         Some(field)
     }
@@ -397,8 +402,8 @@ impl<'a> Reader<'a> {
                 let most = count(field.options.len());
                 let least = if field.required { 1.0 } else { 0.0 };
                 field.bounds = [
-                    self.number(table, "min", least..=most).unwrap_or(least),
-                    self.number(table, "max", 1.0..=most).unwrap_or(most),
+                    self.number(table, "min", least..=most).unwrap_or(least).ceil(),
+                    self.number(table, "max", 1.0..=most).unwrap_or(most).floor(),
                 ];
             }
             Date => field.days = [self.day(table, "min"), self.day(table, "max")],
@@ -454,7 +459,7 @@ impl<'a> Reader<'a> {
     fn day(&mut self, table: &Table<'_>, key: &str) -> &'static str {
         let Some(value) = table.get(key) else { return "" };
         let written = self.text[value.span()].trim_matches(['"', '\'']);
-        if written.len() != 10 || written.parse::<Date>().is_err() {
+        if !is_day(written, ["", ""]) {
             self.fault(value.span(), format!("`{key}` must be a day such as \"2026-11-27\""), "");
         }
         intern(written)
@@ -517,22 +522,35 @@ fn is_option(text: &str) -> bool {
         && !text.chars().all(crate::text::is_blank)
 }
 
-/// A valid value of a field without `example`.
-fn example(field: &Field) -> String {
-    let [least, most] = field.bounds;
-    match field.kind {
-        FieldKind::Text | FieldKind::Multiline => "Example".chars().take(field.max_chars).collect(),
-        FieldKind::Email => "ada@example.com".to_owned(),
-        FieldKind::Tel => "+49 30 123456".to_owned(),
-        FieldKind::Url => "https://www.example.com/".to_owned(),
-        FieldKind::Number => 1.0_f64.max(least).min(most).to_string(),
-        FieldKind::Date => match field.days {
-            ["", ""] => "2026-11-27".to_owned(),
-            ["", day] | [day, _] => day.to_owned(),
-        },
-        FieldKind::Choice | FieldKind::Choices | FieldKind::Hidden => {
-            field.options.first().copied().unwrap_or_default().to_owned()
-        }
-        FieldKind::Consent => "true".to_owned(),
+/// Whether the field accepts a value that its definition states; for choices, one option.
+fn is_accepted(field: &Field, value: &str) -> bool {
+    if field.kind == FieldKind::Choices {
+        field.options.contains(&value)
+    } else {
+        check_text(field, value).is_ok()
     }
+}
+
+/// A valid value of a field without `example`. `None` if there is none among [`examples`].
+fn example(field: &Field) -> Option<String> {
+    examples(field).into_iter().find(|value| is_accepted(field, value))
+}
+
+/// Values that fields of this kind accept, the most helpful first and short ones last.
+fn examples(field: &Field) -> Vec<String> {
+    let [least, most] = field.bounds;
+    let texts: &[&str] = match field.kind {
+        FieldKind::Text | FieldKind::Multiline => &["Example", "E"],
+        FieldKind::Email => &["ada@example.com", "a@b.example", "a@b"],
+        FieldKind::Tel => &["+49 30 123456", "030 12345", "12345"],
+        FieldKind::Url => &["https://www.example.com/", "example.com", "a.example", "a.b"],
+        FieldKind::Number => return vec![1.0_f64.max(least).min(most).to_string()],
+        FieldKind::Date => match &field.days {
+            ["", ""] => &["2026-11-27"],
+            ["", day] | [day, _] => &[day],
+        },
+        FieldKind::Choice | FieldKind::Choices | FieldKind::Hidden => &field.options,
+        FieldKind::Consent => &["true"],
+    };
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }

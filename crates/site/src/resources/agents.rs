@@ -5,25 +5,61 @@ use minijinja::value::{Serde, Value};
 
 use super::forms::{CONFIRMATION, form_section};
 use super::options::ResourceOptions;
-use super::text::{format_duration, heading, list_item, rate_limit_clause, render};
-use crate::{PageSummary, PagesOptions};
+use super::text::{format_duration, heading, list_item, render};
+use super::wording;
+use crate::{PageSummary, PagesOptions, escape_text};
+use frontdesk_forms::{CONTACT, DedupKey, Form, FormSet, WAITLIST};
 
 /// Builds the guide: how to use the forms, their limits, and the pages except posts and lists.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let base = &options.base_url;
     let pages = pages.iter().filter(|page| !page.is_post && !page.is_generated);
+    let forms = &options.form_set;
+    let title = match wording::site_name(options) {
+        "" => "Guide for agents".to_owned(),
+        name => format!("{name}: guide for agents"),
+    };
     let values = context! {
-        heading => heading(&format!("{}: guide for agents", options.title), &options.description),
-        title => options.title.as_str(),
+        heading => heading(&title, &options.description),
+        introduction => escape_text(&wording::introduction(options)),
+        endpoints => endpoints(forms),
+        access => wording::access(forms.iter().len(), resources),
         base => base.as_str(),
         operator => Value::from(Serde(&options.operator)),
-        limited => rate_limit_clause(resources),
         confirmation => CONFIRMATION,
-        forms => options.form_set.iter().map(|form| form_section(form, base)).collect::<Vec<_>>(),
-        confirms_waitlist => options.confirms_waitlist,
+        forms => forms.iter().map(|form| form_section(form, base)).collect::<Vec<_>>(),
+        repeats => repeats(forms),
+        has_contact_form => forms.named(CONTACT.name).is_some(),
+        confirms_waitlist => options.confirms_waitlist && forms.named(WAITLIST.name).is_some(),
         quotas => resources.quotas.map(|(minute, hour)| [minute, hour]),
         duplicate_window => format_duration(resources.duplicate_window),
         pages => pages.map(|page| list_item(base, &page.twin, page)).collect::<String>(),
     };
     render(include_str!("agents.md"), values)
+}
+
+/// Counts and names the endpoints, in Markdown.
+fn endpoints(forms: &FormSet) -> String {
+    let titles = escape_text(&wording::titles(forms)).into_owned();
+    match forms.iter().len() {
+        _ if wording::has_default_forms(forms) => {
+            "There are exactly two HTTP endpoints, a waitlist request and a contact message.".to_owned()
+        }
+        0 => "It has no forms, and there are no HTTP endpoints.".to_owned(),
+        1 => format!("There is exactly one HTTP endpoint, {titles}."),
+        2 => format!("There are exactly two HTTP endpoints, {titles}."),
+        n => format!("There are exactly {n} HTTP endpoints: {titles}."),
+    }
+}
+
+/// Clauses about the forms that accept each value of a field only once, for the end of a sentence.
+fn repeats(forms: &FormSet) -> String {
+    let clause = |form: &Form| match form.dedup_key {
+        DedupKey::Field(_) if form.name == WAITLIST.name => {
+            Some(", and an address joins the waitlist once".to_owned())
+        }
+        DedupKey::Field(field) => Some(format!(", and `{}` counts each `{field}` once", form.path)),
+        DedupKey::Content => None,
+    };
+    forms.iter().filter_map(clause).collect()
 }

@@ -27,7 +27,7 @@ pub(super) fn build_rss(pages: &[PageSummary], base: &str, index: usize, languag
         }
     };
     let values = context! {
-        title => language.title.as_str(),
+        title => language.name.as_str(),
         link => format!("{base}{home}"),
         description => language.description.as_str(),
         language => language.tag.as_str(),
@@ -68,6 +68,7 @@ mod tests {
             prefix: String::new(),
             words: std::sync::Arc::new(crate::WordList::english()),
             title: String::new(),
+            name: String::new(),
             tagline: String::new(),
             description: String::new(),
         };

@@ -1,11 +1,12 @@
 //! Describes the forms, for templates and as Markdown. Validation uses the same definitions.
 
 use minijinja::context;
-use minijinja::value::{Serde, Value};
+use minijinja::value::Value;
 
 use super::text::render;
-use crate::PageForm;
-use frontdesk_forms::{Field, Form, FormSet, MAX_BODY_BYTES};
+use super::wording::list;
+use crate::{PageForm, escape_text};
+use frontdesk_forms::{Field, FieldKind, Form, FormSet, MAX_BODY_BYTES};
 
 /// An instruction for agents, included in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
@@ -27,23 +28,75 @@ pub fn page_forms(set: &FormSet, base_url: &str) -> Vec<PageForm> {
 /// A Markdown section that explains a form: its address, its fields, an example and the responses.
 pub(super) fn form_section(form: &'static Form, base_url: &str) -> String {
     let values = context! {
-        summary => form.summary,
-        description => form.description,
+        summary => escape_text(form.summary),
+        description => escape_text(form.description),
         confirmation => CONFIRMATION,
         url => format!("{base_url}{}", form.path),
         max_kib => MAX_BODY_BYTES / 1024,
-        fields => Value::from(Serde(&form.fields)),
-        alternative => Value::from(Serde(&form.alternative)),
+        fields => rows(&form.fields),
+        alternative => form.alternative.as_deref().map(rows),
         example => example_body(&form.fields).to_string().replace('\'', "’"),
     };
     render(include_str!("form.md"), values)
+}
+
+/// The fields as rows of a table in Markdown.
+fn rows(fields: &[Field]) -> Vec<Value> {
+    let row = |field: &Field| {
+        let meaning = if field.description.is_empty() { field.label } else { field.description };
+        context! {
+            name => field.name,
+            required => field.required,
+            constraint => constraint(field),
+            meaning => cell(meaning),
+        }
+    };
+    fields.iter().map(row).collect()
+}
+
+/// Escapes text for a cell of a table in Markdown.
+fn cell(text: &str) -> String {
+    escape_text(text).replace('|', "\\|")
+}
+
+/// The JSON values that a field accepts.
+fn constraint(field: &Field) -> String {
+    let written = |kind: &str| format!("{kind}, at most {} characters", field.max_chars);
+    let [least, most] = field.bounds;
+    let options = || {
+        let options: Vec<String> = field.options.iter().map(|option| format!("“{}”", cell(option))).collect();
+        list(&options, " or ")
+    };
+    match field.kind {
+        FieldKind::Text => written("one line"),
+        FieldKind::Multiline => written("text"),
+        FieldKind::Email => written("an e-mail address"),
+        FieldKind::Tel => written("a telephone number"),
+        FieldKind::Url => written("a web address"),
+        FieldKind::Number if field.is_decimal => format!("a number from {least} to {most}"),
+        FieldKind::Number => format!("a whole number from {least} to {most}"),
+        FieldKind::Date => {
+            let bounds = match field.days {
+                ["", ""] => String::new(),
+                [first, ""] => format!(", not before {first}"),
+                ["", last] => format!(", not after {last}"),
+                [first, last] => format!(", from {first} to {last}"),
+            };
+            format!("a day such as {}{bounds}", field.example)
+        }
+        FieldKind::Choice | FieldKind::Hidden if field.options.len() == 1 => options(),
+        FieldKind::Choice | FieldKind::Hidden => format!("one of {}", options()),
+        FieldKind::Choices => format!("a list of {least} to {most} of {}", options()),
+        FieldKind::Consent if field.required => "`true`".to_owned(),
+        FieldKind::Consent => "`true` or `false`".to_owned(),
+    }
 }
 
 /// A request body with each field's example.
 pub(super) fn example_body(fields: &[Field]) -> serde_json::Value {
     fields
         .iter()
-        .map(|field| (field.name.to_owned(), field.example.into()))
+        .map(|field| (field.name.to_owned(), serde_json::json!(field.example_value())))
         .collect::<serde_json::Map<_, _>>()
         .into()
 }

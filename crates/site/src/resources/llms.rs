@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::text::{heading, list_item};
+use super::wording;
 use crate::file::{Cache, File};
-use crate::{Language, PageSummary, Site, escape_text};
+use crate::{Language, PageSummary, PagesOptions, Site, WordList, escape_text};
 
 /// Maximum length of the lists in a guide, in characters. With its introduction and links, a guide has fewer
 /// than 50,000 characters, so that it fits into a model's context.
@@ -17,12 +18,14 @@ const MAX_LISTED: usize = 40_000;
 pub(super) fn build_guides(
     pages: &[PageSummary],
     languages: &[Language],
-    base: &str,
+    options: &PagesOptions,
     language: usize,
 ) -> Vec<(String, String)> {
-    let Language { title, description, words, .. } = &languages[language];
-    let heading = heading(title, description);
-    let introduction = format!("{heading}\n{}\n", words.fill("guide_introduction", &[("base", base)]));
+    let Language { name, description, words, .. } = &languages[language];
+    let base = options.base_url.as_str();
+    let heading = heading(name, description);
+    let forms = describe_forms(words, options);
+    let introduction = format!("{heading}\n{}{forms}\n", words.get("guide_introduction"));
     let is_listed = |page: &&PageSummary| page.language == language && !page.is_generated;
     let pages: Vec<&PageSummary> = pages.iter().filter(is_listed).collect();
     let mut guides = Vec::new();
@@ -42,11 +45,27 @@ pub(super) fn build_guides(
     text.push_str(&format!(
         "\n## Optional\n\n- [{}]({base}/agents.md): {}\n- [{}]({base}/sitemap.md): {}\n",
         word("guide_agents"),
-        word("guide_agents_description"),
+        word(if forms.is_empty() { "guide_agents_pages" } else { "guide_agents_description" }),
         word("sitemap"),
         word("sitemap_description")
     ));
     guides
+}
+
+/// Says where the forms are described; empty if there are none. Begins with a space.
+fn describe_forms(words: &WordList, options: &PagesOptions) -> String {
+    let count = options.form_set.iter().len();
+    if count == 0 {
+        return String::new();
+    }
+    let titles = escape_text(&wording::titles(&options.form_set)).into_owned();
+    let values = [("base", options.base_url.as_str()), ("forms", &titles)];
+    let sentence = if wording::has_default_forms(&options.form_set) {
+        words.fill("guide_two_forms", &values)
+    } else {
+        words.plural_with("guide_forms", count, &values)
+    };
+    format!(" {sentence}")
 }
 
 /// The values that all guides in one language share.
@@ -66,7 +85,7 @@ fn add_guides(
     introduction: String,
     pages: &[&PageSummary],
 ) {
-    let Guide { base, language: Language { words, title: site, prefix, .. } } = context;
+    let Guide { base, language: Language { words, name: site, prefix, .. } } = context;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
     // The length of the part of the page's path that names the subfolder; 0 if there is none.
@@ -136,10 +155,10 @@ fn add_guides(
 
 /// Builds `llms-full.txt`: the Markdown of all listed pages in a language, except generated lists.
 pub(super) fn build_llms_full_txt(site: &Site, language: usize) -> File {
-    let Language { title, description, .. } = &site.languages[language];
+    let Language { name, description, .. } = &site.languages[language];
     let pages = site.pages.iter().filter(|page| page.language == language && !page.is_generated);
     let bodies: Vec<&File> = pages.filter_map(|page| site.markdown(&page.path)).collect();
-    let introduction = heading(title, description);
+    let introduction = heading(name, description);
     File::joined("text/plain; charset=utf-8", Cache::Revalidate, &introduction, b"\n\n", &bodies)
 }
 
@@ -151,6 +170,10 @@ mod tests {
     use crate::WordList;
 
     const BASE: &str = "https://www.example.com";
+
+    fn options() -> PagesOptions {
+        PagesOptions { base_url: BASE.into(), ..PagesOptions::default() }
+    }
 
     /// The guides to a site with pages at these paths.
     fn guides_of(paths: impl Iterator<Item = String>) -> Vec<(String, String)> {
@@ -165,13 +188,13 @@ mod tests {
         };
         let pages: Vec<PageSummary> = paths.enumerate().map(page).collect();
         let languages = [language("en", "")];
-        build_guides(&pages, &languages, BASE, 0)
+        build_guides(&pages, &languages, &options(), 0)
     }
 
     fn language(tag: &str, prefix: &str) -> Language {
-        let [title, tagline, description] = [(); 3].map(|()| String::new());
+        let [title, name, tagline, description] = [(); 4].map(|()| String::new());
         let words = std::sync::Arc::new(WordList::english());
-        Language { tag: tag.into(), prefix: prefix.into(), words, title, tagline, description }
+        Language { tag: tag.into(), prefix: prefix.into(), words, title, name, tagline, description }
     }
 
     #[test]
@@ -185,7 +208,7 @@ mod tests {
         };
         let pages = [page("/a/", 0), page("/de/a/", 1)];
         let languages = [language("en", ""), language("de", "/de")];
-        let guide = |index| build_guides(&pages, &languages, BASE, index).swap_remove(0);
+        let guide = |index| build_guides(&pages, &languages, &options(), index).swap_remove(0);
         let [english, german] = [0, 1].map(guide);
         assert_eq!((&*english.0, &*german.0), ("/llms.txt", "/de/llms.txt"));
         assert!(

@@ -1,13 +1,15 @@
-//! `/openapi.json`: describes the two forms (OpenAPI 3.1.0).
+//! `/openapi.json`: describes the forms (OpenAPI 3.1.0).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::forms::{CONFIRMATION, example_body};
 use super::options::ResourceOptions;
-use super::text::{format_duration, has_page, rate_limit_clause};
+use super::text::{format_duration, has_page};
+use super::wording;
 use crate::{PageSummary, PagesOptions};
-use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};
+use frontdesk_forms::schema::object_schema;
+use frontdesk_forms::{Form, FormSet, MAX_BODY_BYTES};
 
 /// The schemas and headers that do not depend on the forms.
 const COMPONENTS: &str = include_str!("components.json");
@@ -25,7 +27,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     let mut schemas = Map::new();
     for form in options.form_set.iter() {
         paths.insert(form.path.to_owned(), json!({ "post": describe_operation(form, options, resources) }));
-        schemas.insert(form.schema_name.to_owned(), fields_schema(&form.fields));
+        schemas.insert(form.schema_name.to_owned(), object_schema(&form.fields));
     }
     let mut components: Components = serde_json::from_str(COMPONENTS).unwrap_or_default();
     schemas.append(&mut components.schemas);
@@ -35,6 +37,9 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     }
     let operator = &options.operator;
     let mut contact = json!({ "name": operator.name, "url": format!("{}/", options.base_url) });
+    if operator.name.is_empty() {
+        contact = json!({ "url": contact["url"] });
+    }
     if has_page(pages, "/contact/") {
         contact["url"] = format!("{}/contact/", options.base_url).into();
     }
@@ -46,10 +51,13 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
     let document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": format!("{} website forms", options.title),
+            "title": match wording::site_name(options) {
+                "" => "Website forms".to_owned(),
+                name => format!("{name} website forms"),
+            },
             "version": "1.0.0",
-            "summary": "A waitlist request and a contact message.",
-            "description": format!("The two forms of the website of {}. Neither needs credentials{}.\n\n{CONFIRMATION}", operator.name, rate_limit_clause(resources)),
+            "summary": summary(&options.form_set),
+            "description": describe_forms(options, resources),
             "contact": contact,
         },
         "servers": [{ "url": options.base_url }],
@@ -60,6 +68,29 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         "components": components,
     });
     format!("{document:#}\n")
+}
+
+/// Names the forms in a few words.
+fn summary(forms: &FormSet) -> String {
+    match forms.iter().len() {
+        _ if wording::has_default_forms(forms) => "A waitlist request and a contact message.".to_owned(),
+        0 => "There are no forms.".to_owned(),
+        1 => format!("The form {}.", wording::titles(forms)),
+        _ => format!("The forms {}.", wording::titles(forms)),
+    }
+}
+
+/// Says whose forms these are, whether they need credentials, and what agents must do before they send one.
+fn describe_forms(options: &PagesOptions, resources: &ResourceOptions) -> String {
+    let website = wording::website(options);
+    let forms = match options.form_set.iter().len() {
+        0 => return format!("There are no forms on {website}."),
+        1 => "The form".to_owned(),
+        2 => "The two forms".to_owned(),
+        n => format!("The {n} forms"),
+    };
+    let access = wording::access(options.form_set.iter().len(), resources);
+    format!("{forms} of {website}. {access}\n\n{CONFIRMATION}")
 }
 
 /// Added to an operation's description if HTML forms are accepted.
@@ -84,7 +115,7 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
 
 /// Describes the endpoint of a form: its request bodies and its responses.
 fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceOptions) -> Value {
-    let mut description = format!("{}\n\n{CONFIRMATION}", form.description);
+    let mut description = format!("{}\n\n{CONFIRMATION}", form.description).trim_start().to_owned();
     if let Some(alternative) = &form.alternative {
         let names: Vec<String> = alternative.iter().map(|field| format!("`{}`", field.name)).collect();
         description.push_str(&format!("\n\nAn object without `name` is read as an older shape with {}; the developer guide documents it.", names.join(", ")));
@@ -151,25 +182,4 @@ fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceO
         },
         "responses": responses,
     })
-}
-
-fn fields_schema(fields: &[Field]) -> Value {
-    let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
-    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
-}
-
-fn field_schema(field: &Field) -> Value {
-    let mut property = json!({ "type": "string", "description": field.description });
-    if field.kind == FieldKind::Email {
-        property["format"] = "email".into();
-    } else {
-        property["minLength"] = u8::from(field.required).into();
-    }
-    property["maxLength"] = field.max_chars.into();
-    if let Some(pattern) = field.pattern() {
-        property["pattern"] = pattern.into();
-    }
-    property
 }

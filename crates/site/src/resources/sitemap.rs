@@ -82,7 +82,7 @@ fn list_as_xml(
 /// lists into sections.
 pub(super) fn sitemap_markdown(pages: &[PageSummary], language: &Language, base_url: &str) -> String {
     let words = &language.words;
-    let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.title)]));
+    let mut text = format!("# {}\n", words.fill("sitemap_of", &[("site", &language.name)]));
     let sections: [(&str, Section); 3] = [
         ("guide_pages", |page| !page.is_post && !page.is_generated),
         ("guide_posts", |page| page.is_post),
@@ -119,6 +119,7 @@ mod tests {
             prefix: prefix.into(),
             words: std::sync::Arc::new(crate::WordList::english()),
             title: options.title.clone(),
+            name: String::new(),
             tagline: String::new(),
             description: String::new(),
         };

@@ -3,7 +3,9 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use super::wording::{self, list};
 use crate::PagesOptions;
+use frontdesk_forms::Form;
 use frontdesk_forms::text::cut;
 
 pub(super) const INDEX_PATH: &str = "/.well-known/agent-skills/index.json";
@@ -18,13 +20,28 @@ const MAX_DESCRIPTION: usize = 1_024;
 
 /// The skill's description, cut to [`MAX_DESCRIPTION`].
 fn description(options: &PagesOptions) -> String {
-    let text = format!(
-        "Read the website of {name} as Markdown, join its waitlist, or send a message to its team. Use this for \
-         questions about {name} and for requests to {name}. {about}",
-        name = options.operator.name,
-        about = options.description
-    );
-    cut(&text, MAX_DESCRIPTION).to_owned()
+    let website = wording::website(options);
+    let action = |form: &'static Form| match form.name {
+        "waitlist" => "join its waitlist".to_owned(),
+        "contact" => "send a message to its team".to_owned(),
+        _ => format!("send its form “{}”", form.title),
+    };
+    let mut actions = vec![format!("Read {website} as Markdown")];
+    actions.extend(options.form_set.iter().map(action));
+    let conjunction = if actions.len() > 2 { ", or " } else { " or " };
+    let actions = list(&actions, conjunction);
+    let (subject, operator) = match wording::operator_name(options) {
+        "" => ("this website", "its operator"),
+        name => (name, name),
+    };
+    let requests = if options.form_set.iter().len() == 0 {
+        String::new()
+    } else {
+        format!(" and for requests to {operator}")
+    };
+    let about = options.description.trim();
+    let text = format!("{actions}. Use this for questions about {subject}{requests}. {about}");
+    cut(text.trim_end(), MAX_DESCRIPTION).to_owned()
 }
 
 /// Builds `SKILL.md`: `guide`, the text of `agents.md`, with the front matter of a skill.

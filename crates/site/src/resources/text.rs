@@ -3,17 +3,11 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value};
 
-use super::options::ResourceOptions;
 use crate::{PageSummary, escape_text};
 use frontdesk_forms::text::escape_html;
 
 pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
-}
-
-/// A clause about the forms' rate limits, for the end of a sentence; empty if limits are disabled.
-pub(super) fn rate_limit_clause(resources: &ResourceOptions) -> &'static str {
-    if resources.quotas.is_some() { "; both are rate limited and monitored for abuse" } else { "" }
 }
 
 /// Formats a duration, rounded up to whole minutes: `24 hours`, `90 minutes`.

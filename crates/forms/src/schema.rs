@@ -1,0 +1,194 @@
+//! JSON Schemas of fields (draft 2020-12), which agree with the server about JSON values.
+//!
+//! A value has the same verdict from a schema and from [`crate::parse`], except that:
+//!
+//! - the schema of a web address accepts some texts that are no address, such as a port above 65535;
+//! - the schema of a date does not check its first and last day, which the description states;
+//! - a JSON text can have the same member twice, or half of a surrogate pair; a schema sees neither;
+//! - `format` must be checked, and `email` be a `Mailbox` of RFC 5321 ([`crate::email`]);
+//! - the schema of a form describes its first shape ([`Form::alternative`](crate::Form::alternative)).
+
+use serde_json::{Map, Value, json};
+
+use crate::value::number_from;
+use crate::{Field, FieldKind, FieldValue};
+
+/// The blank characters above U+00A0, for a character class in a regular expression.
+macro_rules! blank_after_a0 {
+    () => {
+        concat!(
+            r"\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f",
+            r"\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8",
+        )
+    };
+}
+
+/// Matches texts without visible characters, which count as absent in an optional field.
+const BLANK_PATTERN: &str = concat!(r"^[\u0009-\u000d\u0020\u0085\u00a0", blank_after_a0!(), r"]*$");
+
+impl Field {
+    /// An ECMA-262 regular expression that matches exactly the accepted values of [`FieldKind::Text`],
+    /// [`FieldKind::Multiline`] and [`FieldKind::Tel`], except that it does not limit their length. For
+    /// [`FieldKind::Url`] and [`FieldKind::Date`] it matches all accepted values and few others. `None` for
+    /// other kinds. An optional field also accepts blank characters alone, which the expressions of
+    /// [`FieldKind::Tel`], [`FieldKind::Url`] and [`FieldKind::Date`] do not match.
+    ///
+    /// For a required text, the expression matches blank characters, one character that is neither blank nor
+    /// forbidden, and any permitted characters. An optional field that contains only blank characters counts
+    /// as empty. Blank ([`is_blank`](crate::text::is_blank)) and control characters are listed by code
+    /// point, because the meaning of `\s` differs between languages. Characters in classes are escaped as
+    /// ECMA-262's `v` flag demands, which browsers set. Each prefix of a text matches in one way, so the
+    /// expressions never backtrack.
+    pub const fn pattern(&self) -> Option<&'static str> {
+        match (self.kind, self.required) {
+            (FieldKind::Text, true) => Some(concat!(
+                r"^[\u0020\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000-\u0020\u007f-\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000-\u001f\u007f-\u009f]*$",
+            )),
+            (FieldKind::Text, false) => Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"),
+            (FieldKind::Multiline, true) => Some(concat!(
+                r"^[\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]*",
+                r"[^\u0000\u0009-\u000d\u0020\u0085\u00a0",
+                blank_after_a0!(),
+                r"]",
+                r"[^\u0000]*$",
+            )),
+            (FieldKind::Multiline, false) => Some(r"^[^\u0000]*$"),
+            (FieldKind::Tel, _) => Some(concat!(
+                r"^(?: *\+)?(?:[ \(\)\.\/\-]*[0-9]){5,15}[ \(\)\.\/\-]*",
+                r"(?:(?:x|ext\.?|;ext=) *[0-9]{1,6} *)?$",
+            )),
+            (FieldKind::Url, _) => Some(concat!(
+                r"^ *(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/)?",
+                r"(?:(?:[^\u0000-\u002c\u002e\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a0]+\.)+",
+                r"[^\u0000-\u002c\u002e\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a0]*",
+                r"|\[[0-9A-Fa-f:\.]+\])(?::[0-9]{1,5})?",
+                r"(?:[\/?#][^\u0000-\u0020\u005c\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*)?",
+                r" *$",
+            )),
+            (FieldKind::Date, _) => Some(r"^[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$"),
+            _ => None,
+        }
+    }
+
+    /// The schema of the field's values.
+    pub fn json_schema(&self) -> Value {
+        let mut schema = json!({ "type": self.json_type() });
+        let description = self.schema_description();
+        if !description.is_empty() {
+            schema["description"] = description.into();
+        }
+        match self.kind {
+            FieldKind::Text | FieldKind::Multiline => {
+                schema["minLength"] = u8::from(self.required).into();
+                schema["maxLength"] = self.max_chars.into();
+                schema["pattern"] = self.pattern().into();
+            }
+            FieldKind::Email | FieldKind::Tel | FieldKind::Url | FieldKind::Date => {
+                let mut constraints = Map::new();
+                match self.kind {
+                    FieldKind::Email => constraints.insert("format".to_owned(), "email".into()),
+                    FieldKind::Date => constraints.insert("format".to_owned(), "date".into()),
+                    _ => None,
+                };
+                if let Some(pattern) = self.pattern() {
+                    constraints.insert("pattern".to_owned(), pattern.into());
+                }
+                self.constrain(&mut schema, constraints);
+                if self.kind.is_written() {
+                    schema["maxLength"] = self.max_chars.into();
+                }
+            }
+            FieldKind::Choice | FieldKind::Hidden => {
+                let options = Value::from(self.options.as_slice());
+                self.constrain(&mut schema, Map::from_iter([("enum".to_owned(), options)]));
+            }
+            FieldKind::Number => {
+                let [least, most] = self.bounds.map(number_from);
+                schema["minimum"] = least.into();
+                schema["maximum"] = most.into();
+            }
+            FieldKind::Choices => {
+                let [least, most] = self.bounds.map(number_from);
+                schema["items"] = json!({ "type": "string", "enum": self.options });
+                schema["uniqueItems"] = true.into();
+                schema["minItems"] = least.into();
+                schema["maxItems"] = most.into();
+            }
+            FieldKind::Consent if self.required => schema["const"] = true.into(),
+            FieldKind::Consent => {}
+        }
+        schema
+    }
+
+    fn json_type(&self) -> &'static str {
+        match self.kind {
+            FieldKind::Number if self.is_decimal => "number",
+            FieldKind::Number => "integer",
+            FieldKind::Consent => "boolean",
+            FieldKind::Choices => "array",
+            _ => "string",
+        }
+    }
+
+    /// The description, or else the label, and the first and the last day of a date.
+    fn schema_description(&self) -> String {
+        let text = if self.description.is_empty() { self.label } else { self.description };
+        let days = match self.days {
+            ["", ""] => return text.to_owned(),
+            [first, ""] => format!("From {first}."),
+            ["", last] => format!("Until {last}."),
+            [first, last] => format!("From {first} to {last}."),
+        };
+        match text.trim_end_matches('.') {
+            "" => days,
+            text => format!("{text}. {days}"),
+        }
+    }
+
+    /// Adds constraints on a string. An optional field also accepts texts without visible characters.
+    fn constrain(&self, schema: &mut Value, constraints: Map<String, Value>) {
+        if self.required {
+            for (name, value) in constraints {
+                schema[name] = value;
+            }
+        } else {
+            schema["anyOf"] = json!([constraints, { "pattern": BLANK_PATTERN }]);
+        }
+    }
+
+    /// A valid value with its JSON type: the example, and for [`FieldKind::Choices`] as many further options
+    /// as the field requires.
+    pub fn example_value(&self) -> FieldValue {
+        match self.kind {
+            FieldKind::Choices => {
+                let others = self.options.iter().copied().filter(|option| *option != self.example);
+                let texts = std::iter::once(self.example).chain(others).zip(1_u32..);
+                let needed = texts.take_while(|(_, n)| *n == 1 || f64::from(*n) <= self.bounds[0]);
+                FieldValue::List(needed.map(|(text, _)| text.to_owned()).collect())
+            }
+            FieldKind::Number | FieldKind::Consent => {
+                self.value_of_text(self.example).unwrap_or_else(|| self.example.into())
+            }
+            _ => self.example.into(),
+        }
+    }
+}
+
+/// The schema of a JSON object with these fields. It permits other members, which the server ignores.
+pub fn object_schema(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field.json_schema())).collect();
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+#[cfg(test)]
+mod tests;
