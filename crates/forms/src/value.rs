@@ -271,8 +271,8 @@ pub fn web_address(text: &str) -> Option<String> {
     url.host_str().is_some_and(|host| host.contains(['.', ':'])).then(|| url.to_string())
 }
 
-/// Whether the text is a name with a dot or an IPv6 address in brackets, and possibly a port. The URL Standard
-/// accepts more, such as users' names, escapes, and names without a dot, which `mailto:x` also contains.
+/// Whether the text is a name with a dot or an IPv6 address in brackets, and possibly a port. The URL
+/// Standard accepts more: users' names, escapes, and names without a dot, which `mailto:x` also contains.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rfind(':') {
         Some(at) if !text.ends_with(']') => (&text[..at], Some(&text[at + 1..])),

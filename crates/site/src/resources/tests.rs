@@ -107,8 +107,8 @@ fn text<'a>(site: &'a Site, path: &str) -> &'a str {
     std::str::from_utf8(&file.unencoded().bytes).unwrap()
 }
 
-/// After a deliberate change of the contract, delete the files that it changes: the test writes missing files,
-/// and fails.
+/// After a deliberate change of the contract, delete the files that it changes: the test writes missing
+/// files, and fails.
 #[test]
 fn the_published_contract_is_unchanged() {
     let mut written = Vec::new();

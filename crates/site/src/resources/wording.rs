@@ -1,5 +1,5 @@
-//! Sentences about the site, its operator and its forms. They are correct for any number of forms, and without
-//! a title or a name.
+//! Sentences about the site, its operator and its forms. They are correct for any number of forms, and
+//! without a title or a name.
 
 use super::options::ResourceOptions;
 use crate::PagesOptions;
