@@ -428,7 +428,7 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
 
 /// Parses an http or https URL without a user name, which may be empty.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
-    let expected = || "an address such as \"https://console.example.com/\"".to_owned();
+    let expected = || "an address such as \"https://www.example.com/\"".to_owned();
     let address = parse_line(raw).map_err(|_| expected())?;
     if address.is_empty() {
         return Ok(address);

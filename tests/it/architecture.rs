@@ -120,3 +120,71 @@ fn every_file_begins_with_its_purpose() {
         assert!(text.starts_with("//! "), "{} does not begin with a `//!` line", file.display());
     }
 }
+
+/// The files below `folder` that are part of the binary: no tests, and no phrases of the spam filter, which
+/// knows the words of many trades.
+fn embedded_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    const NOT_EMBEDDED: [&str; 4] = ["tests", "tests.rs", "README.md", "lexicon.txt"];
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if NOT_EMBEDDED.iter().any(|name| path.ends_with(name)) {
+            continue;
+        }
+        if path.is_dir() { embedded_files(&path, found) } else { found.push(path) }
+    }
+}
+
+/// The lowercase text of a file without comments and tests in Rust, or nothing if it is not text.
+fn embedded_text(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default().to_lowercase();
+    if path.extension().is_none_or(|ending| ending != "rs") {
+        return text;
+    }
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `text` has `word` between characters that are no letters. Both are in lowercase.
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let ends = [text[..at].chars().next_back(), text[at + word.len()..].chars().next()];
+        ends.iter().all(|c| c.is_none_or(|c| !c.is_alphabetic()))
+    })
+}
+
+#[test]
+fn the_binary_has_no_words_of_the_example_company() {
+    const WORDS: [&str; 14] = [
+        "thornfold",
+        "latch",
+        "overlook",
+        "paddock",
+        "console.example.com",
+        "coding agents",
+        "microvm",
+        "control plane",
+        "tool calls",
+        "platform access",
+        "request access",
+        "operator's team",
+        "to request access for",
+        "provision",
+    ];
+    let mut files = Vec::new();
+    for folder in ["starter", "theme", "src", "crates"] {
+        embedded_files(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 200, "{files:?}");
+    let mut site = Vec::new();
+    embedded_files(&root().join("site"), &mut site);
+    let of_site: String = site.iter().map(|path| embedded_text(path)).collect();
+    for word in WORDS {
+        assert!(has_word(&of_site, word), "the example site does not say `{word}`");
+    }
+    for path in &files {
+        let text = embedded_text(path);
+        for word in WORDS {
+            assert!(!has_word(&text, word), "{} says `{word}`", path.display());
+        }
+    }
+}

@@ -268,12 +268,12 @@ pub fn web_address(text: &str) -> Option<String> {
         return None;
     }
     let url = url::Url::parse(&whole).ok()?;
-    url.host_str().is_some_and(|host| host.contains(['.', ':'])).then(|| url.to_string())
+    // The normal form of a character can be one that is not accepted, such as a parenthesis.
+    url.host_str().is_some_and(is_authority).then(|| url.to_string())
 }
 
 /// Whether the text is a name with a dot or an IPv6 address in brackets, and possibly a port. The URL
-/// Standard accepts more, such as users' names, escapes, and names without a dot, which `mailto:x` also
-/// contains.
+/// Standard accepts more: users' names, escapes, and names without a dot, which `mailto:x` also contains.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.rfind(':') {
         Some(at) if !text.ends_with(']') => (&text[..at], Some(&text[at + 1..])),
@@ -294,6 +294,8 @@ fn is_authority(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -335,6 +337,8 @@ mod tests {
             ("https://%65xample.com", None),
             ("1", None),
             ("a..example", None),
+            ("a\u{ff08}.example", None),
+            ("bücher。example.", Some("https://xn--bcher-kva.example./")),
             ("javascript:alert(1)", None),
             ("mailto:ada@example.com", None),
             ("https://ada:secret@example.com/", None),
@@ -347,6 +351,19 @@ mod tests {
             if let Some(normal) = expected {
                 assert_eq!(web_address(normal).as_deref(), expected, "the normal form is its own");
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn normal_forms_are_their_own(
+            number in r" ?\+?[ 0-9().x/-]{4,24}(\(0\))?[0-9]{0,4}",
+            address in r"(https?:/{1,3})?[a-c.:\[\]@%/\\0-9。（é_#?-]{1,14}",
+        ) {
+            let number = telephone_number(&number);
+            prop_assert_eq!(number.as_deref().and_then(telephone_number), number);
+            let address = web_address(&address);
+            prop_assert_eq!(address.as_deref().and_then(web_address), address);
         }
     }
 

@@ -100,7 +100,7 @@ pub struct Operator {
     pub name: String,
     /// The team's e-mail address.
     pub email: String,
-    /// The URL of the sign-in page for provisioned organizations. May be empty.
+    /// The URL of the sign-in page for customers. May be empty.
     pub console_url: String,
 }
 

@@ -136,6 +136,7 @@ fn random_value() -> impl Strategy<Value = Value> {
         8 => select(&TEXTS[..]).prop_map(Value::from),
         2 => any::<String>().prop_map(Value::from),
         1 => "[ +0-9().x/-]{4,24}".prop_map(Value::from),
+        2 => r"(https?:/{1,3})?[a-c.:\[\]@%/\\0-9。（é_#?-]{1,14}".prop_map(Value::from),
         3 => (-10_i32..20).prop_map(|half| json!(f64::from(half) / 2.0)),
         2 => (-4_i64..8).prop_map(Value::from),
         1 => select(vec![json!(9_007_199_254_740_991_i64), json!(9_007_199_254_740_992_i64), json!(u64::MAX), json!(1e300), json!(-0.0)]),
