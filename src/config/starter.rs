@@ -38,8 +38,8 @@ comes from.
 A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
 const STARTER_HEADER: &str =
-    "The settings of this site that most sites change. `frontdesk config --all` prints every key with \
-its default and explains it; copy from there what you need. `frontdesk config` shows the effective settings.
+    "The settings that most sites change. `frontdesk config --all` prints every key with its default \
+and explains it: copy from there what else you need. `frontdesk config` shows the effective settings.
 
 A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
