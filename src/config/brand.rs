@@ -7,12 +7,7 @@ use frontdesk_site::{BrandOptions, Color};
 /// Reads `[brand]`. The files are checked when the site loads.
 pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     let mut file = |name, example, documentation| {
-        let file = r.get(
-            requests(name).with_example(example).show_in_starter_file(),
-            "",
-            documentation,
-            parse_asset,
-        );
+        let file = r.get(requests(name).with_example(example), "", documentation, parse_asset);
         file.map(|value| r.place(name, value))
     };
     let logo = file(
@@ -34,7 +29,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
         "A WOFF2 font for all text but code. If empty, the system's font is used.",
     );
     let mut color = |name, example, documentation| {
-        let color = r.get(requests(name).with_example(example), "", documentation, parse_color);
+        let key = requests(name).with_example(example).show_in_starter_file();
+        let color = r.get(key, "", documentation, parse_color);
         color.map(|value| r.place(name, value))
     };
     let accent = color(

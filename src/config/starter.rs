@@ -1,5 +1,5 @@
-//! Renders two files from the declarations of the keys: the short `frontdesk.toml` of a new site, and a
-//! complete one, which `frontdesk config --all` prints.
+//! Renders two files from the declarations of the keys: the short `frontdesk.toml` of a new site, and the
+//! complete one that `frontdesk config --all` prints.
 
 use std::fmt::Write as _;
 
@@ -38,8 +38,8 @@ comes from.
 A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
 const STARTER_HEADER: &str =
-    "The settings of this site that most sites change. `frontdesk config --all` prints every key with \
-its default and explains it; copy from there what you need. `frontdesk config` shows the effective settings.
+    "The settings that most sites change. `frontdesk config --all` prints every key with its default \
+and explains it: copy from there what else you need. `frontdesk config` shows the effective settings.
 
 A running server reads this file again on SIGHUP. Changes to keys marked \"(restart)\" need a restart.";
 
@@ -58,8 +58,8 @@ pub(super) fn render_complete_file(settings: &[Setting]) -> String {
     render(&settings, COMPLETE_HEADER, COMPLETE_CHANNELS_HEADER)
 }
 
-/// Renders the file of a new site from the settings of a configuration with [`STARTER_CHANNEL`]. Each key
-/// has the first sentence of its documentation.
+/// Renders the file of a new site from the settings of a configuration with [`STARTER_CHANNEL`]. Each key has
+/// the first sentence of its documentation.
 pub(super) fn render_starter_file(settings: &[Setting]) -> String {
     let shown = settings.iter().filter(|setting| setting.key.is_in_starter_file);
     let settings: Vec<_> =

@@ -363,9 +363,9 @@ fn the_link_that_copies_markdown_can_be_switched_off() {
         let server = TestServer::with(&example_site(), environment);
         server.get("/developers/", &[("Accept", "text/html")]).text().to_owned()
     };
-    assert!(html(&[]).contains("data-copy"));
+    assert!(html(&[]).contains("class=\"copy\""));
     let without = html(&[("FRONTDESK_SITE__COPY_MARKDOWN", "false")]);
-    assert!(!without.contains("data-copy") && without.contains("type=\"text/markdown\""), "{without}");
+    assert!(!without.contains("class=\"copy\"") && without.contains("type=\"text/markdown\""), "{without}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn words(line: &str) -> Vec<String> {
     command.split_whitespace().map(|word| word.trim_matches(['\'', '"']).to_owned()).collect()
 }
 
-/// The arguments after `frontdesk` or `cargo run … --`.
+/// The arguments of `frontdesk`, or of `cargo run … --`.
 fn arguments(command: &[String]) -> Option<&[String]> {
     match command.first()?.as_str() {
         "frontdesk" => command.get(1..),
