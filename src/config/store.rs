@@ -17,7 +17,7 @@ const MAX_RETENTION: Duration = Duration::from_hours(24 * 36_500);
 /// of a SQLite file against the data folder. [`read_digest`] reads the time of the digest.
 pub(super) fn read(r: &mut Reader<'_>) -> (PathBuf, DatabaseUrl, MaintenanceOptions) {
     let data_dir = r.folder(
-        restart("store.data_dir"),
+        restart("store.data_dir").show_in_starter_file(),
         &default_data_dir(r.site_folder()),
         "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
     );
