@@ -59,7 +59,7 @@ fn load_the_example_site(bencher: Bencher) {
     let (config, faults) = Config::load(example_site(), std::iter::empty(), &[], None);
     assert!(faults.is_empty(), "{faults:?}");
     let config = config.with_base_url(None);
-    let forms = resources::page_forms(&config.pages.form_set, &config.pages.base_url);
+    let forms = resources::page_forms(&config.pages);
     bencher.bench_local(|| {
         let mut site =
             frontdesk_site::load(example_site(), &config.pages, &forms).site.expect("a valid site");

@@ -174,7 +174,7 @@ pub(super) fn load_site(
     config: &Config,
     previous: &mut SiteCache,
 ) -> (Option<Site>, Vec<Fault>) {
-    let forms = resources::page_forms(&config.pages.form_set, &config.pages.base_url);
+    let forms = resources::page_forms(&config.pages);
     let load = || previous.pages.load(folder, &config.pages, &forms);
     let mut loaded = match panics::catch(Part::Content, load) {
         Ok(loaded) => loaded,

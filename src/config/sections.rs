@@ -85,7 +85,8 @@ impl Config {
         pages.reserved = resources::reserved_paths(&form_set);
         pages.form_set = form_set;
         pages.html_posts = web.forms.html_posts;
-        pages.confirms_waitlist = form_values.visitor.confirming().next().is_some();
+        pages.confirming = form_values.visitor.confirming().collect();
+        pages.confirms_waitlist = !pages.confirming.is_empty();
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         web.inbox_pages = inbox_pages;

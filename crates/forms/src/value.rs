@@ -136,6 +136,11 @@ pub(crate) fn number_from(value: f64) -> Option<Number> {
     }
 }
 
+/// The text of a bound in [`Field::bounds`]; `None` if it is that of all integers.
+pub fn number_text(bound: f64) -> Option<String> {
+    (bound.abs() < crate::definition::LARGEST).then(|| bound.to_string())
+}
+
 /// Checks a JSON number. `1.0` becomes `1`.
 pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<FieldValue>, Vec<Problem>> {
     let [least, most] = field.bounds;

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use minijinja::{Value, context};
 
+use super::form_values::{default_of, limits};
 use super::language::Language;
 use super::options::{PageForm, PagesOptions};
 use super::placeholder::{fill, plural_name};
 use super::words::WordList;
 use frontdesk_forms::text::escape_html;
 use frontdesk_forms::urlencoded::PostedForm;
-use frontdesk_forms::{Field, InvalidField, Problem, WAITLIST};
+use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem, WAITLIST};
 
 /// The path of the thank-you page within the folder of a language.
 pub(super) const THANKS: &str = "/thanks/";
@@ -35,6 +36,8 @@ const VALUE: char = 'v';
 const INVALID: char = 'i';
 const HIDDEN: char = 'h';
 const ERROR: char = 'e';
+/// The place of an attribute that selects an option: the field's name, `:`, and the index of the option.
+const OPTION: char = 's';
 
 /// The marker of a place that depends on the request.
 fn marker(slot: char, field: &str) -> String {
@@ -46,6 +49,11 @@ fn marker(slot: char, field: &str) -> String {
 pub(super) fn field_markers(field: &str) -> Value {
     let of = |slot| marker(slot, field);
     context! { value => of(VALUE), invalid => of(INVALID), hidden => of(HIDDEN), error => of(ERROR) }
+}
+
+/// The marker of the attribute that selects an option of a field. A consent has one option.
+pub(super) fn option_marker(field: &str, option: usize) -> String {
+    marker(OPTION, &format!("{field}:{option}"))
 }
 
 /// The marker of the sentence above the form.
@@ -75,8 +83,7 @@ pub enum FormMessage<'a> {
 /// The page of one form in one language, divided at its markers.
 #[derive(Debug, Clone)]
 pub struct FormPage {
-    form: &'static str,
-    fields: &'static [Field],
+    form: &'static Form,
     language: usize,
     words: Arc<WordList>,
     /// The operator's e-mail address; may be empty.
@@ -87,8 +94,8 @@ pub struct FormPage {
 #[derive(Debug, Clone)]
 enum Piece {
     Text(Box<str>),
-    /// A letter, and the index of the field, which the message does not use.
-    Slot(char, usize),
+    /// A letter, and the indexes of the field and of its option, which not all slots use.
+    Slot(char, usize, usize),
 }
 
 impl FormPage {
@@ -101,26 +108,32 @@ impl FormPage {
         language: &Language,
         mail: &str,
     ) -> Option<Self> {
+        let fields = &form.definition.fields;
         let mut pieces = Vec::new();
         let mut rest = html;
         while let Some((before, after)) = rest.split_once(OPEN) {
             let Some((name, end)) = after.split_once(CLOSE) else { break };
             let mut letters = name.chars();
             let slot = letters.next().unwrap_or_default();
-            let field = form.fields.iter().position(|field| field.name == letters.as_str()).unwrap_or(0);
-            pieces.extend([Piece::Text(before.into()), Piece::Slot(slot, field)]);
+            let (name, option) = letters.as_str().split_once(':').unwrap_or((letters.as_str(), ""));
+            let field = fields.iter().position(|field| field.name == name).unwrap_or(0);
+            pieces.extend([
+                Piece::Text(before.into()),
+                Piece::Slot(slot, field, option.parse().unwrap_or_default()),
+            ]);
             rest = end;
         }
         pieces.push(Piece::Text(rest.into()));
         let has = |slot, at| {
-            let is_it =
-                |piece: &Piece| matches!(piece, Piece::Slot(found, field) if (*found, *field) == (slot, at));
+            let is_it = |piece: &Piece| matches!(piece, Piece::Slot(found, field, _) if (*found, *field) == (slot, at));
             pieces.iter().any(is_it)
         };
-        let shows_fields = (0..form.fields.len()).all(|at| has(VALUE, at) && has(ERROR, at));
+        // A hidden field has no place for errors: the message names it.
+        let shows_fields = (0..fields.len()).all(|at| {
+            (has(VALUE, at) || has(OPTION, at)) && (has(ERROR, at) || fields[at].kind == FieldKind::Hidden)
+        });
         (has(MESSAGE, 0) && shows_fields).then(|| Self {
-            form: form.name,
-            fields: form.fields,
+            form: form.definition,
             language: index,
             words: language.words.clone(),
             mail: mail.to_owned(),
@@ -135,19 +148,27 @@ impl FormPage {
             FormMessage::Invalid => posted.map(PostedForm::invalid_fields).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let fault = |at: usize| invalid.iter().find(|fault| fault.field.name == self.fields[at].name);
+        let fields = &self.form.fields;
+        let fault = |at: usize| invalid.iter().find(|fault| fault.field.name == fields[at].name);
         let mut html = String::with_capacity(32 * 1024);
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => html.push_str(text),
-                Piece::Slot(MESSAGE, _) => html.push_str(&self.message(message, &invalid)),
-                Piece::Slot(VALUE, at) => {
-                    let value = posted.map_or("", |posted| posted.value(self.fields[*at].name));
+                Piece::Slot(MESSAGE, ..) => html.push_str(&self.message(message, &invalid)),
+                Piece::Slot(VALUE, at, _) => {
+                    let field = &fields[*at];
+                    let value = posted.map_or(default_of(field), |posted| posted.value(field.name));
                     html.push_str(&escape_html(value));
                 }
-                Piece::Slot(INVALID, at) if fault(*at).is_some() => html.push_str(" aria-invalid=\"true\""),
-                Piece::Slot(HIDDEN, at) if fault(*at).is_none() => html.push_str(" hidden"),
-                Piece::Slot(ERROR, at) => html.extend(fault(*at).map(|fault| self.field_error(fault))),
+                Piece::Slot(OPTION, at, option) if is_selected(&fields[*at], *option, posted) => {
+                    let is_choice = fields[*at].kind == FieldKind::Choice;
+                    html.push_str(if is_choice { " selected" } else { " checked" });
+                }
+                Piece::Slot(INVALID, at, _) if fault(*at).is_some() => {
+                    html.push_str(" aria-invalid=\"true\"")
+                }
+                Piece::Slot(HIDDEN, at, _) if fault(*at).is_none() => html.push_str(" hidden"),
+                Piece::Slot(ERROR, at, _) => html.extend(fault(*at).map(|fault| self.field_error(fault))),
                 Piece::Slot(..) => {}
             }
         }
@@ -164,7 +185,7 @@ impl FormPage {
         match message {
             FormMessage::Invalid => {
                 let link = |fault: &InvalidField| {
-                    let (form, name) = (self.form, fault.field.name);
+                    let (form, name) = (self.form.name, fault.field.name);
                     let label = self.words.find(&format!("{form}_{name}")).unwrap_or(fault.field.label);
                     format!("<a href=\"#form-{form}-{name}\">{}</a>", escape_html(label))
                 };
@@ -183,13 +204,41 @@ impl FormPage {
 
     /// The first problem of a field, as HTML.
     fn field_error(&self, fault: &InvalidField) -> String {
-        let max = fault.field.max_chars.to_string();
-        match fault.problems.first() {
-            Some(Problem::Missing | Problem::Empty) => self.word("form_missing", &[]),
-            Some(Problem::TooLong(_)) => self.word("form_too_long", &[("max", &max)]),
-            Some(Problem::NotAnAddress) => self.word("form_not_email", &[]),
-            _ => self.word("form_invalid", &[]),
-        }
+        let field = fault.field;
+        let max = field.max_chars.to_string();
+        let name = match (fault.problems.first(), field.kind) {
+            (Some(Problem::Missing | Problem::Empty), FieldKind::Consent) => "problem_not_ticked",
+            (Some(Problem::Missing | Problem::Empty), FieldKind::Choice | FieldKind::Choices) => {
+                "problem_not_chosen"
+            }
+            (Some(Problem::Missing | Problem::Empty), _) => "form_missing",
+            (Some(Problem::TooLong(_)), _) => "form_too_long",
+            (Some(Problem::NotAnAddress), _) => "form_not_email",
+            (Some(Problem::NotAccepted), FieldKind::Tel) => "problem_not_phone",
+            (Some(Problem::NotAccepted), FieldKind::Url) => "problem_not_url",
+            (Some(Problem::NotAccepted), FieldKind::Choice) => "problem_not_option",
+            (Some(Problem::NotAccepted), FieldKind::Choices) => "problem_not_options",
+            (Some(Problem::NotAccepted), FieldKind::Consent) => "problem_not_ticked",
+            (Some(Problem::NotAccepted), FieldKind::Date) => "problem_not_day",
+            (Some(Problem::NotAccepted), FieldKind::Number) if field.is_decimal => "problem_not_number",
+            (Some(Problem::NotAccepted), FieldKind::Number) => "problem_not_whole",
+            _ => "form_invalid",
+        };
+        let range = self.range(field);
+        self.word(name, &[("max", &max), ("range", &range), ("example", &escape_html(field.example))])
+    }
+
+    /// The bounds of a number or a day in words, as HTML; empty if there are none.
+    fn range(&self, field: &Field) -> String {
+        let [least, most] = limits(field);
+        let bounds = match (least.is_empty(), most.is_empty()) {
+            (true, true) => return String::new(),
+            (false, true) => "from",
+            (true, false) => "up_to",
+            (false, false) => "between",
+        };
+        let day = if field.kind == FieldKind::Date { "day_" } else { "" };
+        self.word(&format!("problem_{day}{bounds}"), &[("least", &least), ("most", &most)])
     }
 
     /// The wait in words, rounded up: in seconds, from 100 seconds in minutes, from 90 minutes in hours. The
@@ -211,6 +260,14 @@ impl FormPage {
     }
 }
 
+/// Whether an option was sent, or without a request, whether it is the default.
+fn is_selected(field: &Field, option: usize, posted: Option<&PostedForm>) -> bool {
+    let value = field.options.get(option).copied().unwrap_or("true");
+    let Some(posted) = posted else { return !field.default.is_empty() && value == field.default };
+    let is_consent = field.kind == FieldKind::Consent;
+    posted.all_values(field.name).any(|sent| sent == value || (is_consent && sent == "on"))
+}
+
 /// The pages of all forms, at most one for each form and language.
 #[derive(Debug, Clone, Default)]
 pub struct FormPages(pub(super) Vec<FormPage>);
@@ -218,7 +275,7 @@ pub struct FormPages(pub(super) Vec<FormPage>);
 impl FormPages {
     /// The page of a form in a language, or else in the first language that has one.
     pub(super) fn find(&self, form: &str, language: usize) -> Option<&FormPage> {
-        let pages = || self.0.iter().filter(|page| page.form == form);
+        let pages = || self.0.iter().filter(|page| page.form.name == form);
         pages().find(|page| page.language == language).or_else(|| pages().min_by_key(|page| page.language))
     }
 }
@@ -273,14 +330,7 @@ mod tests {
     }
 
     fn page(html: &str, mail: &str) -> Option<FormPage> {
-        let form = PageForm {
-            name: CONTACT.name,
-            action: CONTACT.path,
-            tool: "",
-            description: "",
-            fields: &CONTACT.fields,
-            markdown: String::new(),
-        };
+        let form = PageForm { definition: *CONTACT, confirms: false, markdown: String::new() };
         FormPage::new(html, &form, 0, &Language::only(&PagesOptions::default()), mail)
     }
 }

@@ -31,31 +31,33 @@ pub(super) fn form_pages(
     let languages: Vec<&Language> = shared.data.languages.iter().map(|data| &data.language).collect();
     let mut answers = FormPages::default();
     for form in forms {
+        let name = form.definition.name;
         for (index, language) in languages.iter().enumerate() {
-            let found = structure.documents().iter().zip(pages).find(|(document, _)| {
-                document.language == index && document.front_matter.form.as_deref() == Some(form.name)
-            });
+            let found = structure
+                .documents()
+                .iter()
+                .zip(pages)
+                .find(|(document, page)| document.language == index && page.forms.contains(&name));
             let rendered = found.map(|(document, page)| {
                 let content = bodies.of(document);
                 let page = TemplateContext { shared, document, content, view: &page.view };
                 let defect = |panic| {
                     let consequence = format!(
-                        "visitors who send the form `{}` without JavaScript see the answer on another page",
-                        form.name
+                        "visitors who send the form `{name}` without JavaScript see the answer on another page"
                     );
                     Fault::defect(&document.file, &panic, &consequence)
                 };
-                panics::catch(Part::Content, || page.render_answer()).map_err(defect).flatten()
+                panics::catch(Part::Content, || page.render_answer(name)).map_err(defect).flatten()
             });
             let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
             let Some(html) = rendered else { continue };
             let page = FormPage::new(&html, form, index, language, mail);
-            if page.is_none() && html.contains(form.action) {
-                faults.push(form_without_answers(form.name));
+            if page.is_none() && html.contains(form.definition.path) {
+                faults.push(form_without_answers(name));
             }
             answers.0.extend(page);
         }
-        if answers.find(form.name, 0).is_none() {
+        if answers.find(name, 0).is_none() {
             let page = plain_form_page(form, languages[0], &shared.data.options);
             answers.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());
         }
@@ -67,7 +69,7 @@ pub(super) fn form_pages(
 fn form_without_answers(form: &str) -> Fault {
     let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
     Fault::warning("theme/", None, message).hint(
-        "copy `partials/fields.html` and `partials/form-*.html` from the built-in theme again, or set \
+        "copy `partials/fields.html` and `partials/form.html` from the built-in theme again, or set \
          `forms.html_posts` to false; until then, these visitors see errors on a page without the theme",
     )
 }

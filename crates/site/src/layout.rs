@@ -10,13 +10,14 @@ use serde_json::{Value as Json, json};
 
 use super::content::Content;
 use super::document::{Document, PageKind, Tag};
-use super::form_page::{THANKS, message_marker};
+use super::form_page::THANKS;
+use super::form_values::FormView;
 use super::html::json_for_script;
 use super::language::Language;
 use super::path::{encode, twin_path};
 use super::related_pages::RelatedPages;
 use super::schedule::{Unpublished, format_time};
-use super::site_context::{LanguageData, NavLink, SiteContext, form_values, to_template_value};
+use super::site_context::{LanguageData, NavLink, SiteContext, to_template_value};
 use super::theme::template_fault;
 use super::translations::LanguageLink;
 use crate::fault::Fault;
@@ -49,17 +50,18 @@ impl TemplateContext<'_> {
         )
     }
 
-    /// Renders the page as the answer to a form without JavaScript, with markers for what depends on the
-    /// request.
-    pub fn render_answer(&self) -> Result<String, Fault> {
+    /// Renders the page as the answer to the form `form` without JavaScript, with markers for what depends on
+    /// the request.
+    pub fn render_answer(&self, form: &str) -> Result<String, Fault> {
         let data = &self.shared.data;
         let words = &self.shared.language(self.document).language.words;
         let values = self.template_values();
         let title = words.fill("answer_title", &[("title", &self.html_title())]);
         let page = values.get_attr("page").unwrap_or_default();
         let page = context! { head_title => title, ..page };
-        let forms = form_values(&data.forms, words, true, true);
-        self.render(context! { page, forms, answer => message_marker(), ..values })
+        let is_default_language = self.shared.language(self.document).language.prefix.is_empty();
+        let view = FormView { words, is_default_language, works_without_script: true, answered: Some(form) };
+        self.render(context! { page, forms => view.values(&data.forms), ..values })
     }
 
     fn render(&self, values: Value) -> Result<String, Fault> {

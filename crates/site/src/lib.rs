@@ -52,6 +52,7 @@ mod words;
 mod confirm;
 mod form_page;
 mod form_pages;
+mod form_values;
 mod mail_text;
 mod plain_page;
 

@@ -12,7 +12,7 @@ use super::brand::BrandOptions;
 use super::redirects::RedirectOption;
 use super::rules::RulesDialect;
 use super::words::WordOverride;
-use frontdesk_forms::{Field, FormSet};
+use frontdesk_forms::{Form, FormSet};
 use frontdesk_publish::PublicationOptions;
 
 /// The options of a site. Without a title or a description, a site with a build has those of the build's home
@@ -67,6 +67,8 @@ pub struct PagesOptions {
     pub form_set: FormSet,
     /// Whether visitors confirm their addresses before they are on the waitlist.
     pub confirms_waitlist: bool,
+    /// The names of the forms whose visitors confirm their addresses.
+    pub confirming: Vec<&'static str>,
     /// The operator's own values, for templates.
     pub extra: Map<String, Value>,
 }
@@ -125,17 +127,11 @@ pub struct FooterLink {
 }
 
 /// A form as shown on pages.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PageForm {
-    pub name: &'static str,
-    /// The path of the form's endpoint, such as `/api/contact`.
-    pub action: &'static str,
-    /// The name of the form's tool for agents in the browser (WebMCP).
-    pub tool: &'static str,
-    /// One or two sentences that explain what the form does.
-    pub description: &'static str,
-    pub fields: &'static [Field],
+    pub definition: &'static Form,
+    /// Whether visitors confirm their addresses by mail.
+    pub confirms: bool,
     /// The section of the page's Markdown that explains how to submit the form.
-    #[serde(skip)]
     pub markdown: String,
 }

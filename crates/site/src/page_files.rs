@@ -11,6 +11,7 @@ use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
 use super::maps::HashSet;
 use super::memo::{ByPointer, MemoMap};
+use super::options::PageForm;
 use super::path::{self, encode};
 use super::related_pages::{ListItem, PageIndex, RelatedPages};
 use super::site::Page;
@@ -66,6 +67,8 @@ pub(super) struct LaidOutPage {
     /// The ids in the HTML.
     pub anchors: Arc<HashSet<Box<str>>>,
     pub view: Arc<RelatedPages>,
+    /// The names of the forms that the page shows, also by a template.
+    pub forms: Vec<&'static str>,
     /// The body as slices of the files.
     content: Content,
     /// The warning about a panic of the page's template.
@@ -144,6 +147,14 @@ impl PageFiles {
     }
 }
 
+/// The names of the forms in rendered HTML: the theme's script recognizes them by the same attribute.
+fn form_names(html: &str, forms: &[PageForm]) -> Vec<&'static str> {
+    const ATTRIBUTE: &str = "data-frontdesk=\"";
+    let names: Vec<&str> =
+        html.split(ATTRIBUTE).skip(1).filter_map(|rest| rest.split_once('"')).map(|(name, _)| name).collect();
+    forms.iter().map(|form| form.definition.name).filter(|name| names.contains(name)).collect()
+}
+
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
 /// template does. If the template panics, the page is rendered without the theme and has a defect.
 fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutPage>, Fault> {
@@ -160,6 +171,7 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
             (template.render_without_theme(), Some(fault))
         }
     };
+    let forms = form_names(&html, &shared.data.forms);
     let is_list_of_tags = document.kind == PageKind::Tags;
     let item = |tag: &Tag| {
         let title = format!("{} ({})", tag.name, tag.count);
@@ -167,7 +179,8 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
     };
     let tags: Vec<ListItem> =
         shared.language(document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
-    let markdown = twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing });
+    let markdown =
+        twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing }, &forms);
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
         let guide = format!("<{}/llms.txt>", shared.language(document).language.prefix);
@@ -194,5 +207,5 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
         path: path.into(),
         twin: twin_path.into(),
     };
-    Ok(Arc::new(LaidOutPage { page, anchors: Arc::new(anchors), view: view.clone(), content, defect }))
+    Ok(Arc::new(LaidOutPage { page, anchors: Arc::new(anchors), view: view.clone(), forms, content, defect }))
 }

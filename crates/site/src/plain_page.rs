@@ -7,13 +7,13 @@ use minijinja::context;
 use minijinja::value::Serde;
 
 use super::file::{Cache, File};
-use super::form_page::{FormPage, THANKS, message_marker, thanks_texts};
+use super::form_page::{FormPage, THANKS, thanks_texts};
+use super::form_values::FormView;
 use super::language::Language;
 
 use super::options::{PageForm, PagesOptions};
 use super::path::twin_path;
 use super::site::{Page, Site};
-use super::site_context::form_values;
 use super::theme::{BUILT_IN, Theme, template_fault};
 use crate::fault::Fault;
 
@@ -29,12 +29,12 @@ pub(super) fn plain_form_page(
     language: &Language,
     options: &PagesOptions,
 ) -> Result<Option<FormPage>, Fault> {
-    let form_title = language.words.get(&format!("{}_title", form.name));
+    let name = form.definition.name;
+    let form_title = language.words.find(&format!("{name}_title")).unwrap_or(form.definition.title);
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
     // The form's own address is no page, so the answer is in the language of the site.
-    let page =
-        context! { title, head_title, language => language.tag.as_str(), path => "/", form => form.name };
+    let page = context! { title, head_title, language => language.tag.as_str(), path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
     Ok(FormPage::new(&html, form, 0, language, &options.operator.email))
 }
@@ -78,13 +78,18 @@ fn render(
 ) -> Result<String, Fault> {
     let theme = Theme::new([]).compile(std::collections::BTreeMap::new());
     let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
+    let view = FormView {
+        words: &language.words,
+        is_default_language: language.prefix.is_empty(),
+        works_without_script: true,
+        answered: forms.first().map(|form| form.definition.name),
+    };
     let values = context! {
         page,
         site,
         style => STYLE,
-        forms => form_values(forms, &language.words, true, true),
+        forms => view.values(forms),
         words => language.words.to_template_value(),
-        answer => message_marker(),
     };
     let template = theme.environment.template_from_named_str("plain.html", TEMPLATE);
     template.and_then(|template| template.render(values)).map_err(|error| template_fault(&error))

@@ -1,15 +1,13 @@
 //! The data that all pages of a site share, as templates use it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::context;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
 
 use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_tags};
-use super::form_page::field_markers;
+use super::form_values::FormView;
 use super::language::Language;
 use super::maps::HashMap;
 use super::options::{FooterGroup, PageForm, PagesOptions};
@@ -19,7 +17,6 @@ use super::structure::{Structure, StructureInputs};
 use super::theme::CompiledTheme;
 use super::translations::Translations;
 use super::words::WordList;
-use frontdesk_forms::Field;
 
 /// A link to a page, with its title.
 #[derive(Debug, Clone, Serialize, PartialEq)]
@@ -158,47 +155,16 @@ impl LanguageValues {
             form_words: words.of_script(english),
             footer: to_template_value(&data.footer),
             tags: to_template_value(&data.tags),
-            forms: form_values(&site.forms, words, site.options.html_posts, false),
+            forms: FormView {
+                words,
+                is_default_language: data.language.prefix.is_empty(),
+                works_without_script: site.options.html_posts,
+                answered: None,
+            }
+            .values(&site.forms),
             tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
         }
     }
-}
-
-/// The forms by name, in the language of `words`, or with their built-in texts where `words` has none.
-/// `is_answer` adds the markers for a page that answers a form without JavaScript.
-pub(super) fn form_values(
-    forms: &[PageForm],
-    words: &WordList,
-    works_without_script: bool,
-    is_answer: bool,
-) -> Value {
-    let form_value = |form: &PageForm| {
-        let field_value = |field: &Field| {
-            let word = |end: &str, otherwise: &'static str| {
-                words.find(&format!("{}_{}{end}", form.name, field.name)).unwrap_or(otherwise).to_owned()
-            };
-            context! {
-                label => word("", field.label),
-                description => word("_hint", field.description),
-                name => field.name,
-                kind => to_template_value(field.kind),
-                required => field.required,
-                max => field.max_chars,
-                autocomplete => field.autocomplete,
-                answer => is_answer.then(|| field_markers(field.name)),
-            }
-        };
-        context! {
-            name => form.name,
-            action => form.action,
-            tool => form.tool,
-            description => words.find(&format!("{}_description", form.name)).unwrap_or(form.description),
-            fields => form.fields.iter().map(field_value).collect::<Vec<_>>(),
-            works_without_script,
-        }
-    };
-    let forms: BTreeMap<&str, Value> = forms.iter().map(|form| (form.name, form_value(form))).collect();
-    Value::from(forms)
 }
 
 /// The pages in one language that may be in a section: those that open one, and listed pages except the home
@@ -255,21 +221,4 @@ fn footer_in(
 
 pub(super) fn to_template_value(value: impl Serialize) -> Value {
     Value::from(Serde(value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn templates_find_each_form_by_its_name() {
-        let forms =
-            crate::resources::page_forms(frontdesk_forms::FormSet::built_in(), "https://www.example.com");
-        let values = form_values(&forms, &WordList::english(), true, true);
-        let fields = values.get_attr("waitlist").and_then(|form| form.get_attr("fields")).expect("a form");
-        let field = fields.get_item_by_index(0).expect("a field");
-        let get = |name: &str| field.get_attr(name).expect("a value").to_string();
-        assert_eq!([get("name"), get("kind")], ["email", "email"]);
-        assert!(field.get_attr("required").is_ok_and(|required| required.is_true()));
-    }
 }

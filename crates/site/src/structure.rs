@@ -285,9 +285,9 @@ fn check_documents(
             Arc::make_mut(&mut document.front_matter).template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
-        if !forms.iter().any(|known| known.name == form) {
+        if !forms.iter().any(|known| known.definition.name == form) {
             let fault = document.error_at_key("form", format!("there is no form `{form}`"));
-            let names: Vec<&str> = forms.iter().map(|form| form.name).collect();
+            let names: Vec<&str> = forms.iter().map(|form| form.definition.name).collect();
             let otherwise = || format!("the forms are {}", names.join(", "));
             faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
         } else if options.operator.email.is_empty() {

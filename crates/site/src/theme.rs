@@ -7,6 +7,7 @@ use blake3::Hash;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
+use super::form_values;
 use super::placeholder::add_filters;
 use crate::fault::Fault;
 use frontdesk_forms::text::escape_html;
@@ -27,8 +28,7 @@ macro_rules! theme_files {
 pub const BUILT_IN: &[(&str, &str)] = theme_files![
     "404.html", "base.html", "blog.html", "confirm.html", "favicon.svg", "forms.js", "home.html",
     "page.html", "partials/breadcrumbs.html", "partials/copy.html", "partials/cta.html",
-    "partials/fields.html", "partials/footer.html", "partials/form-contact.html",
-    "partials/form-waitlist.html", "partials/form.html", "partials/head.html", "partials/header.html",
+    "partials/fields.html", "partials/footer.html", "partials/form.html", "partials/head.html", "partials/header.html",
     "partials/highlights.html", "partials/pagination.html", "partials/posts.html", "partials/rail.html",
     "partials/search.html", "partials/section.html", "partials/turn.html", "post.html", "script.js",
     "search.js", "style.css", "tag.html", "tags.html", "theme.js", "words/de.toml", "words/en.toml",
@@ -111,6 +111,7 @@ impl Theme {
             })
         });
         add_filters(&mut environment);
+        form_values::add_function(&mut environment);
         for (name, blob) in self.template_files() {
             if blob.bytes.len() > MAX_TEMPLATE_BYTES {
                 let message = format!("the template is larger than {} KiB", MAX_TEMPLATE_BYTES >> 10);

@@ -12,8 +12,8 @@ use super::words::WordList;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
 /// `listing` contains the pages or tags that the page lists.
-pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
-    let body = body_markdown(page, url, listing);
+pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], forms: &[&str]) -> String {
+    let body = body_markdown(page, url, listing, forms);
     let document = page.document;
     let matter = &document.front_matter;
     // A JSON string is also a valid YAML string.
@@ -40,7 +40,9 @@ pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem
 
 /// The Markdown below the front matter: the parts of the page in the order of the templates, and a link to
 /// the sitemap.
-fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) -> String {
+///
+/// `forms` are the names of the forms that the page shows.
+fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], forms: &[&str]) -> String {
     let TemplateContext { shared, document, content, view } = *page;
     let options = &shared.data.options;
     let base = &options.base_url;
@@ -89,13 +91,14 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem]) ->
             .filter_map(|(word, path)| Some(format!("[{}]({base}{})", words.get(word), path.as_ref()?)));
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    let form = matter.form.as_ref();
-    if let Some(form) = form.and_then(|name| shared.data.forms.iter().find(|form| form.name == name)) {
+    let mut has_form = false;
+    for form in shared.data.forms.iter().filter(|form| forms.contains(&form.definition.name)) {
         let _ = write!(text, "\n{}\n", form.markdown.trim());
-        if !options.operator.email.is_empty() {
-            let mail = format!("<{}>", options.operator.email);
-            let _ = write!(text, "\n{}\n", words.fill("or_write", &[("mail", &mail)]));
-        }
+        has_form = true;
+    }
+    if has_form && !options.operator.email.is_empty() {
+        let mail = format!("<{}>", options.operator.email);
+        let _ = write!(text, "\n{}\n", words.fill("or_write", &[("mail", &mail)]));
     }
     let (title, link) = (words.get("sitemap"), words.get("all_pages"));
     let _ = write!(text, "\n## {title}\n\n[{link}]({base}/sitemap.md)\n");

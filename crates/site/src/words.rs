@@ -27,6 +27,9 @@ use crate::fault::{Fault, Placed, closest, did_you_mean};
 const ENGLISH: &str = "en";
 /// Prefix of the words that the forms' script uses.
 const OF_SCRIPT: &str = "form_";
+/// The prefix of sentences about a field, which the script shows in all languages but English: there, it
+/// shows the server's.
+const PROBLEM: &str = "problem_";
 /// Maximum length of a word, in characters.
 const MAX_CHARS: usize = 2_000;
 /// A placeholder that the word `date` may contain in addition to those of the English word.
@@ -101,8 +104,11 @@ impl WordList {
     /// as in English, because the script contains the English words.
     pub(super) fn of_script(&self, english: &Self) -> Option<String> {
         let select = |words: &Self| -> BTreeMap<String, String> {
-            let texts = words.texts.iter().filter(|(name, _)| name.starts_with(OF_SCRIPT));
-            texts.map(|(name, text)| (name[OF_SCRIPT.len()..].to_owned(), text.clone())).collect()
+            let of_script = |(name, text): (&String, &String)| {
+                let name = name.strip_prefix(OF_SCRIPT).or_else(|| name.strip_prefix(PROBLEM))?;
+                Some((name.to_owned(), text.clone()))
+            };
+            words.texts.iter().filter_map(of_script).collect()
         };
         let mut texts = select(self);
         if texts == select(english) {

@@ -19,7 +19,7 @@ const MAX_TEXT: usize = 1000;
 const LINE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 20_000;
 /// The largest integer that all JSON libraries keep.
-const LARGEST: f64 = 9_007_199_254_740_991.0;
+pub const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// Names that fields may not have: members that the inbox adds to a submission, and properties of a form in a
 /// browser, which a control of the same name would replace.

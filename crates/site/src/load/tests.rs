@@ -322,8 +322,7 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
 }
 
 fn form() -> PageForm {
-    let (name, action, tool) = ("contact", "/api/contact", "sendContactMessage");
-    PageForm { name, action, tool, description: "", fields: &[], markdown: "Send it.".into() }
+    PageForm { definition: *frontdesk_forms::CONTACT, confirms: false, markdown: "Send it.".into() }
 }
 
 proptest! {

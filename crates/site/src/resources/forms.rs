@@ -5,24 +5,20 @@ use minijinja::value::Value;
 
 use super::text::render;
 use super::wording::list;
-use crate::{PageForm, escape_text};
-use frontdesk_forms::{Field, FieldKind, Form, FormSet, MAX_BODY_BYTES};
+use crate::{PageForm, PagesOptions, escape_text};
+use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};
 
 /// An instruction for agents, included in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
 /// The forms as shown on pages.
-pub fn page_forms(set: &FormSet, base_url: &str) -> Vec<PageForm> {
-    set.iter()
-        .map(|form| PageForm {
-            name: form.name,
-            action: form.path,
-            tool: form.operation_id,
-            description: form.description,
-            fields: &form.fields,
-            markdown: form_section(form, base_url),
-        })
-        .collect()
+pub fn page_forms(options: &PagesOptions) -> Vec<PageForm> {
+    let page_form = |definition: &'static Form| PageForm {
+        definition,
+        confirms: options.confirming.contains(&definition.name),
+        markdown: form_section(definition, &options.base_url),
+    };
+    options.form_set.iter().map(page_form).collect()
 }
 
 /// A Markdown section that explains a form: its address, its fields, an example and the responses.

@@ -95,8 +95,7 @@ fn resource_options() -> ResourceOptions {
 
 /// Loads a folder of the repository with its resources.
 fn load_site(folder: &Path, options: &PagesOptions, resources: &ResourceOptions) -> Site {
-    let LoadResult { site, faults, options, .. } =
-        load(folder, options, &page_forms(&options.form_set, &options.base_url));
+    let LoadResult { site, faults, options, .. } = load(folder, options, &page_forms(options));
     let mut site = site.unwrap_or_else(|| panic!("{faults:?}"));
     ResourceCache::default().add_resources(&mut site, &options, resources);
     site
@@ -218,8 +217,12 @@ fn texts_agree_with_the_number_of_forms() {
 
 #[test]
 fn a_table_in_markdown_shows_typed_fields() {
-    let section =
-        page_forms(&FormSet::new([other_form("job", "Apply")]), "https://www.example.com").remove(0);
+    let section = page_forms(&PagesOptions {
+        form_set: FormSet::new([other_form("job", "Apply")]),
+        base_url: "https://www.example.com".into(),
+        ..PagesOptions::default()
+    })
+    .remove(0);
     let markdown = &section.markdown;
     for expected in [
         "| `seats` | no | a whole number from 1 to 9 | Seats |\n",
