@@ -34,15 +34,12 @@ pub(super) fn api_catalog(pages: &[PageSummary], options: &PagesOptions) -> Stri
     if has_page(pages, "/developers/") {
         documents.push(json!({ "href": at("/developers/"), "type": "text/html" }));
     }
-    let mut anchor = json!({
-        "anchor": at("/"),
-        "service-desc": [{ "href": at("/openapi.json"), "type": "application/json" }],
-        "service-doc": documents,
-        "service-meta": [{ "href": at("/llms.txt"), "type": "text/plain" }],
-    });
-    if options.form_set.iter().len() == 0 {
-        anchor.as_object_mut().map(|anchor| anchor.remove("service-desc"));
+    let mut anchor = json!({ "anchor": at("/") });
+    if options.form_set.iter().len() > 0 {
+        anchor["service-desc"] = json!([{ "href": at("/openapi.json"), "type": "application/json" }]);
     }
+    anchor["service-doc"] = documents.into();
+    anchor["service-meta"] = json!([{ "href": at("/llms.txt"), "type": "text/plain" }]);
     let items: Vec<_> = options.form_set.iter().map(|form| json!({ "href": at(form.path) })).collect();
     let catalog = json!({ "anchor": at("/.well-known/api-catalog"), "item": items });
     format!("{:#}\n", json!({ "linkset": [catalog, anchor] }))
