@@ -1,6 +1,5 @@
-// Sends <form data-frontdesk="contact"> and <form data-frontdesk="waitlist"> on any page
-// (docs/pages/any-site.md). Creates what a form lacks: places for messages, and the field that only programs
-// fill in.
+// Sends <form data-frontdesk="NAME"> on any page (docs/pages/any-site.md). Creates what a form lacks: places
+// for messages, and the field that only programs fill in.
 "use strict";
 
 {
@@ -59,21 +58,40 @@
         : seconds < 5400 ? plural("minutes", Math.ceil(seconds / 60))
           : plural("hours", Math.ceil(seconds / 3600));
 
+  // The kind of a field's values, from its control.
+  const kindOf = (it) =>
+    it.dataset.kind ??
+    (it.type !== "checkbox" ? it.type.replace(/^(select-one|radio)$/, "choice").replace("select-multiple", "choices")
+      : /^(on|true)$/.test(it.value) ? "consent" : "choices");
+
+  // The problems of values that a kind does not accept, and of choices that are not made.
+  const problems = { tel: "not_phone", url: "not_url", date: "not_day", choice: "not_option", choices: "not_options", consent: "not_ticked" };
+  const unmade = { choice: "not_chosen", choices: "not_chosen", consent: "not_ticked" };
+
+  const range = ({ type, min: least, max: most }) => {
+    const name = least && most ? "between" : least ? "from" : most ? "up_to" : "";
+    return name && fill(type === "date" ? `day_${name}` : name, { least, most });
+  };
+
   // The server's sentence about a field, in the language of the page. In English, it stays as it is.
-  const translate = (sentence) => {
+  const translate = (sentence, it) => {
     if (/^en\b/i.test(words.language)) return sentence;
+    const kind = kindOf(it);
     const most = sentence.match(/at most ([\d,]+) characters/)?.[1].replaceAll(",", "");
-    return /is required/.test(sentence) ? words.missing
+    return /is required/.test(sentence) ? words[unmade[kind] ?? "missing"]
       : most ? fill("too_long", { max: Number(most).toLocaleString(words.language) })
         : /e-mail address/.test(sentence) ? words.not_email
-          : words.invalid;
+          : kind === "number" ? fill(it.step === "any" ? "not_number" : "not_whole", { range: range(it) })
+            : fill(problems[kind] ?? "invalid", { range: range(it), example: it.min || it.max || "2026-12-31" });
   };
 
   const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
 
   const labelOf = (field) => {
-    const label = field.labels?.[0];
-    const text = label?.firstChild?.data?.trim() || field.getAttribute("aria-label") || label?.textContent.trim();
+    const group = kindOf(field) === "choices" && field.closest("fieldset")?.querySelector("legend");
+    const label = group || field.labels?.[0];
+    const own = [...(label?.childNodes ?? [])].map((node) => node.data?.trim()).find(Boolean);
+    const text = own || field.getAttribute("aria-label") || label?.textContent.trim();
     return text || field.placeholder || field.name;
   };
 
@@ -120,7 +138,9 @@
       if (!error) {
         if (!text) return;
         error = create("p", { id: `${field.id}-error`, className: "error" });
-        field.after(error);
+        const box = /^(checkbox|radio)$/.test(field.type) && field.closest("fieldset, label");
+        if (box.localName === "fieldset") box.append(error);
+        else (box || field).after(error);
       }
       error.textContent = text;
       error.hidden = !text;
@@ -143,10 +163,13 @@
         const lead = clause.match(/^(`\w+`(,? and |, )?)+/)?.[0] ?? "";
         const named = lead.split("`").filter((name) => labels[name]);
         if (!named.length) return say(/^en\b/i.test(words.language) ? sentence : fill("refused", { reason: sentence }));
-        const text = translate(clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, "."));
-        for (const name of named) faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
+        const said = clause.replace(/`(\w+)`/g, (all, name) => labels[name] ?? all).replace(/\.?$/, ".");
+        for (const name of named) {
+          const text = translate(said, fields.find((it) => it.name === name));
+          faults.set(name, faults.has(name) ? `${faults.get(name)} ${text}` : text);
+        }
       }
-      const wrong = fields.filter((it) => faults.has(it.name));
+      const wrong = [...faults.keys()].map((name) => fields.find((it) => it.name === name));
       for (const it of wrong) mark(it, faults.get(it.name));
       say(fill("correct", { fields: wrong.map((it) => labels[it.name]).join(", ") }), false);
       status.classList.add("failed");
@@ -168,10 +191,24 @@
       }
     };
 
+    // The values with their types. Leaves out what is not filled in, except required text.
+    const read = () => {
+      const content = {};
+      for (const it of fields) {
+        const [kind, { name, value }] = [kindOf(it), it];
+        const isBox = /^(checkbox|radio)$/.test(it.type);
+        if (isBox ? !it.checked : !value && (!it.required || /^(number|choices?)$/.test(kind))) continue;
+        content[name] = kind === "choices" ? [...(content[name] ?? []), ...(isBox ? [value] : [...it.selectedOptions].map((option) => option.value))]
+          : kind === "consent" ? true
+            : kind === "number" ? Number(value)
+              : kind === "email" ? value.trim()
+                : value;
+      }
+      return content;
+    };
+
     const send = async () => {
-      const filled = fields.filter((it) => it.required || it.value);
-      const value = (it) => (it.type === "email" ? it.value.trim() : it.value);
-      const content = Object.fromEntries(filled.map((it) => [it.name, value(it)]));
+      const content = read();
       // A retry with the same content keeps its Idempotency-Key. Changed content gets a new key.
       const body = JSON.stringify(content);
       if (body !== lastBody) key = uuid();
@@ -223,7 +260,7 @@
         if (isShown) button.textContent = label;
       }
     });
-    form.addEventListener("input", ({ target }) => mark(target, ""));
+    form.addEventListener("input", ({ target }) => mark(fields.find((it) => it.name === target.name) ?? target, ""));
 
     const instead = desk?.querySelector("[data-instead]");
     if (instead) instead.hidden = true;
