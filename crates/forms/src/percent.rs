@@ -1,4 +1,4 @@
-//! Decodes `application/x-www-form-urlencoded` names and values (URL Standard §5.1), of bodies and of queries.
+//! Decodes names and values in `application/x-www-form-urlencoded` (URL Standard §5.1): bodies and queries.
 
 use std::string::FromUtf8Error;
 
