@@ -118,7 +118,7 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 
 /// Screens an entry that is not held.
 fn screening(form: &'static Form, body: &'static str) -> Run {
-    let ParsedForm { entry, extras } = parse_with_extras(form, body.as_bytes()).expect("a valid body");
+    let ParsedForm { entry, extras, .. } = parse_with_extras(form, body.as_bytes()).expect("a valid body");
     let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
     assert!(!screen(&TokenizedText::new(&entry), &extras, &signals, &options).hold);
     Box::new(move || {

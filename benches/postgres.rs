@@ -142,6 +142,7 @@ async fn run(intake: &Intake, senders: u64, number: &mut u64) -> u64 {
                         received_at: jiff::Timestamp::now(),
                         evidence: Evidence::Facts(RequestFacts::default()),
                         agent: None,
+                        lead: frontdesk_forms::LeadSource::default(),
                     };
                     intake.accept(arrival).await.expect("the submission is stored");
                     kept += 1;

@@ -46,8 +46,15 @@ async fn run(intake: &Intake, senders: u64) -> u64 {
                     let source = Source::from(std::net::IpAddr::from([127, 0, 0, 1]));
                     let received_at = jiff::Timestamp::now();
                     let evidence = Evidence::Facts(RequestFacts::default());
-                    let arrival =
-                        Arrival { entry, idempotency_key: None, source, received_at, evidence, agent: None };
+                    let arrival = Arrival {
+                        entry,
+                        idempotency_key: None,
+                        source,
+                        received_at,
+                        evidence,
+                        agent: None,
+                        lead: frontdesk_forms::LeadSource::default(),
+                    };
                     intake.accept(arrival).await.expect("the submission is stored");
                     kept += 1;
                 }

@@ -107,6 +107,20 @@
     return unseen;
   };
 
+  // Where the visitor comes from: this page, the site that links to it, and campaign parameters of its URL
+  // or, if it has none, of the page before it on this site. Nothing is stored in the browser.
+  const lead = () => {
+    const from = document.referrer && new URL(document.referrer);
+    const isOwn = from.host === location.host;
+    const query = [location.search, isOwn ? from.search : ""].find((it) => /[?&](utm_|ref=)/.test(it));
+    const sent = { desk_page: location.pathname };
+    if (from && !isOwn) sent.desk_referrer = from.hostname;
+    for (const [name, value] of new URLSearchParams(query)) {
+      if (/^(utm_|ref$)/.test(name)) sent[`desk_${name}`] = value;
+    }
+    return sent;
+  };
+
   const addStatus = (form) => {
     const status = create("p", { className: "status", tabIndex: -1 });
     status.setAttribute("role", "status");
@@ -221,7 +235,7 @@
         answer = await fetch(`/api/${name}`, {
           method: "POST",
           headers: { "Content-Type": "application/json", "Idempotency-Key": key },
-          body: JSON.stringify(content),
+          body: JSON.stringify({ ...lead(), ...content }),
           signal: AbortSignal.timeout?.(30000),
         });
         said = await answer.json().catch(() => ({}));

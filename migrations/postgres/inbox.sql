@@ -20,7 +20,8 @@ CREATE TABLE intake (
     content         bytea   NOT NULL CHECK (octet_length(content) = 16),
     idempotency_key bytea,
     error           text,
-    network         bytea   CHECK (octet_length(network) = 16)
+    network         bytea   CHECK (octet_length(network) = 16),
+    lead            text
 );
 
 CREATE INDEX intake_set_aside ON intake (id) WHERE error IS NOT NULL;
@@ -46,7 +47,8 @@ CREATE TABLE submission (
     threshold       integer,
     released_at     bigint,
     suspicious      integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),
-    flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1))
+    flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)),
+    lead            text
 );
 
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
@@ -209,9 +211,9 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious, lead
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
-           CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0
+           CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0, lead
     FROM intake;

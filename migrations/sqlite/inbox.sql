@@ -23,6 +23,7 @@ CREATE TABLE intake (
     network         BLOB    CHECK (length(network) = 16),          -- keyed hash of the source's network
     agent           TEXT,
     evidence        TEXT    NOT NULL,                              -- JSON: the facts for screening, or a verdict
+    lead            TEXT,                                          -- a JSON object: where the submission comes from
     fields          TEXT    NOT NULL,
     sealed          BLOB
 ) STRICT;
@@ -50,8 +51,9 @@ CREATE TABLE submission (
     held_because    TEXT,                                          -- NULL if only `reasons` say why
     threshold       INTEGER,                                       -- the points from which on screening holds a submission
     reasons         TEXT,                                          -- JSON: the reasons for the score, as objects with `signal`, `points` and `detail`
+    lead            TEXT,                                          -- as in `intake`
     fields          TEXT    NOT NULL,                              -- a JSON object, in the form's order
-    sealed          BLOB                                           -- the fields, encrypted to the operator's key; `fields` is then `{}`
+    sealed          BLOB                                           -- the fields and `lead`, encrypted to the operator's key; `fields` is then `{}`, and `lead` NULL
 ) STRICT;
 
 CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
@@ -232,9 +234,9 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 -- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious, lead
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
-           CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER)
+           CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER), lead
     FROM intake;

@@ -116,7 +116,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
     is_enabled
 }
 
-/// Reads `html_posts` and `allowed_origins`.
+/// Reads `html_posts`, `allowed_origins` and `lead_source`.
 fn read_posts(r: &mut Reader<'_>) -> FormOptions {
     let html_posts = r.get(
         requests("forms.html_posts").set_in_starter_file("true"),
@@ -133,7 +133,14 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
          (docs/pages/any-site.md).",
         parse_origins,
     );
-    FormOptions { html_posts, allowed_origins }
+    let lead_source = r.get(
+        requests("forms.lead_source"),
+        "true",
+        "Whether a submission keeps where it comes from: the form's page, the host of the site that linked to \
+         it, and the parameters `utm_*` and `ref` of its URL. Nothing is stored in the visitor's browser.",
+        value::parse_bool,
+    );
+    FormOptions { html_posts, allowed_origins, lead_source }
 }
 
 /// Parses at most [`MAX_ORIGINS`] exact origins.

@@ -57,6 +57,70 @@ fn an_html_form_is_stored_and_leads_to_the_thank_you_page() {
 }
 
 #[test]
+fn the_source_of_a_lead_comes_from_the_body_the_address_and_the_referer() {
+    let server = TestServer::with(&small_site(), &[HTML_POSTS, ORIGINS]);
+    let own = format!("http://{}", server.address);
+    let referer = format!("{own}/contact/?utm_campaign=spring%20sale&x=1&ref=%1b");
+    let error_page = format!("{own}/api/contact?page=/contact/");
+    let lead = |path: &str, headers: &[(&str, &str)], body: &str| {
+        let before = server.inbox().len();
+        let answer = post(&server, path, headers, body);
+        assert!(matches!(answer.status, 200 | 303), "{answer:?}");
+        let inbox = server.inbox();
+        assert_eq!(inbox.len(), before + 1, "{inbox:?}");
+        inbox[0]["lead"].clone()
+    };
+    let form = |n: u8| format!("{FIELDS}&name={n}");
+    let json = |n: u8, lead: &serde_json::Value| {
+        let mut body = json!({ "name": n.to_string(), "email": "ada@example.com", "message": "Hello" });
+        for (name, value) in lead.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        body.to_string()
+    };
+    // Without JavaScript, from the form's address and the page that sent it.
+    let html = [FORM, BROWSER, SAME, ("Referer", &*referer)];
+    assert_eq!(
+        lead("/api/contact?page=/%C3%BCber/", &html, &form(1)),
+        json!({ "page": "/über/", "utm_campaign": "spring sale" })
+    );
+    assert_eq!(
+        lead("/api/contact", &html, &form(2)),
+        json!({ "page": "/contact/", "utm_campaign": "spring sale" })
+    );
+    assert_eq!(
+        lead("/api/contact", &[FORM, BROWSER, SAME, ("Referer", &*error_page)], &form(3)),
+        json!(null)
+    );
+    // With JavaScript. The host of this site is no referrer, and a page of another site is not believed.
+    let sent = json!({ "desk_page": "/de/?x", "desk_referrer": "Search.Example.com", "desk_ref": "letter" });
+    assert_eq!(
+        lead("/api/contact", &[JSON], &json(4, &sent)),
+        json!({ "page": "/de/", "referrer": "search.example.com", "ref": "letter" })
+    );
+    let sent =
+        json!({ "desk_page": "https://other.example/", "desk_referrer": "Example.com", "desk_utm_id": "1" });
+    assert_eq!(lead("/api/contact", &[JSON], &json(5, &sent)), json!(null));
+    // A page of a permitted origin has that origin.
+    let sent = json!({ "desk_page": "/shop/" });
+    assert_eq!(
+        lead("/api/contact", &[JSON, ("Origin", "https://a.example")], &json(6, &sent)),
+        json!({ "page": "https://a.example/shop/" })
+    );
+    server.expect(6);
+}
+
+#[test]
+fn no_source_of_a_lead_is_stored_if_it_is_switched_off() {
+    let server = TestServer::with(&small_site(), &[("FRONTDESK_FORMS__LEAD_SOURCE", "false")]);
+    let own = format!("http://{}/contact/?ref=letter", server.address);
+    let body = json!({ "email": "ada@example.com", "desk_page": "/", "desk_ref": "letter" }).to_string();
+    assert_eq!(post(&server, "/api/waitlist", &[JSON, ("Referer", &own)], &body).status, 200);
+    assert_eq!(server.inbox().swap_remove(0).get("lead"), None);
+    server.expect(1);
+}
+
+#[test]
 fn an_invalid_html_form_comes_back_with_its_text_and_errors() {
     let server = TestServer::with(&small_site(), &[HTML_POSTS]);
     let body = "name=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E&email=nobody&message=%0D%0A%3C/textarea%3E%00";

@@ -447,7 +447,8 @@ fn hostile_text_stays_text_on_every_page() {
     let mut sent = 0;
     for (n, payload) in html.iter().copied().chain(all.iter().step_by(40).map(String::as_str)).enumerate() {
         let fields = [
-            json!({ "name": payload, "email": format!("a{n}@example.com"), "message": payload }),
+            json!({ "name": payload, "email": format!("a{n}@example.com"), "message": payload,
+                    "desk_page": payload, "desk_referrer": payload, "desk_utm_campaign": payload }),
             json!({ "firstname": payload, "lastname": payload, "company": payload, "email": format!("b{n}@example.com"),
                     "message": format!("{n} {payload}") }),
         ];
@@ -455,6 +456,12 @@ fn hostile_text_stays_text_on_every_page() {
     }
     assert!(sent > 20, "{sent}");
     let operator = desk.log_in();
+    let statistics = operator.page("/statistics");
+    assert!(
+        statistics.contains("Where do leads come from?") && statistics.contains("&lt;script&gt;"),
+        "{statistics}"
+    );
+    check_markup(&statistics, "/statistics");
     let ids: Vec<String> =
         desk.server.inbox().iter().map(|found| found["id"].as_str().expect("an id").to_owned()).collect();
     let mut pages =

@@ -88,6 +88,7 @@ fn notice(payload: &str) -> Notification {
         form: Some("contact".to_owned()),
         title: format!("Contact: {payload}"),
         words: Vec::new(),
+        lead: frontdesk_forms::LeadSource::default(),
         fields: vec![
             ("name".to_owned(), payload.into()),
             ("email".to_owned(), "\"ada l\"@example.org".into()),

@@ -16,7 +16,7 @@ use crate::support::{Answer, Connection};
 
 /// Parts of the submitted values, each used in one place. They consist of letters and digits, so that quoting
 /// does not change them.
-const MARKERS: [&str; 20] = [
+const MARKERS: [&str; 21] = [
     "qzname1x",
     "qzlocal2x",
     "qzdomain3x",
@@ -37,6 +37,7 @@ const MARKERS: [&str; 20] = [
     "qzcookie18x",
     "qzhost19x",
     "qzlarge20x",
+    "qzlead21x",
 ];
 
 /// Parts of all source addresses that the proxy reports, in every notation: 203.0.113.N and
@@ -122,7 +123,8 @@ fn check(format: &str, is_proxied: bool) {
     let mut site = ChannelSite::open(&channels, &settings);
     let sender = Sender { site: &site, is_proxied };
 
-    let contact = json!({ "name": "Ada qzname1x", "email": "qzlocal2x@qzdomain3x.example", "message": "Hello qzmessage4x" });
+    let contact = json!({ "name": "Ada qzname1x", "email": "qzlocal2x@qzdomain3x.example", "message": "Hello qzmessage4x", "desk_page": "/qzlead21x/",
+        "desk_referrer": "qzlead21x.example", "desk_utm_campaign": "qzlead21x", "desk_ref": "qzlead21x" });
     let company = json!({ "firstname": "qzfirst5x", "lastname": "qzlast6x", "email": "qzlocal2x@qzdomain3x.example", "company": "qzcompany7x" });
     for body in [&contact, &contact, &company] {
         assert_eq!(sender.post(1, "/api/contact", &body.to_string()).status, 200);
@@ -144,6 +146,10 @@ fn check(format: &str, is_proxied: bool) {
     let inbox = site.server.inbox();
     let ids: Vec<_> =
         inbox.iter().map(|line| line["id"].as_str().expect("an id").parse().expect("an id")).collect();
+    assert!(
+        inbox.iter().any(|line| line["lead"]["ref"] == "qzlead21x"),
+        "the inbox has the source of the lead"
+    );
     for id in &ids {
         for channel in ["mail", "hook"] {
             site.wait_for(*id, channel, |delivery| {

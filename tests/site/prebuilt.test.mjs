@@ -42,7 +42,8 @@ test('the code of a built page runs, and its form can be submitted', async () =>
   const context = await browser.newContext();
   const page = await context.newPage();
   const trouble = await watch(page, server.origin);
-  await page.goto(server.origin, { waitUntil: 'load' });
+  const referer = 'https://search.example.com/find?text=cranes';
+  await page.goto(`${server.origin}/?utm_campaign=spring&q=1`, { waitUntil: 'load', referer });
   assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('h1')).color), 'rgb(1, 2, 3)');
   assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('h1')).marginTop), '7px');
   assert.deepEqual(await page.evaluate(() => ({ ...document.body.dataset })), { loaded: 'yes', script: 'yes' });
@@ -68,6 +69,8 @@ test('the code of a built page runs, and its form can be submitted', async () =>
   assert.equal(await field('message').inputValue(), '');
   assert.equal(await field('desk_note').boundingBox().then((box) => box.x + box.width < 0), true);
   const [kept, ...others] = await server.inbox();
+  assert.deepEqual(kept.lead, { page: '/', referrer: 'search.example.com', utm_campaign: 'spring' });
+  assert.deepEqual(await page.evaluate(() => [sessionStorage.length, localStorage.length]), [0, 0]);
   assert.deepEqual(
     [kept.form, kept.name, kept.email, kept.message, others.length],
     ['contact', 'Ada', 'ada@example.com', 'Hello there, this is a question.', 0],

@@ -128,16 +128,22 @@ impl<'a> Answer<'a> {
 /// theme adds, or else the path of a `Referer` on this site. `None` if the path is invalid; an invalid query
 /// does not fall back to `Referer`.
 fn page_left(head: &Parts, base_url: &str) -> Option<String> {
-    let named = head.uri.query().and_then(|query| query.strip_prefix("page="));
-    let referer = || {
-        let referer = head.headers.get(REFERER)?.to_str().ok()?;
-        let (_, rest) = referer.split_once("://")?;
-        let (authority, path) = rest.split_at(rest.find('/')?);
-        let own = base_url.split_once("://").map_or("", |(_, own)| own);
-        let is_own = [own, host_of(head).unwrap_or_default()].contains(&authority);
-        is_own.then(|| path.split(['?', '#']).next().unwrap_or_default())
-    };
-    Some(path::decode(named.or_else(referer)?).ok()?.into_owned())
+    let referer = || own_referer(head, base_url)?.split(['?', '#']).next();
+    Some(path::decode(named_page(head).or_else(referer)?).ok()?.into_owned())
+}
+
+/// The query `page=…` of the form's address.
+pub(super) fn named_page(head: &Parts) -> Option<&str> {
+    head.uri.query().and_then(|query| query.strip_prefix("page="))
+}
+
+/// The path and the query of a `Referer` on this site.
+pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
+    let referer = head.headers.get(REFERER)?.to_str().ok()?;
+    let (_, rest) = referer.split_once("://")?;
+    let (authority, path) = rest.split_at(rest.find('/')?);
+    let own = base_url.split_once("://").map_or("", |(_, own)| own);
+    [own, host_of(head).unwrap_or_default()].contains(&authority).then_some(path)
 }
 
 #[cfg(test)]

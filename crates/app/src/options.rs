@@ -11,13 +11,22 @@ use frontdesk_desk::DeskOptions;
 use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_site::AllowedHosts;
 
-/// Options of the form endpoints: requests that they accept in addition to JSON from this site.
-#[derive(Debug, Clone, Default)]
+/// Options of the form endpoints: requests that they accept in addition to JSON from this site, and what they
+/// store.
+#[derive(Debug, Clone)]
 pub struct FormOptions {
     /// Whether browsers may send the forms of this site's pages without JavaScript.
     pub html_posts: bool,
     /// The other origins whose pages may send the forms.
     pub allowed_origins: Vec<PageOrigin>,
+    /// Whether the source of the lead is stored with each submission.
+    pub lead_source: bool,
+}
+
+impl Default for FormOptions {
+    fn default() -> Self {
+        Self { html_posts: false, allowed_origins: Vec::new(), lead_source: true }
+    }
 }
 
 #[derive(Debug, Clone)]

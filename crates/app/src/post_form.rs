@@ -26,7 +26,7 @@ use super::response::{HttpResponse, accepted};
 use super::state::{AppState, Snapshot};
 use frontdesk_forms::parse::{ParsedForm, Rejection, parse_with_extras};
 use frontdesk_forms::urlencoded::PostedForm;
-use frontdesk_forms::{BodyEncoding, Form, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
+use frontdesk_forms::{BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
 use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::screening::{Evidence, Origin, Rate, RequestFacts};
@@ -138,7 +138,7 @@ impl FormRequest<'_> {
     /// on stable storage; after an error other than [`FormRefusal::NotConfirmed`], no part of it is stored.
     async fn accept(&self, source: Source, rate: Rate, posted: &Posted) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, head, .. } = *self;
-        let ParsedForm { entry, extras } = posted.parse(form)?;
+        let ParsedForm { entry, extras, lead } = posted.parse(form)?;
         if posted.length > SMALL_BODY_BYTES && app.disk.is_low() {
             let request = self.id();
             tracing::warn!(%request, form = form.name, bytes = posted.length, "large submission refused because disk space is low");
@@ -155,7 +155,8 @@ impl FormRequest<'_> {
         let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
         let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let idempotency_key = idempotency_key(&head.headers);
-        let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent };
+        let lead = self.complete(lead);
+        let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent, lead };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
             tracing::error!(%request, form = form.name, %error, "submission could not be stored");
@@ -165,6 +166,36 @@ impl FormRequest<'_> {
             self.wait_for_confirmation(id).await?;
         }
         Ok(())
+    }
+
+    /// Completes the source of the lead, as the body states it, from the form's address and from a `Referer`
+    /// on this site, which browsers send without JavaScript too. A permitted origin counts as another site.
+    /// Empty if the operator has switched the source off.
+    fn complete(&self, mut lead: LeadSource) -> LeadSource {
+        let Self { snapshot, form, head, .. } = *self;
+        let (options, base_url) = (&snapshot.options.forms, snapshot.site.base_url.as_str());
+        if !options.lead_source {
+            return LeadSource::default();
+        }
+        // A page with the errors of a form has the address of the form, which is not the page that had it.
+        let referer = html_answer::own_referer(head, base_url);
+        let referer = referer.filter(|page| page.split('?').next() != Some(form.path));
+        for page in [html_answer::named_page(head), referer].into_iter().flatten() {
+            lead.complete_from(page);
+        }
+        let origin = cors::permitted_origin(&options.allowed_origins, &head.headers);
+        let origin = origin.as_ref().and_then(|origin| origin.to_str().ok());
+        lead.set_origin(origin.filter(|origin| *origin != base_url));
+        let own = base_url.split_once("://").map_or("", |(_, own)| own);
+        let name = |host: &str| {
+            let host = host.rsplit_once(':').map_or(host, |(host, _)| host).to_ascii_lowercase();
+            host.strip_prefix("www.").map(str::to_owned).unwrap_or(host)
+        };
+        let is_own = |host: &str| {
+            [own, host_of(head).unwrap_or_default()].into_iter().any(|own| name(own) == name(host))
+        };
+        lead.remove_own_referrer(is_own);
+        lead
     }
 
     /// Waits for a channel's confirmation. Delivery continues after the timeout. If the client repeats the

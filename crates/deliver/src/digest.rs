@@ -287,6 +287,7 @@ fn inbox_notification(
         words,
         fields: Vec::new(),
         may_be_there: true,
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

@@ -450,7 +450,7 @@ pub(super) async fn seal_submission(
     recipient: &Recipient,
     submission: &Submission,
 ) -> Result<bool, StoreError> {
-    let sealed = recipient.encrypt(submission.fields_json().as_bytes()).map_err(|_| StoreError::NotSealed)?;
+    let sealed = recipient.encrypt(submission.plain_text().as_bytes()).map_err(|_| StoreError::NotSealed)?;
     let (id, channels) = (submission.id, store.channels.load_full());
     store.change(move |tx| tx.seal(id, &sealed, &channels)).await
 }

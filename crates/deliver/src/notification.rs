@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use frontdesk_forms::FieldValue;
+use frontdesk_forms::{FieldValue, LeadSource};
 use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Submission, named_enum};
 
@@ -47,6 +47,8 @@ pub struct Notification {
     pub words: Vec<String>,
     /// The submission's field names and values, in the form's order. A value may have several lines.
     pub fields: Vec<(String, FieldValue)>,
+    /// Where the submission comes from; empty for other topics.
+    pub lead: LeadSource,
     /// Whether an earlier attempt may have succeeded. If so, the Maildir channel looks for an existing copy
     /// before it writes one.
     pub may_be_there: bool,
@@ -74,6 +76,7 @@ impl Notification {
             title: format!("{mark}{}: {sender}", capitalize_first_letter(form)),
             words: context_sentences(submission),
             fields: submission.fields.clone(),
+            lead: submission.lead.clone(),
             may_be_there: false,
         }
     }
@@ -89,10 +92,13 @@ impl Notification {
     }
 }
 
-/// Sentences for the team: which agent sent the submission, why it is suspicious, and why it was held.
+/// Sentences for the team: where the submission comes from, which agent sent it, why it is suspicious, and
+/// why it was held.
 fn context_sentences(submission: &Submission) -> Vec<String> {
     let agent = submission.agent.as_ref().map(|agent| format!("Sent by an agent, signed by {agent}."));
-    let mut sentences = Vec::from_iter(agent);
+    let from = Some(submission.lead.summary()).filter(|summary| !summary.is_empty());
+    let from = from.map(|summary| format!("From: {summary}"));
+    let mut sentences: Vec<String> = from.into_iter().chain(agent).collect();
     let Some(screening) = &submission.screening else { return sentences };
     let signals = screening.signals();
     if screening.suspicious {
@@ -147,23 +153,39 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_text_begins_with_the_source_of_the_lead() {
+        let mut submission = submission();
+        submission.agent = Some("agent.example.com".to_owned());
+        submission.lead.complete_from("/pricing/?utm_campaign=spring&utm_source=letter");
+        submission.lead.set("referrer", "search.example.com");
+        let notice = Notification::from_submission(&submission);
+        assert_eq!(notice.words[0], "From: /pricing/, via search.example.com, campaign spring");
+        assert_eq!((notice.words.len(), notice.lead), (2, submission.lead));
+    }
+
     fn check(screening: Option<Screening>, agent: Option<&str>, expected: &[&str]) {
-        let submission = Submission {
+        let submission = Submission { screening, agent: agent.map(str::to_owned), ..submission() };
+        assert_eq!(Notification::from_submission(&submission).words, expected);
+    }
+
+    fn submission() -> Submission {
+        Submission {
             id: Uuid::nil(),
             form: "contact".to_owned(),
             received_at: Timestamp::UNIX_EPOCH,
             status: Status::Waiting,
             held: None,
-            screening,
+            screening: None,
             released_at: None,
             error: None,
-            agent: agent.map(str::to_owned),
+            agent: None,
             fields: Vec::new(),
             sealed: None,
             source: String::new(),
             repeats: 0,
             confirmation: None,
-        };
-        assert_eq!(Notification::from_submission(&submission).words, expected);
+            lead: frontdesk_forms::LeadSource::default(),
+        }
     }
 }

@@ -28,6 +28,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
         ],
         fields: Vec::new(),
         may_be_there: false,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     let channel = Channel::open(&channel.kind);
     let sent = tokio::time::timeout(TIME_LIMIT, channel.send(&notice)).await;

@@ -69,6 +69,7 @@ mod tests {
             fields: fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
             source: String::new(),
             repeats: 0,
+            lead: frontdesk_forms::LeadSource::default(),
         };
         reply_link(&submission, site)
     }

@@ -23,7 +23,7 @@ use super::view::{self, Clock};
 use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::query::ListQuery;
-use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
+use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -34,6 +34,9 @@ const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
 const CHART_DAYS: usize = 30;
+
+/// Maximum number of pages, referring hosts and campaigns in the statistics.
+const MAX_LEADS: usize = 10;
 
 /// An authenticated request.
 pub(super) struct PageRequest<'a> {
@@ -215,6 +218,9 @@ impl<'a> PageRequest<'a> {
             let today = self.clock.now.to_zoned(zone.clone()).date();
             let mut days: Vec<Date> = today.series(-1.day()).take(CHART_DAYS).collect();
             days.reverse();
+            let first = days.first().and_then(|day| day.to_zoned(zone.clone()).ok());
+            let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
+            let leads = lead_tables(&reader.lead_counts(first, MAX_LEADS)?);
             let days = reader.counts_by_day(&days, zone)?;
             let total: usize = days.iter().map(|(_, count)| count).sum();
             let busiest = days.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
@@ -225,7 +231,7 @@ impl<'a> PageRequest<'a> {
                 days.iter().rev().map(|(day, count)| context! { day => day.to_string(), count }).collect();
             Ok(context! {
                 chart => Value::from_safe_string(chart::draw(&days)),
-                total, week, today, busiest, table, days => CHART_DAYS,
+                total, week, today, busiest, table, leads, days => CHART_DAYS,
                 waiting => reader.count_up_to(Status::Waiting, MAX_COUNTED)?,
                 held => reader.count_up_to(Status::Held, MAX_COUNTED)?,
                 failed => reader.count_up_to(Status::Parked, MAX_COUNTED)?,
@@ -283,6 +289,18 @@ impl<'a> PageRequest<'a> {
     pub(super) fn confirm(&self, values: &Value) -> Result<Reply, StoreError> {
         self.render("confirm.html", "list", |_| Ok(values.clone()))
     }
+}
+
+/// A table for each list that is not empty.
+fn lead_tables(counts: &LeadCounts) -> Vec<Value> {
+    let titles = ["Page", "Came from", "Campaign"];
+    let tables = titles.into_iter().zip(counts.lists()).filter(|(_, (_, counts))| !counts.is_empty());
+    tables
+        .map(|(title, (_, counts))| {
+            let row = |(name, count): &(String, usize)| context! { name => visible(name), count };
+            context! { title, rows => counts.iter().map(row).collect::<Vec<_>>() }
+        })
+        .collect()
 }
 
 /// Reads one page of a list. The page is partial if the search takes longer than [`SEARCH_TIME`].

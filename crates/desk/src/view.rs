@@ -116,10 +116,20 @@ pub(super) fn details(
         .iter()
         .map(|(name, value)| context! { name => visible(name), label => visible(&label(name)), value => visible_lines(&value.display()) })
         .collect();
+    let lead = submission.lead.members().map(|(name, value)| {
+        let label = match name {
+            "page" => "Page",
+            "referrer" => "Came from",
+            name => name,
+        };
+        context! { label, value => visible(value) }
+    });
+    let lead: Vec<Value> = lead.collect();
     let has_state =
         |states: &[DeliveryState]| deliveries.iter().any(|delivery| states.contains(&delivery.state));
     context! {
         fields,
+        lead,
         reply,
         email => submission.get("email").map(visible),
         source => submission.source.clone(),

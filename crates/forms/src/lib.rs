@@ -7,7 +7,9 @@
 
 pub mod definition;
 pub mod email;
+pub mod lead;
 pub mod parse;
+mod percent;
 pub mod schema;
 pub mod text;
 pub mod urlencoded;
@@ -17,6 +19,7 @@ pub use definition::{
     CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FIELDS,
     MAX_FORMS, WAITLIST,
 };
+pub use lead::LeadSource;
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};
 pub use value::{FieldValue, Problem};
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use serde_json::value::RawValue;
 
+use crate::lead::{LeadSource, lead_member};
 use crate::text::is_blank;
 use crate::value::{absent, check_list, check_number, check_string, check_text};
 use crate::{Field, FieldKind, FieldValue, Form, Problem};
@@ -84,11 +85,12 @@ pub struct Extras {
     pub time_to_fill: Option<Duration>,
 }
 
-/// A valid entry, and what screening reads besides.
+/// A valid entry, what screening reads besides, and the source of the lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedForm {
     pub entry: Entry,
     pub extras: Extras,
+    pub lead: LeadSource,
 }
 
 /// Why a body is invalid. `Display` writes one sentence for the visitor.
@@ -125,13 +127,13 @@ pub fn parse(form: &'static Form, body: &[u8]) -> Result<Entry, Rejection> {
     parse_with_extras(form, body).map(|parsed| parsed.entry)
 }
 
-/// Like [`parse`], but also returns the members that screening uses.
+/// Like [`parse`], but also returns the members for screening and the source of the lead.
 pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm, Rejection> {
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
-    let (members, extras) = read_members(form, text)?;
+    let (members, extras, lead) = read_members(form, text)?;
     let shape = choose_shape(form, &members);
     let entry = check_fields(form, shape, members)?;
-    Ok(ParsedForm { entry, extras })
+    Ok(ParsedForm { entry, extras, lead })
 }
 
 /// Checks the fields of an HTML form, whose values are all texts. Only the names of
@@ -162,7 +164,7 @@ pub(super) fn is_filled_in(text: &str) -> bool {
 
 /// Reads the members of a JSON object that [`MembersVisitor`] selects. Rejects any other text, and text after
 /// the object.
-fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras), Rejection> {
+fn read_members(form: &'static Form, text: &str) -> Result<(Members, Extras, LeadSource), Rejection> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let first = text.bytes().find(|b| !matches!(b, b' ' | b'\t' | b'\n' | b'\r'));
     let members = match first {
@@ -272,19 +274,20 @@ enum MemberValue {
     Malformed,
 }
 
-/// Keeps the form's fields and the members for screening; the last of several with the same name counts.
+/// Keeps the form's fields, the members for screening and the source of the lead; the last of several with
+/// the same name counts.
 struct MembersVisitor(&'static Form);
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = (Members, Extras);
+    type Value = (Members, Extras, LeadSource);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(Members, Extras), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Members::new();
-        let mut extras = Extras::default();
+        let (mut extras, mut lead) = (Extras::default(), LeadSource::default());
         while let Some(MemberName(name)) = map.next_key()? {
             if let Some(Field { name, .. }) = self.0.field(&name) {
                 let given = MemberValue::from_json(map.next_value()?);
@@ -302,11 +305,16 @@ impl<'de> Visitor<'de> for MembersVisitor {
                     }
                     _ => None,
                 };
+            } else if let Some(member) = lead_member(&name) {
+                match MemberValue::from_json(map.next_value()?) {
+                    MemberValue::Text(text) => lead.set(member, &text),
+                    _ => lead.set(member, ""),
+                }
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok((members, extras))
+        Ok((members, extras, lead))
     }
 }
 

@@ -4,10 +4,10 @@
 //! The values are checked like those of a JSON body. To make the same text equal however it was sent, CR LF
 //! becomes a line feed, and white space around an e-mail address is removed, as the forms' script does.
 
-use percent_encoding::percent_decode;
-
 use super::parse::{Extras, HONEYPOT, InvalidField, ParsedForm, Rejection, is_filled_in, parse_texts};
-use super::{Field, FieldKind, Form};
+use super::{Field, FieldKind, Form, LeadSource};
+use crate::lead::lead_member;
+use crate::percent::{Encoded, pairs};
 
 /// The decoded fields of a form, not yet checked. Of several values for one field the last one counts, except
 /// for [`FieldKind::Choices`].
@@ -15,16 +15,17 @@ pub struct PostedForm {
     form: &'static Form,
     values: Vec<(&'static Field, String)>,
     extras: Extras,
+    lead: LeadSource,
 }
 
 impl PostedForm {
-    /// Decodes a body. Skips fields that the form does not have, except for the honeypot. Fails if any name,
-    /// or the value of a field or of the honeypot, is not UTF-8.
+    /// Decodes a body. Skips fields that the form does not have, except for the honeypot and the source of
+    /// the lead. Fails if any name, or the value of a field or of the honeypot, is not UTF-8.
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
-        let mut posted = PostedForm { form, values: Vec::new(), extras: Extras::default() };
-        for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-            let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-            let (name, value) = (decode(&pair[..at])?, pair.get(at + 1..).unwrap_or_default());
+        let (values, extras, lead) = Default::default();
+        let mut posted = PostedForm { form, values, extras, lead };
+        for (name, value) in pairs(body) {
+            let name = decode(name)?;
             if let Some(field) = form.field(&name) {
                 let value = decode(value)?.replace("\r\n", "\n");
                 let value = if field.kind == FieldKind::Email { value.trim().to_owned() } else { value };
@@ -38,6 +39,8 @@ impl PostedForm {
                 }
             } else if name == HONEYPOT {
                 posted.extras.honeypot = is_filled_in(&decode(value)?);
+            } else if let Some(member) = lead_member(&name) {
+                posted.lead.set(member, &value.decode().unwrap_or_default());
             }
         }
         Ok(posted)
@@ -46,7 +49,7 @@ impl PostedForm {
     /// Checks the fields. The rejection names all fields with problems.
     pub fn parse(&self) -> Result<ParsedForm, Rejection> {
         let entry = parse_texts(self.form, &self.values)?;
-        Ok(ParsedForm { entry, extras: self.extras })
+        Ok(ParsedForm { entry, extras: self.extras, lead: self.lead.clone() })
     }
 
     /// The fields with problems, if any.
@@ -68,10 +71,8 @@ impl PostedForm {
     }
 }
 
-/// Decodes `+` and `%XX`. Leaves other percent signs unchanged.
-fn decode(text: &[u8]) -> Result<String, Rejection> {
-    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-    String::from_utf8(percent_decode(&spaced).collect()).map_err(|_| Rejection::FormNotUtf8)
+fn decode(text: Encoded<'_>) -> Result<String, Rejection> {
+    text.decode().map_err(|_| Rejection::FormNotUtf8)
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use super::json;
 use super::time::format_local;
 use crate::submission::Submission;
 use crate::submission::verdict::ScreeningReason;
+use frontdesk_forms::lead::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
-/// columns are [`EXPORT_COLUMNS`], each field of each form and, with `all`, the repeats, the source, the
-/// result of screening, the agent and the time of confirmation. For a terminal, leaves out the mark and makes
-/// control characters visible. Stops at the first error.
+/// columns are [`EXPORT_COLUMNS`], each field of each form, [`LEAD_COLUMNS`] and, with `all`, the repeats,
+/// the source, the result of screening, the agent and the time of confirmation. For a terminal, leaves out
+/// the mark and makes control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     all: bool,
@@ -30,7 +31,7 @@ pub fn write<E: From<std::io::Error>>(
     // The names of members of the JSON object, except `_reasons`, which is a list there.
     const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
     let others = if all { &OTHERS[..] } else { &[] };
-    let columns = [&EXPORT_COLUMNS[..], &all_field_names(), others].concat();
+    let columns = [&EXPORT_COLUMNS[..], &all_field_names(), &LEAD_COLUMNS, others].concat();
     if !to_terminal {
         // Without a byte order mark, Excel decodes the file by the code page of Windows.
         write!(out, "\u{feff}")?;
@@ -40,7 +41,11 @@ pub fn write<E: From<std::io::Error>>(
     for submission in submissions {
         let submission = submission?;
         let object = json::submission_object(&submission);
-        let text = |name: &&str| match (*name, &object[*name]) {
+        let lead = |column: &str| {
+            let member = LEAD_COLUMNS.iter().position(|name| *name == column).map(|at| LEAD_MEMBERS[at]);
+            member.map(|name| submission.lead.get(name).unwrap_or_default().to_owned())
+        };
+        let own = |name: &&str| match (*name, &object[*name]) {
             ("received_at", _) => format_local(submission.received_at, zone),
             ("_reasons", _) => {
                 let screening = submission.screening.as_ref();
@@ -50,7 +55,8 @@ pub fn write<E: From<std::io::Error>>(
             (_, Value::String(text)) => text.clone(),
             (_, other) => other.to_string(),
         };
-        let values: Vec<String> = columns.iter().map(text).collect();
+        let values: Vec<String> =
+            columns.iter().map(|name| lead(name).unwrap_or_else(|| own(name))).collect();
         write_record(values.iter().map(String::as_str), to_terminal, out)?;
         count += 1;
     }

@@ -24,8 +24,10 @@ use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::encryption::Recipient;
+use crate::submission::plain_text;
 use crate::submission::route::choose_by;
 use crate::submission::verdict::ScreeningVerdict;
+use frontdesk_forms::LeadSource;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::{Quota, Source};
 use frontdesk_process::panics::{self, Part};
@@ -87,9 +89,11 @@ pub struct Arrival {
     pub evidence: Evidence,
     /// The host that vouches for the agent that signed the request. `None` without a verified signature.
     pub agent: Option<String>,
+    /// Where the submission comes from. Does not count when submissions are compared.
+    pub lead: LeadSource,
 }
 
-/// Omits visitors' data: the idempotency key and the entry's values.
+/// Omits visitors' data: the idempotency key, the entry's values and the source of the lead.
 impl fmt::Debug for Arrival {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrival")
@@ -110,13 +114,15 @@ impl Arrival {
         channels: &[Route],
         messages: &Repeats,
     ) -> Result<Accepting, StoreError> {
-        let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent } = self;
+        let Arrival { entry, idempotency_key, source, received_at, mut evidence, agent, lead } = self;
         let fields = serde_json::to_string(&entry)
             .map_err(|_| StoreError::Unprocessable("its fields cannot be written as JSON".to_owned()))?;
         let value = |name: &str| entry.fields().find(|(field, _)| *field == name).map(|(_, value)| value);
         let channels = choose_by(channels, entry.form().name, value).len();
-        let encrypt =
-            |recipient: &Recipient| recipient.encrypt(fields.as_bytes()).map_err(|_| StoreError::NotSealed);
+        let encrypt = |recipient: &Recipient| {
+            let plain = plain_text(entry.fields(), &lead);
+            recipient.encrypt(plain.as_bytes()).map_err(|_| StoreError::NotSealed)
+        };
         let sealed = options.recipient.as_ref().filter(|_| channels == 0).map(encrypt).transpose()?;
         if sealed.is_some() {
             let judge = || {
@@ -131,7 +137,8 @@ impl Arrival {
         }
         let evidence = serde_json::to_string(&evidence)
             .map_err(|_| StoreError::Unprocessable("its evidence cannot be written as JSON".to_owned()))?;
-        let fields = if sealed.is_some() { "{}".to_owned() } else { fields };
+        let (fields, lead) =
+            if sealed.is_some() { ("{}".to_owned(), None) } else { (fields, lead.to_json()) };
         Ok(Accepting {
             entry,
             idempotency_key,
@@ -142,6 +149,7 @@ impl Arrival {
             sealed,
             evidence,
             channels,
+            lead,
         })
     }
 }

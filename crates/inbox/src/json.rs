@@ -1,7 +1,7 @@
 //! Formats submissions as JSON, one object per line. The lines are safe to print on a terminal.
 //!
-//! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at` and
-//! `status`. The name of a form field never begins with `_`.
+//! Members whose names begin with `_` describe the submission, as do `id`, `form`, `received_at`,
+//! `status` and `lead`. The name of a form field never begins with `_`.
 
 use std::io::Write;
 
@@ -32,9 +32,9 @@ pub fn to_line(value: &Value) -> String {
     escape_unsafe_in_json(&value.to_string())
 }
 
-/// A submission as it appears in a listing. `_held`, `_released_at` and `_sealed` exist only if they apply,
-/// and `_asked_at`, `_confirmed_at` and `_confirm_by` only if the visitor had to confirm the address.
-/// `_score` is null if the submission was not screened.
+/// A submission as it appears in a listing. `lead` exists only if it is known. `_held`, `_released_at` and
+/// `_sealed` exist only if they apply, and `_asked_at`, `_confirmed_at` and `_confirm_by` only if the visitor
+/// had to confirm the address. `_score` is null if the submission was not screened.
 pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({
         "id": submission.id.to_string(),
@@ -62,6 +62,9 @@ pub fn submission_object(submission: &Submission) -> Value {
         object["_asked_at"] = confirmation.asked_at.map(format_utc).into();
         object["_confirmed_at"] = confirmation.confirmed_at.map(format_utc).into();
         object["_confirm_by"] = format_utc(confirmation.expires_at).into();
+    }
+    if !submission.lead.is_empty() {
+        object["lead"] = json!(submission.lead);
     }
     if submission.sealed.is_some() {
         object["_sealed"] = true.into();

@@ -47,7 +47,7 @@ use uuid::Uuid;
 
 use crate::submission::encryption::{AgeIdentity, EncryptionError};
 use crate::submission::verdict::ScreeningReason;
-use frontdesk_forms::FieldValue;
+use frontdesk_forms::{FieldValue, LeadSource};
 
 /// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,7 +70,8 @@ pub struct Submission {
     /// Names and values as they were sent, in the order of the form's definition. Empty if the submission is
     /// sealed.
     pub fields: Vec<(String, FieldValue)>,
-    /// The fields as a JSON object, encrypted to the operator's key, if the submission is sealed.
+    /// The fields and the source of the lead as a JSON object, encrypted to the operator's key, if the
+    /// submission is sealed.
     pub sealed: Option<Vec<u8>>,
     /// A keyed hash of the source, as 32 hexadecimal digits. Equal sources have equal hashes in one inbox.
     pub source: String,
@@ -78,6 +79,8 @@ pub struct Submission {
     pub repeats: u64,
     /// Set if the visitor has or had to confirm the address.
     pub confirmation: Option<Confirmation>,
+    /// Where the submission comes from. Empty if that is unknown or if the submission is sealed.
+    pub lead: LeadSource,
 }
 
 impl Submission {
@@ -86,18 +89,22 @@ impl Submission {
         self.fields.iter().find(|(field, _)| field == name)?.1.as_str()
     }
 
-    /// The fields as a JSON object, with the members in the form's order.
-    pub fn fields_json(&self) -> String {
-        let members = self.fields.iter().map(|(name, value)| (name.clone(), json!(value)));
-        Value::Object(members.collect()).to_string()
+    /// The text that [`Submission::sealed`] encrypts.
+    pub fn plain_text(&self) -> String {
+        plain_text(self.fields.iter().map(|(name, value)| (name.as_str(), value)), &self.lead)
     }
 
-    /// Decrypts `sealed` into `fields`, and clears `sealed`. Does nothing if the submission is not sealed. On
-    /// error, changes nothing.
+    /// Decrypts `sealed` into `fields` and `lead`, and clears `sealed`. Does nothing if the submission is not
+    /// sealed. On error, changes nothing.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         let plain = identity.decrypt(sealed)?;
-        self.fields = parse_fields(&plain).map_err(|_| EncryptionError::Damaged)?;
+        let mut members: Map<String, Value> =
+            serde_json::from_slice(&plain).map_err(|_| EncryptionError::Damaged)?;
+        let lead = members.remove(SEALED_LEAD).map(serde_json::from_value).transpose();
+        let lead = lead.map_err(|_| EncryptionError::Damaged)?.unwrap_or_default();
+        self.fields = to_fields(members).map_err(|_| EncryptionError::Damaged)?;
+        self.lead = lead;
         self.sealed = None;
         Ok(())
     }
@@ -108,15 +115,31 @@ impl Submission {
     }
 }
 
+/// The member of a sealed submission that has the source of the lead. No form has a field with this name.
+const SEALED_LEAD: &str = "desk_lead";
+
+/// The text of a submission that is encrypted: the fields as a JSON object, in this order, with the source of
+/// the lead as the last member if it is known.
+pub(crate) fn plain_text<'n, 'v>(
+    fields: impl Iterator<Item = (&'n str, &'v FieldValue)>,
+    lead: &LeadSource,
+) -> String {
+    let members = fields.map(|(name, value)| (name.to_owned(), json!(value)));
+    let lead = (!lead.is_empty()).then(|| (SEALED_LEAD.to_owned(), json!(lead)));
+    Value::Object(members.chain(lead).collect()).to_string()
+}
+
 /// Parses a JSON object with the values of fields, in its order. The error says what is wrong.
 pub(crate) fn parse_fields(json: &[u8]) -> Result<Vec<(String, FieldValue)>, &'static str> {
-    let fields: Map<String, Value> =
-        serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?;
+    to_fields(serde_json::from_slice(json).map_err(|_| "the fields are not a JSON object")?)
+}
+
+fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &'static str> {
     let value = |(name, value)| match serde_json::from_value(value) {
         Ok(value) => Ok((name, value)),
         Err(_) => Err("a field is neither text, nor a number, nor true or false, nor a list of texts"),
     };
-    fields.into_iter().map(value).collect()
+    members.into_iter().map(value).collect()
 }
 
 /// Shows only the names of fields: logs must not contain what visitors write.

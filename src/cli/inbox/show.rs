@@ -103,6 +103,7 @@ fn write_details(
         about.extend(lines.enumerate().map(|(i, line)| (if i == 0 { "reasons" } else { "" }, line)));
     }
     about.extend(submission.agent.iter().map(|agent| ("agent", agent.clone())));
+    about.extend(submission.lead.members().map(|(name, value)| (name, value.to_owned())));
     about.extend([("sent again", repeats), ("source", submission.source.clone())]);
     about.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));
     about.extend(annotation.note.iter().map(|note| ("note", note.clone())));
@@ -360,6 +361,7 @@ mod tests {
             source: "00".to_owned(),
             repeats: 1,
             confirmation: None,
+            lead: frontdesk_forms::LeadSource::default(),
         }
     }
 

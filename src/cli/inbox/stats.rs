@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use jiff::civil::Date;
-use jiff::{ToSpan as _, Zoned};
+use jiff::{Timestamp, ToSpan as _, Zoned};
 use serde_json::{Value, json};
 
 use super::console::Console;
@@ -15,11 +15,14 @@ use crate::cli::output::counted;
 use frontdesk_deliver::digest::Digest;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::json as json_lines;
-use frontdesk_inbox::store::{ChannelState, DailyCount, InboxReader, StoreError};
+use frontdesk_inbox::store::{ChannelState, DailyCount, InboxReader, LeadCounts, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 
 /// Maximum width of a bar, in columns.
 const MAX_BAR: usize = 40;
+
+/// Maximum number of pages, referring hosts and campaigns that are shown.
+const MAX_LEADS: usize = 20;
 
 /// Prints the totals of all days and the counts of the last `days` days. Without an inbox, prints zeros as
 /// JSON, and nothing as text.
@@ -30,7 +33,10 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
         writeln!(console.out, "{}", json_lines::to_line(&object))?;
     } else if let Some(inbox) = inbox {
         let (tallies, channels) = (inbox.daily_counts(console.now.time_zone())?, inbox.channels()?);
-        write_text(&tallies, &channels, first_day(&console.now, days), console)?;
+        let first = first_day(&console.now, days);
+        let leads = recent_leads(&inbox, &console.now, first)?;
+        write_text(&tallies, &channels, first, console)?;
+        write_leads(&leads, console)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -44,7 +50,37 @@ pub(in crate::cli) fn counts_object(
 ) -> Result<Value, StoreError> {
     let tallies = inbox.map_or(Ok(Vec::new()), |inbox| inbox.daily_counts(now.time_zone()))?;
     let channels = inbox.map_or(Ok(Vec::new()), InboxReader::channels)?;
-    Ok(to_json(&tallies, &channels, first_day(now, days)))
+    let first = first_day(now, days);
+    let leads = inbox.map_or(Ok(LeadCounts::default()), |inbox| recent_leads(inbox, now, first))?;
+    let mut object = to_json(&tallies, &channels, first);
+    object["leads"] = leads
+        .lists()
+        .into_iter()
+        .map(|(name, counts)| {
+            let counts = counts.iter().map(|(name, count)| json!({ "name": name, "count": count }));
+            (name, counts.collect::<Value>())
+        })
+        .collect();
+    Ok(object)
+}
+
+/// Counts where submissions come from, since the day `first` in the time zone of `now`.
+fn recent_leads(inbox: &InboxReader, now: &Zoned, first: Date) -> Result<LeadCounts, StoreError> {
+    let first = first.to_zoned(now.time_zone().clone());
+    inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), MAX_LEADS)
+}
+
+/// Writes the counts by page, referring host and campaign. Writes nothing if there are none.
+fn write_leads(leads: &LeadCounts, console: &mut Console<'_>) -> std::io::Result<()> {
+    if leads.is_empty() {
+        return Ok(());
+    }
+    writeln!(console.out, "\nWhere do leads come from?")?;
+    for (name, counts) in leads.lists().into_iter().filter(|(_, counts)| !counts.is_empty()) {
+        let pieces = format_counts(counts.iter().map(|(name, count)| (name.as_str(), *count)));
+        write_wrapped(&pad(name, 11), &pieces, console.width, console.out)?;
+    }
+    Ok(())
 }
 
 /// Prints the lines that a digest would contain now, or that nothing needs attention.

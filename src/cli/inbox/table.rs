@@ -267,6 +267,7 @@ mod tests {
             source: "00".to_owned(),
             repeats,
             confirmation: None,
+            lead: frontdesk_forms::LeadSource::default(),
         }
     }
 

@@ -24,7 +24,7 @@ use std::io::{self, BufRead, Write};
 use super::*;
 use crate::cli::is_broken_pipe;
 use frontdesk_forms::text::is_unsafe;
-use frontdesk_forms::{CONTACT, Form, WAITLIST, parse};
+use frontdesk_forms::{CONTACT, Form, LeadSource, WAITLIST, parse};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
@@ -154,15 +154,56 @@ fn an_export_in_csv_has_a_column_for_every_field() {
     ]);
     let (_, out, _) = inbox.run("export --csv");
     let lines: Vec<_> = out.split("\r\n").collect();
-    assert_eq!(lines[0], "\u{feff}id,form,received_at,status,email,name,message,firstname,lastname,company");
-    let contact = ",contact,2026-11-20 14:03:05,kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,";
+    assert_eq!(
+        lines[0],
+        "\u{feff}id,form,received_at,status,email,name,message,firstname,lastname,company,lead_page,lead_referrer,\
+         lead_utm_source,lead_utm_medium,lead_utm_campaign,lead_utm_term,lead_utm_content,lead_ref"
+    );
+    let contact = ",contact,2026-11-20 14:03:05,kept,ada@example.com,'=1+1,\"Hello, \"\"you\"\"\",,,,,,,,,,,";
     assert!(lines[1].ends_with(contact), "{out}");
-    assert!(lines[2].ends_with(",waitlist,2026-11-20 14:03:05,kept,ada@example.com,,,,,"), "{out}");
+    assert!(lines[2].ends_with(",waitlist,2026-11-20 14:03:05,kept,ada@example.com,,,,,,,,,,,,,"), "{out}");
     assert_eq!(lines[3..], [""]);
     let (_, out, _) = inbox.run("export --csv --all");
     let lines: Vec<_> = out.split("\r\n").collect();
-    assert!(lines[0].ends_with(",company,_repeats,_source,_score,_reasons,_agent,_confirmed_at"), "{out}");
+    assert!(lines[0].ends_with(",lead_ref,_repeats,_source,_score,_reasons,_agent,_confirmed_at"), "{out}");
     assert!(lines[1].contains(contact) && lines[1].ends_with(",0,,,"), "{out}");
+}
+
+#[test]
+fn the_source_of_a_lead_is_shown_exported_and_counted() {
+    let mut lead = LeadSource::default();
+    lead.complete_from("/pricing/?utm_campaign=%3Dspring&ref=letter");
+    lead.set("referrer", "search.example.com");
+    let inbox = Inbox::empty();
+    inbox.work(
+        |_| {},
+        |store, runtime| {
+            let arrival = Arrival {
+                entry: parse(&WAITLIST, br#"{"email":"ada@example.com"}"#).unwrap(),
+                idempotency_key: None,
+                source: Source::V4([192, 0, 2, 1]),
+                received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
+                evidence: Evidence::Verdict(ScreeningVerdict::default()),
+                agent: None,
+                lead,
+            };
+            runtime.block_on(store.keep(arrival)).unwrap();
+        },
+    );
+    let (_, out, _) = inbox.run("show 0");
+    assert!(
+        out.contains("page          /pricing/\nreferrer      search.example.com\nutm_campaign  =spring\n"),
+        "{out}"
+    );
+    let listed: Value = serde_json::from_str(&inbox.run("list --json").1).unwrap();
+    assert_eq!(listed["lead"]["ref"], "letter");
+    let (_, out, _) = inbox.run("export --csv");
+    assert!(out.ends_with(",/pricing/,search.example.com,,,'=spring,,,letter\r\n"), "{out}");
+    let (_, out, _) = inbox.run("stats");
+    let counts = "\nWhere do leads come from?\npages      1 /pricing/\nreferrers  1 search.example.com\ncampaigns  1 =spring\n";
+    assert!(out.ends_with(counts), "{out}");
+    let stats: Value = serde_json::from_str(&inbox.run("stats --json").1).unwrap();
+    assert_eq!(stats["leads"]["campaigns"].to_string(), r#"[{"name":"=spring","count":1}]"#);
 }
 
 #[test]
@@ -284,6 +325,7 @@ fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str
         received_at: received_at.parse().unwrap(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     runtime.block_on(store.keep(arrival)).unwrap().id()
 }

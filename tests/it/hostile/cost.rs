@@ -169,6 +169,7 @@ fn an_hour_of_flood_delays_no_delivery_by_an_hour() {
                 received_at: now,
                 evidence: Evidence::Facts(RequestFacts::default()),
                 agent: None,
+                lead: frontdesk_forms::LeadSource::default(),
             };
             intake.accept(arrival)
         };

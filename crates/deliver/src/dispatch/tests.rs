@@ -427,6 +427,7 @@ fn claimed(n: u8, is_retry: bool) -> Claimed {
         source: String::new(),
         repeats: 0,
         confirmation: None,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     let lease = Lease { submission: id, channel: "crm".to_owned(), number: 1 };
     Claimed {

@@ -198,6 +198,7 @@ fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
         source: String::new(),
         repeats: 0,
         confirmation: None,
+        lead: frontdesk_forms::LeadSource::default(),
     })
 }
 

@@ -143,6 +143,7 @@ fn notice() -> Notification {
         title: "Contact: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("message".to_owned(), "Hello.".into())],
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

@@ -222,6 +222,7 @@ fn hold(runtime: &tokio::runtime::Runtime, store: &TestInbox, message: &str, rec
         received_at: received_at.parse().unwrap(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
 }

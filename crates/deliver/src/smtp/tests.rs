@@ -533,6 +533,7 @@ fn notice(message: &str) -> Notification {
         title: format!("Contact: {message}"),
         words: Vec::new(),
         fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.into())).into(),
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

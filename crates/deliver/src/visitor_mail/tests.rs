@@ -111,5 +111,6 @@ fn submission(fields: &[(&str, &str)]) -> Submission {
         source: String::new(),
         repeats: 0,
         confirmation: None,
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }

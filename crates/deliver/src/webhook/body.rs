@@ -226,6 +226,9 @@ fn standard_json(notice: &Notification) -> Value {
         data.insert("form".to_owned(), notice.form.clone().into());
         data.insert("received_at".to_owned(), notice.created_at_text().into());
         data.insert("suspicious".to_owned(), notice.is_suspicious.into());
+        if !notice.lead.is_empty() {
+            data.insert("lead".to_owned(), json!(notice.lead));
+        }
         // A visitor's field must not replace any of the members above.
         for (name, value) in &notice.fields {
             data.entry(name.as_str()).or_insert_with(|| json!(value));
@@ -237,9 +240,9 @@ fn standard_json(notice: &Notification) -> Value {
     json!({ "type": notice.topic.event_type(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
 }
 
-/// The variables that a template can use. `fields` has the exact values; in the title, the text and the
-/// lines, control characters are made visible.
-fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 10] {
+/// The variables that a template can use. `fields` has the exact values, `lead` the known members; in the
+/// title, the text and the lines, control characters are made visible.
+fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 11] {
     let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
     [
         ("type", notice.topic.event_type().into()),
@@ -252,6 +255,7 @@ fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 
         ("fields", TemplateValue::from_object(FieldsObject(notice.fields.clone()))),
         ("lines", lines.into()),
         ("suspicious", notice.is_suspicious.into()),
+        ("lead", TemplateValue::from(Serde(&notice.lead))),
     ]
 }
 
@@ -297,6 +301,7 @@ pub(super) fn sample_notification(topic: Topic) -> Notification {
         title: "Contact: Ada \"Countess\" Lovelace".to_owned(),
         words: if is_submission { Vec::new() } else { vec!["A \"line\" of ours".to_owned()] },
         fields: if is_submission { fields.to_vec() } else { Vec::new() },
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

@@ -404,6 +404,7 @@ fn notice() -> Notification {
         title: "Waitlist: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("email".to_owned(), "ada@example.com".into())],
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

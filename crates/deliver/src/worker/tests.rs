@@ -257,5 +257,6 @@ fn arrival(message: &str) -> Arrival {
         received_at: Timestamp::now(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }

@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
+use crate::lead::LEAD_COLUMNS;
 use crate::value::{check_text, count, is_day};
 
 /// Maximum number of fields of a form.
@@ -315,7 +316,8 @@ impl<'a> Reader<'a> {
         if !is_field_name(name) {
             let hint = "use 1 to 40 of a-z, 0-9 and `_`, beginning with a letter";
             self.fault(place, format!("`{name}` cannot be the name of a field"), hint);
-        } else if RESERVED_FIELDS.contains(&name) || name.starts_with("desk_") {
+        } else if RESERVED_FIELDS.contains(&name) || LEAD_COLUMNS.contains(&name) || name.starts_with("desk_")
+        {
             let hint = "choose another name: submissions or forms in a browser have a member with this one";
             self.fault(place, format!("the name `{name}` is reserved"), hint);
         }

@@ -37,6 +37,7 @@ mod held;
 mod held_bench;
 mod intake;
 mod interleavings;
+mod leads;
 mod operators;
 mod plans;
 mod repeats;

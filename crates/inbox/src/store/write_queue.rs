@@ -274,6 +274,7 @@ mod tests {
                         sealed,
                         evidence,
                         channels: 0,
+                        lead: None,
                     };
                     // No writer takes the submission, so it waits unless the queue refuses it at once.
                     let accepted = tokio::time::timeout(Duration::ZERO, queue.accept(job)).await;

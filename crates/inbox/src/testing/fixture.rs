@@ -128,6 +128,7 @@ pub fn arrival(entry: Entry) -> Arrival {
         received_at: "2026-11-20T14:03:05.1204Z".parse().unwrap(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     }
 }
 

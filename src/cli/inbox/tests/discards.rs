@@ -229,6 +229,7 @@ fn hold(store: &TestInbox, runtime: &Runtime, message: &str, source: u8, day: u8
         received_at: format!("2026-11-{day}T00:00:00Z").parse().unwrap(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     let reasons: Vec<_> = signals.iter().map(|signal| (*signal, "of course")).collect();
     runtime.block_on(store.keep(arrival.held_for(&reasons))).unwrap();

@@ -60,6 +60,7 @@ fn held() -> Inbox {
                 received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
                 evidence: Evidence::Verdict(ScreeningVerdict::default()),
                 agent: Some("agent.example.com".to_owned()),
+                lead: frontdesk_forms::LeadSource::default(),
             };
             runtime.block_on(store.keep(arrival.held_for(&[(Signal::Links, "4 links")]))).unwrap();
         },

@@ -36,6 +36,23 @@ fn the_standard_body_contains_all_fields() {
 }
 
 #[test]
+fn the_source_of_a_lead_is_in_the_standard_body_and_in_templates() {
+    let template =
+        WebhookBody::parse(r#"{ "ref": {{ lead.ref }}, "all": {{ lead }}, "text": {{ "by " ~ lead.ref }} }"#);
+    let template = template.unwrap();
+    let mut notice = sample_notification(Topic::Submission);
+    let render =
+        |notice: &Notification| -> Value { serde_json::from_str(&template.render(notice).unwrap()).unwrap() };
+    assert_eq!(render(&notice), json!({ "ref": null, "all": {}, "text": "by " }));
+    notice.lead.set("ref", r#"", "x": {{ id }}"#);
+    notice.lead.set("page", "/pricing/");
+    let lead = json!({ "page": "/pricing/", "ref": r#"", "x": {{ id }}"# });
+    assert_eq!(render(&notice), json!({ "ref": lead["ref"], "all": lead, "text": r#"by ", "x": {{ id }}"# }));
+    let body: Value = serde_json::from_str(&WebhookBody::Standard.render(&notice).unwrap()).unwrap();
+    assert_eq!(body["data"]["lead"], lead);
+}
+
+#[test]
 fn other_notifications_contain_a_title_and_lines() {
     for (about, event) in [
         (Topic::Digest, "digest.created"),

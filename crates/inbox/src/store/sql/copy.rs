@@ -49,12 +49,12 @@ pub(crate) const TABLES: [Table; 19] = [
         name: "submission",
         key: "id",
         rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
-               held_at, held_because, threshold, released_at, suspicious, flood",
+               held_at, held_because, threshold, released_at, suspicious, flood, lead",
     },
     Table {
         name: "intake",
         key: "id",
-        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network, lead",
     },
     Table { name: "repeat", key: "id", rest: "submission" },
     Table {

@@ -11,9 +11,10 @@ use crate::submission::delivery::Route;
 use crate::submission::verdict::ScreeningReason;
 
 impl Transaction<'_> {
-    /// Replaces a submission's fields with the encrypted ones. Also removes the details of its screening
-    /// reasons, and receivers' replies to failed attempts. Changes nothing and returns false if a channel
-    /// still has to deliver the submission, or if it is already encrypted or not processed.
+    /// Replaces a submission's fields and the source of the lead with their encrypted form. Also removes the
+    /// details of its screening reasons, and receivers' replies to failed attempts. Changes nothing and
+    /// returns false if a channel still has to deliver the submission, or if it is already encrypted or not
+    /// processed.
     pub fn seal(&self, id: Uuid, sealed: &[u8], channels: &[Route]) -> Result<bool, StoreError> {
         let tx = self.sql;
         // With PostgreSQL, prevent a release between the two statements.
@@ -28,7 +29,7 @@ impl Transaction<'_> {
             return Ok(false);
         }
         let is_sealed = tx.execute(
-            "UPDATE submission SET fields = '{}', sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
+            "UPDATE submission SET fields = '{}', lead = NULL, sealed = ?2 WHERE id = ?1 AND sealed IS NULL",
             values![id, sealed],
         )? == 1;
         if is_sealed {

@@ -28,7 +28,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// The table `intake` with the columns that are written when a submission is accepted.
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
-     channels, content, idempotency_key, network)";
+     channels, content, idempotency_key, network, lead)";
 
 /// A submission that is about to be appended to the intake.
 pub struct Accepting {
@@ -48,6 +48,8 @@ pub struct Accepting {
     pub evidence: String,
     /// The number of channels that get the submission.
     pub channels: usize,
+    /// The source of the lead, as JSON. `None` if it is unknown or encrypted with the fields.
+    pub lead: Option<String>,
 }
 
 /// A submission whose commit was reported as failed but may have succeeded.
@@ -78,7 +80,7 @@ pub(crate) fn append(
         ]
     };
     let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
-    let mut all = Vec::with_capacity(accepting.len() * 13);
+    let mut all = Vec::with_capacity(accepting.len() * 14);
     for ((new, [source, sender, content, key, network]), id) in accepting.iter().zip(&hashes).zip(ids) {
         all.extend([
             id.bind(),
@@ -94,14 +96,15 @@ pub(crate) fn append(
             content.bind(),
             key.bind(),
             network.bind(),
+            new.lead.bind(),
         ]);
     }
-    tx.insert(INTAKE, 13, &all)
+    tx.insert(INTAKE, 14, &all)
 }
 
 /// The columns that are copied unchanged from the intake to a submission.
-const TAKEN_OVER: [&str; 9] =
-    ["id", "form", "received_at", "fields", "sealed", "source", "sender", "agent", "idempotency_key"];
+const TAKEN_OVER: [&str; 10] =
+    ["id", "form", "received_at", "fields", "sealed", "source", "sender", "agent", "idempotency_key", "lead"];
 
 /// A row of the intake.
 pub struct PendingRow {
@@ -275,7 +278,7 @@ impl Transaction<'_> {
             (!reasons.is_empty()).then(|| json!(reasons).to_string())
         };
         let reasons: Vec<Option<String>> = new.iter().map(json).collect();
-        let mut values = Vec::with_capacity(new.len() * 19);
+        let mut values = Vec::with_capacity(new.len() * 20);
         let mut deliveries = Vec::new();
         for (new, reasons) in new.iter().zip(&reasons) {
             let is_held = new.hold != HoldCause::None;
@@ -321,7 +324,7 @@ impl Transaction<'_> {
                  network)",
                 TAKEN_OVER.join(", ")
             ),
-            19,
+            20,
             &values,
         )?;
         tx.insert("delivery (submission, channel, state, due_at, rank)", 5, &deliveries)?;

@@ -9,6 +9,7 @@ use crate::store::error::StoreError;
 use crate::submission::outcome::Recipients;
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
+use frontdesk_forms::LeadSource;
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 
@@ -47,7 +48,7 @@ pub(super) const NEEDS_TEXT: &str =
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     status!(),
-    " AS status, s.score, s.threshold, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, ",
+    " AS status, s.score, s.threshold, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, s.lead, ",
     "(SELECT expires_at FROM confirmation WHERE submission = s.id) AS link_expires_at, ",
     "(SELECT confirmed_at FROM confirmation WHERE submission = s.id) AS confirmed_at, ",
     "(SELECT mailed_at FROM confirmation WHERE submission = s.id) AS asked_at"
@@ -179,7 +180,15 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
         source: source.simple().to_string(),
         repeats: row.get("repeats")?,
         confirmation: read_confirmation(row)?,
+        lead: read_lead(row)?,
     })
+}
+
+/// Where a submission comes from; empty if that is unknown or encrypted.
+fn read_lead(row: &Row) -> Result<LeadSource, StoreError> {
+    let lead: Option<String> = row.get("lead")?;
+    let damaged = || StoreError::Damaged("the source of the lead is not a JSON object");
+    lead.map_or_else(|| Ok(LeadSource::default()), |json| LeadSource::from_json(&json).ok_or_else(damaged))
 }
 
 /// The state of a submission's confirmation; `None` if none was ever asked for.

@@ -1,4 +1,4 @@
-//! Counts submissions and deliveries: the backlog, and arrivals by day, form and status.
+//! Counts submissions and deliveries: the backlog, arrivals by day, form and status, and sources of leads.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
+use frontdesk_forms::LeadSource;
+
 use super::read::InboxReader;
-use super::rows::{DAY_IN_MILLISECONDS, STATUS, to_timestamp};
-use super::{Dialect, Row};
+use super::rows::{DAY_IN_MILLISECONDS, STATUS, first_id_at, to_timestamp};
+use super::{Dialect, Row, values};
 use crate::store::error::StoreError;
 use crate::submission::Status;
 
@@ -167,5 +169,53 @@ impl InboxReader {
             });
         }
         Ok(daily_counts)
+    }
+}
+
+/// Where submissions come from. Each list has values with their numbers of submissions, most first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeadCounts {
+    pub pages: Vec<(String, usize)>,
+    /// The hosts of the sites that visitors came from.
+    pub referrers: Vec<(String, usize)>,
+    /// See [`LeadSource::campaign`].
+    pub campaigns: Vec<(String, usize)>,
+}
+
+impl LeadCounts {
+    pub fn is_empty(&self) -> bool {
+        self.lists().iter().all(|(_, counts)| counts.is_empty())
+    }
+
+    /// The lists with their names: `pages`, `referrers` and `campaigns`.
+    pub fn lists(&self) -> [(&'static str, &[(String, usize)]); 3] {
+        [("pages", &self.pages), ("referrers", &self.referrers), ("campaigns", &self.campaigns)]
+    }
+}
+
+impl InboxReader {
+    /// Counts the submissions since `from` by the source of the lead; each list has at most `most` values.
+    /// Leaves out submissions that are held, encrypted or not processed yet.
+    pub fn lead_counts(&self, from: Timestamp, most: usize) -> Result<LeadCounts, StoreError> {
+        let sources = "SELECT lead, count(*) AS count FROM submission
+             WHERE held_at IS NULL AND lead IS NOT NULL AND id >= ?1 GROUP BY lead";
+        let mut totals: [BTreeMap<String, usize>; 3] = Default::default();
+        for row in self.sql.query(sources, values![Uuid::from_bytes(first_id_at(from.as_millisecond()))])? {
+            let count: usize = row.get("count")?;
+            let lead = LeadSource::from_json(row.text("lead")?).unwrap_or_default();
+            let names = [lead.get("page"), lead.get("referrer"), lead.campaign()];
+            for (totals, name) in totals.iter_mut().zip(names) {
+                if let Some(name) = name {
+                    *totals.entry(name.to_owned()).or_default() += count;
+                }
+            }
+        }
+        let [pages, referrers, campaigns] = totals.map(|totals| {
+            let mut counts = Vec::from_iter(totals);
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            counts.truncate(most);
+            counts
+        });
+        Ok(LeadCounts { pages, referrers, campaigns })
     }
 }

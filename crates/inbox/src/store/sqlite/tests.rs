@@ -255,6 +255,7 @@ fn jobs<const N: usize>(messages: [&str; N]) -> Vec<Accepting> {
                 received_at: Timestamp::UNIX_EPOCH,
                 evidence: Evidence::Verdict(ScreeningVerdict::default()),
                 agent: None,
+                lead: frontdesk_forms::LeadSource::default(),
             };
             arrival.into_row(&crate::intake::IntakeOptions::default(), &[])
         })

@@ -345,6 +345,7 @@ fn keep(database: &mut SqliteWriter, message: &str) {
         received_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
         evidence: Evidence::Verdict(ScreeningVerdict::default()),
         agent: None,
+        lead: frontdesk_forms::LeadSource::default(),
     };
     let job = arrival.into_row(&crate::intake::IntakeOptions::default(), &[]);
     database.commit(&[job], &mut [], &mut Ids::default(), &mut Vec::new()).unwrap();

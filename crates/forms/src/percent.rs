@@ -1,0 +1,25 @@
+//! Decodes names and values in `application/x-www-form-urlencoded` (URL Standard §5.1): bodies and queries.
+
+use std::string::FromUtf8Error;
+
+use percent_encoding::percent_decode;
+
+/// A name or a value, still encoded.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoded<'a>(&'a [u8]);
+
+impl Encoded<'_> {
+    /// Decodes `+` and `%XX`. Leaves other percent signs unchanged.
+    pub(crate) fn decode(self) -> Result<String, FromUtf8Error> {
+        let spaced: Vec<u8> = self.0.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+        String::from_utf8(percent_decode(&spaced).collect())
+    }
+}
+
+/// The names and values in a body or a query, in their order.
+pub(crate) fn pairs(text: &[u8]) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> {
+    text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        (Encoded(&pair[..at]), Encoded(pair.get(at + 1..).unwrap_or_default()))
+    })
+}
