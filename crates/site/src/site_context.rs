@@ -262,7 +262,8 @@ mod tests {
 
     #[test]
     fn templates_find_each_form_by_its_name() {
-        let forms = crate::resources::page_forms(frontdesk_forms::FormSet::built_in(), "https://www.example.com");
+        let forms =
+            crate::resources::page_forms(frontdesk_forms::FormSet::built_in(), "https://www.example.com");
         let values = form_values(&forms, &WordList::english(), true, true);
         let fields = values.get_attr("waitlist").and_then(|form| form.get_attr("fields")).expect("a form");
         let field = fields.get_item_by_index(0).expect("a field");

@@ -97,7 +97,7 @@ impl InboxReader {
     /// The submission with this id, processed or not.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
-        row.as_ref().map(read_submission).transpose()
+        row.as_ref().map(|row| read_submission(&*self.sql, row)).transpose()
     }
 
     /// The number of submissions that a filter selects, ignoring its limit.
@@ -199,7 +199,7 @@ impl InboxReader {
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
         // Unreadable rows must not block the others.
-        Ok(rows.iter().flat_map(read_submission).collect())
+        Ok(rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect())
     }
 
     /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position. An empty
@@ -250,7 +250,7 @@ impl Listing<'_> {
             format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
         for row in self.reader.sql.query(&page, &bind_all(&values))? {
             self.filter.before = Some(row.get("id")?);
-            self.page.push_back(read_submission(&row));
+            self.page.push_back(read_submission(&*self.reader.sql, &row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
         Ok(())

@@ -1,6 +1,7 @@
 //! Submissions that are accepted but not processed yet, or that cannot be processed.
 
 use super::*;
+use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::values;
 
 /// Fills the intake as if a process had ended before processing these submissions.
@@ -11,7 +12,8 @@ fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
         arrivals.iter().map(|arrival| row(arrival.clone(), &fixture.options)).collect();
     let (secret, mut ids) = (fingerprint::Secret(secret), ids::Ids::default());
     let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
-    sql::intake::append(&*fixture.fresh.sql(), &secret, &jobs, &ids).unwrap();
+    sql::intake::append(&*fixture.fresh.sql(), &secret, &mut StoredDefinitions::default(), &jobs, &ids)
+        .unwrap();
     ids
 }
 
