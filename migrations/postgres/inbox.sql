@@ -9,6 +9,7 @@ CREATE TABLE meta (
 CREATE TABLE definition (
     id   bytea PRIMARY KEY CHECK (octet_length(id) = 16),
     form text  NOT NULL,
+    stored_at bigint NOT NULL,
     json text  NOT NULL
 );
 

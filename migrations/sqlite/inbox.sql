@@ -10,6 +10,7 @@ CREATE TABLE meta (
 CREATE TABLE definition (
     id   BLOB PRIMARY KEY CHECK (length(id) = 16),                 -- hash of `json`
     form TEXT NOT NULL,
+    stored_at INTEGER NOT NULL,                                    -- when the first submission with it was received
     json TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS};
+pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS, is_form_name};
 
 /// A text of a definition, which lives as long as the process.
 pub type Interned = &'static str;
@@ -245,6 +245,16 @@ impl Form {
     /// The first field of either shape with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all_fields().find(|field| field.name == name)
+    }
+
+    /// The text for people that names the form in subjects: of a built-in form its capitalized name, of others
+    /// the title.
+    pub fn subject(&self) -> String {
+        let mut letters = self.name.chars();
+        match letters.next().filter(|_| FormSet::built_in().named(self.name).is_some()) {
+            Some(first) => first.to_uppercase().chain(letters).collect(),
+            None => self.title.to_owned(),
+        }
     }
 
     /// The definition as JSON, which [`Form::from_stored`] reads.

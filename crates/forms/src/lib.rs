@@ -14,7 +14,7 @@ pub mod value;
 
 pub use definition::{
     CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FORMS,
-    WAITLIST,
+    WAITLIST, is_form_name,
 };
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};
 pub use value::{FieldValue, Problem};

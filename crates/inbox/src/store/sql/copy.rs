@@ -45,7 +45,7 @@ pub(crate) struct Table {
 /// Tables that others refer to come first.
 pub(crate) const TABLES: [Table; 20] = [
     Table { name: "meta", key: "name", rest: "value" },
-    Table { name: "definition", key: "id", rest: "form, json" },
+    Table { name: "definition", key: "id", rest: "form, stored_at, json" },
     Table {
         name: "submission",
         key: "id",

@@ -83,7 +83,7 @@ pub(crate) fn append(
     let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
     let other_senders: Vec<Option<Vec<u8>>> =
         accepting.iter().map(|new| hash_other_senders(secret, &new.entry)).collect();
-    let used = accepting.iter().map(|new| definitions.insert(tx, new.entry.form()));
+    let used = accepting.iter().map(|new| definitions.insert(tx, new.entry.form(), new.received_at));
     let used = used.collect::<Result<Vec<DefinitionId>, _>>()?;
     let mut all = Vec::with_capacity(accepting.len() * 15);
     let rows = accepting.iter().zip(&hashes).zip(ids).zip(other_senders.iter().zip(&used));
