@@ -18,8 +18,8 @@ use crate::screening::command;
 use crate::support::panics::PanicPoints;
 use crate::support::{TestServer, frontdesk, small_site, store_of};
 
-const READING: [&str; 6] =
-    ["list_submissions", "search_submissions", "read_submission", "stats", "doctor", "check"];
+const READING: [&str; 7] =
+    ["list_submissions", "search_submissions", "read_submission", "list_forms", "stats", "doctor", "check"];
 const CHANGING: [&str; 7] = ["hold", "release", "retry", "discard", "done", "reopen", "note"];
 
 /// The SDK's client, connected to `frontdesk mcp` through pipes.
@@ -508,8 +508,8 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
         ("list_submissions", json!({ "limit": 51 }), "`limit` must be a whole number from 1 to 50, not 51"),
         (
             "list_submissions",
-            json!({ "form": "nosuch" }),
-            "`form` must be one of waitlist, contact, not `nosuch`",
+            json!({ "form": "No such" }),
+            "`form` must be the name of a form, of lowercase letters, digits and `-`, not `No such`",
         ),
         ("list_submissions", json!({ "since": "soon" }), "`since` is `soon`, but it must be a time such as"),
         ("list_submissions", json!({ "cursor": id[..8] }), "is not a complete id such as"),

@@ -177,8 +177,7 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
     let is_file = inbox.readers.database().file().is_some();
     let back = if removal.is_from_review { "/review" } else { "/" };
     if removal.is_erasure {
-        let Some(email) = found.first().and_then(|submission| submission.get("email")).map(str::to_owned)
-        else {
+        let Some(email) = found.first().and_then(|submission| submission.email()).map(str::to_owned) else {
             return Ok(see_other(&notice_path(back, "gone")));
         };
         if removal.is_confirmed {

@@ -76,7 +76,8 @@ fn write_export(
     };
     let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));
     if is_csv {
-        csv::write(&mut found, true, &TimeZone::system(), false, out)?;
+        let definitions = reader.definitions().map_err(io::Error::other)?;
+        csv::write(&mut found, &definitions, true, &TimeZone::system(), false, out)?;
     } else {
         json::write(&mut found, out)?;
     }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::store::{Filter, SearchText};
 use crate::submission::Status;
-use frontdesk_forms::FormSet;
+use frontdesk_forms::is_form_name;
 
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
@@ -13,7 +13,8 @@ const MAX_TEXT: usize = 200;
 /// Which submissions a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    pub form: Option<&'static str>,
+    /// The form's name, which need not be configured.
+    pub form: Option<String>,
     pub status: Option<Status>,
     pub is_done: Option<bool>,
     /// The search text, without surrounding white space; empty for none.
@@ -28,7 +29,7 @@ impl ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
             match name {
-                "form" => query.form = FormSet::built_in().named(value).map(|form| form.name),
+                "form" => query.form = Some(value.to_owned()).filter(|name| is_form_name(name)),
                 "status" => query.status = Status::from_name(value),
                 "state" => {
                     query.is_done = match value {
@@ -50,7 +51,7 @@ impl ListQuery {
         let state = self.is_done.map(|is_done| if is_done { "done" } else { "open" }.to_owned());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
         [
-            ("form", self.form.map(str::to_owned)),
+            ("form", self.form.clone()),
             ("status", self.status.map(|status| status.name().to_owned())),
             ("state", state),
             ("q", text),
@@ -75,7 +76,7 @@ impl ListQuery {
     /// The filter without the search text. For open submissions of any status, leaves out held ones.
     pub fn filter(&self) -> Filter {
         Filter {
-            form: self.form.map(str::to_owned),
+            form: self.form.clone(),
             status: self.status,
             is_done: self.is_done,
             // Held submissions wait for a review, and are not yet work to be done.
@@ -115,8 +116,14 @@ mod tests {
 
     #[test]
     fn invalid_values_are_ignored() {
-        let pairs =
-            [("form", "nosuch"), ("status", "odd"), ("state", ""), ("q", " \t"), ("before", "1"), ("x", "y")];
+        let pairs = [
+            ("form", "No such"),
+            ("status", "odd"),
+            ("state", ""),
+            ("q", " \t"),
+            ("before", "1"),
+            ("x", "y"),
+        ];
         assert_eq!(ListQuery::from_pairs(pairs), ListQuery::default());
         assert!(!ListQuery { before: Some(Uuid::nil()), ..ListQuery::default() }.is_filtered());
         let long = "ä".repeat(MAX_TEXT);

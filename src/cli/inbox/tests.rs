@@ -131,7 +131,7 @@ fn a_submission_is_found_by_a_prefix_of_its_id() {
         .collect();
     let (code, out, _) = inbox.run(&format!("show {}", ids[1]));
     assert_eq!(code, ExitCode::SUCCESS);
-    assert!(out.contains("email        a@example.com\n"), "{out}");
+    assert!(out.contains("Work e-mail  a@example.com\n"), "{out}");
     let (_, out, _) = inbox.run(&format!("show --json {}", ids[0]));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["email"], "b@example.com");
 

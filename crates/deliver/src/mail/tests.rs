@@ -186,6 +186,7 @@ fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
     Notification::from_submission(&frontdesk_inbox::submission::Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
+        definition: None,
         received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         status: frontdesk_inbox::submission::Status::Kept,
         held: None,

@@ -403,6 +403,8 @@ fn notice() -> Notification {
         form: Some("waitlist".to_owned()),
         definition: None,
         definition: None,
+        definition: None,
+        definition: None,
         title: "Waitlist: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("email".to_owned(), "ada@example.com".into())],

@@ -5,10 +5,13 @@
 //! operator has ever used. Because no row is removed, a writer that has stored a definition need not look for
 //! it again, and accepting a submission costs no query.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use jiff::Timestamp;
+
 use super::intake::Accepting;
+use super::read::InboxReader;
 use super::{Row, Sql, values};
 use crate::store::error::StoreError;
 use frontdesk_forms::{DefinitionId, Form, FormSet};
@@ -29,16 +32,21 @@ impl StoredDefinitions {
         accepting.iter().all(|new| self.find(new.entry.form()).is_some())
     }
 
-    /// Stores a definition unless it is stored, and returns its id. If the transaction fails, this value is
+    /// Stores a definition unless it is stored, and returns its id. `at` is when a submission with it was
+    /// received. If the transaction fails, this value is
     /// wrong and must be replaced.
-    pub(super) fn insert(&mut self, tx: &dyn Sql, form: &'static Form) -> Result<DefinitionId, StoreError> {
+    pub(super) fn insert(
+        &mut self,
+        tx: &dyn Sql,
+        form: &'static Form,
+        at: Timestamp,
+    ) -> Result<DefinitionId, StoreError> {
         if let Some(id) = self.find(form) {
             return Ok(id);
         }
         let id = form.id();
-        let insert =
-            "INSERT INTO definition (id, form, json) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
-        tx.execute(insert, values![id, form.name, form.stored()])?;
+        let insert = "INSERT INTO definition (id, form, stored_at, json) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING";
+        tx.execute(insert, values![id, form.name, at, form.stored()])?;
         self.0.push((form, id));
         Ok(id)
     }
@@ -56,6 +64,27 @@ pub(super) fn of_row(sql: &dyn Sql, row: &Row) -> Result<Option<&'static Form>, 
         None => None,
     };
     Ok(stored.or(FormSet::built_in().named(row.text("form")?)))
+}
+
+impl InboxReader {
+    /// The definitions with which submissions were accepted: sorted by the form's name, then by age, oldest
+    /// first. Includes those whose submissions have all been removed. Omits those that this version cannot
+    /// read.
+    pub fn definitions(&self) -> Result<Vec<&'static Form>, StoreError> {
+        let ids: Vec<DefinitionId> =
+            self.sql.column("SELECT id FROM definition ORDER BY form, stored_at, id", &[])?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(read(&*self.sql, id)?);
+        }
+        Ok(found)
+    }
+
+    /// The number of submissions to each form, by its name. Reads all rows.
+    pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
+        let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
+        rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()
+    }
 }
 
 fn read(sql: &dyn Sql, id: DefinitionId) -> Result<Option<&'static Form>, StoreError> {
