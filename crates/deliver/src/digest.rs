@@ -283,7 +283,6 @@ fn inbox_notification(
         created_at: now,
         form: None,
         definition: None,
-        definition: None,
         is_suspicious: false,
         title: title.to_owned(),
         words,

@@ -141,7 +141,6 @@ fn notice() -> Notification {
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
         definition: None,
-        definition: None,
         title: "Contact: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("message".to_owned(), "Hello.".into())],

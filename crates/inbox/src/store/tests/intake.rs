@@ -5,7 +5,7 @@ use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::values;
 
 /// Fills the intake as if a process had ended before processing these submissions.
-fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
+pub(super) fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
     let secret: [u8; 32] =
         fixture.fresh.sql().one_value("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap();
     let jobs: Vec<Accepting> =
