@@ -48,7 +48,7 @@ CREATE TABLE submission (
     network         BLOB    CHECK (length(network) = 16),          -- as in `intake`; NULL if it was stored by an older version
     sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case; of the first one, if it has several
     other_senders   BLOB    CHECK (length(other_senders) % 16 = 0), -- the keyed hashes of its other e-mail addresses, joined; NULL if it has none
-    definition      BLOB    CHECK (length(definition) = 16),       -- the definition that it was sent with; NULL if it was copied from an inbox without definitions
+    definition      BLOB    CHECK (length(definition) = 16),       -- the definition that it was sent with; NULL if that is not known
     repeats         INTEGER NOT NULL DEFAULT 0,                    -- the number of repeats
     content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at`, unless old submissions count too
     idempotency_key BLOB,
