@@ -152,14 +152,14 @@ fn screen_own(fields: &str, body: &Value, extras: &Extras, options: &ScreeningOp
 }
 
 fn field(name: &str, kind: &str) -> String {
-    format!("[[field]]\nname = \"{name}\"\ntype = \"{kind}\"\nlabel = \"L\"\n")
+    format!("[[field]]\nname = \"{name}\"\ntype = \"{kind}\"\nlabel = \"L\"\nrequired = true\n")
 }
 
 #[test]
 fn the_time_to_fill_in_depends_on_the_required_fields_that_visitors_write() {
     let fields = [field("a", "text"), field("b", "tel"), field("c", "consent"), field("d", "number")]
         .concat()
-        + &field("e", "text").replace("label", "required = false\nlabel");
+        + &field("e", "text").replace("true", "false");
     let body = json!({"a": "A", "b": "+1 555 0100", "c": true, "d": 1});
     for (milliseconds, points) in [(999, 30), (1000, 15), (1999, 15), (2000, 0)] {
         let extras = Extras { time_to_fill: Some(Duration::from_millis(milliseconds)), ..Extras::default() };

@@ -46,7 +46,7 @@ fn assert_is_shown_as_sent(submission: &Submission) {
 fn a_submission_is_shown_with_the_definition_that_it_was_sent_with() {
     let fixture = Fixture::new();
     let first = fixture.keep_new(&booking("ada@example.com", "bob@example.com"));
-    let second = fixture.keep_new(&changed("eve@example.com"));
+    let second = fixture.keep_new(&later(&changed("eve@example.com"), DAY));
     let get = |fixture: &Fixture, id| fixture.reader().get(id).unwrap().unwrap();
     assert_is_shown_as_sent(&get(&fixture, first));
     assert_eq!(get(&fixture, second).label("work"), "Your address");
@@ -78,7 +78,7 @@ fn without_a_stored_definition_the_built_in_one_is_used_or_the_names() {
 #[test]
 fn a_definition_is_stored_by_the_transaction_that_stores_the_submission() {
     let fixture = Fixture::new();
-    fixture.store.close();
+    fixture.store.clone().close();
     let secret = fingerprint::Secret([7; 32]);
     let jobs = [row(booking("ada@example.com", "bob@example.com"), &fixture.options)];
     let sql = fixture.fresh.sql();
