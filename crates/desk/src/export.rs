@@ -9,8 +9,8 @@ use jiff::tz::TimeZone;
 
 use super::body::{ChunkWriter, stream};
 use super::html::{Reply, stream_reply};
+use super::query::ListQuery;
 use super::state::DeskState;
-use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::{csv, json};

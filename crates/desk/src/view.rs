@@ -30,9 +30,8 @@ impl Clock {
     }
 }
 
-/// The field that the form's definition names as a heading, or the sender's name, or the address if there is no
-/// name, or a fixed text if there is neither. Control
-/// characters are made visible.
+/// The field that the form's definition names as a heading, or the sender's name, or the address if there is
+/// no name, or a fixed text if there is neither. Control characters are made visible.
 pub(super) fn sender(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let full = [field("firstname"), field("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");

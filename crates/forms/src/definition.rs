@@ -247,8 +247,7 @@ impl Form {
         self.all_fields().find(|field| field.name == name)
     }
 
-    /// The text for people that names the form in subjects: of a built-in form its capitalized name, of others
-    /// the title.
+    /// How subjects of messages name the form: by its capitalized name if it is built in, else by its title.
     pub fn subject(&self) -> String {
         let mut letters = self.name.chars();
         match letters.next().filter(|_| FormSet::built_in().named(self.name).is_some()) {

@@ -17,9 +17,9 @@ use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
-/// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions` and, with `all`, the repeats, the source, the
-/// result of screening, the agent and the time of confirmation. For a terminal, leaves out the mark and makes
-/// control characters visible. Stops at the first error.
+/// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions` and, with `all`, the
+/// repeats, the source, the result of screening, the agent and the time of confirmation. For a terminal,
+/// leaves out the mark and makes control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     definitions: &[&'static Form],

@@ -211,15 +211,16 @@ impl PostgresWriter {
         let _ = self.connection.was_warned();
         // Put back after the commit: after an error, it is unknown which definitions are stored.
         let mut definitions = std::mem::take(&mut self.definitions);
-        let accepted = if unresolved.is_empty() && definitions.has_all(jobs) {
-            intake::append(sql, &self.secret, &mut definitions, jobs, ids).map(|()| Vec::new())
-        } else {
-            sql.transaction(|| {
-                let left = self.remove_unresolved(unresolved)?;
-                intake::append(sql, &self.secret, &mut definitions, jobs, ids)?;
-                Ok(left)
-            })
-        };
+        let accepted =
+            if unresolved.is_empty() && definitions.has_all(jobs.iter().map(|job| job.entry.form())) {
+                intake::append(sql, &self.secret, &mut definitions, jobs, ids).map(|()| Vec::new())
+            } else {
+                sql.transaction(|| {
+                    let left = self.remove_unresolved(unresolved)?;
+                    intake::append(sql, &self.secret, &mut definitions, jobs, ids)?;
+                    Ok(left)
+                })
+            };
         let committed = accepted.and_then(|left| self.fail_if_warned(left));
         if committed.is_ok() {
             self.definitions = definitions;

@@ -5,13 +5,11 @@
 //! operator has ever used. Because no row is removed, a writer that has stored a definition need not look for
 //! it again, and accepting a submission costs no query.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use jiff::Timestamp;
 
-use super::intake::Accepting;
-use super::read::InboxReader;
 use super::{Row, Sql, values};
 use crate::store::error::StoreError;
 use frontdesk_forms::{DefinitionId, Form, FormSet};
@@ -27,9 +25,9 @@ impl StoredDefinitions {
         self.0.iter().find(|(known, _)| std::ptr::eq(*known, form)).map(|(_, id)| *id)
     }
 
-    /// Whether the definitions of all these submissions are known to be stored.
-    pub(crate) fn has_all(&self, accepting: &[Accepting]) -> bool {
-        accepting.iter().all(|new| self.find(new.entry.form()).is_some())
+    /// Whether all these definitions are known to be stored.
+    pub(crate) fn has_all(&self, mut forms: impl Iterator<Item = &'static Form>) -> bool {
+        forms.all(|form| self.find(form).is_some())
     }
 
     /// Stores a definition unless it is stored, and returns its id. `at` is when a submission with it was
@@ -66,25 +64,14 @@ pub(super) fn of_row(sql: &dyn Sql, row: &Row) -> Result<Option<&'static Form>, 
     Ok(stored.or(FormSet::built_in().named(row.text("form")?)))
 }
 
-impl InboxReader {
-    /// The definitions with which submissions were accepted: sorted by the form's name, then by age, oldest
-    /// first. Includes those whose submissions have all been removed. Omits those that this version cannot
-    /// read.
-    pub fn definitions(&self) -> Result<Vec<&'static Form>, StoreError> {
-        let ids: Vec<DefinitionId> =
-            self.sql.column("SELECT id FROM definition ORDER BY form, stored_at, id", &[])?;
-        let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
-            found.extend(read(&*self.sql, id)?);
-        }
-        Ok(found)
+/// See [`InboxReader::definitions`](super::read::InboxReader::definitions).
+pub(super) fn all(sql: &dyn Sql) -> Result<Vec<&'static Form>, StoreError> {
+    let ids: Vec<DefinitionId> = sql.column("SELECT id FROM definition ORDER BY form, stored_at, id", &[])?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(read(sql, id)?);
     }
-
-    /// The number of submissions to each form, by its name. Reads all rows.
-    pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
-        let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
-        rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()
-    }
+    Ok(found)
 }
 
 fn read(sql: &dyn Sql, id: DefinitionId) -> Result<Option<&'static Form>, StoreError> {

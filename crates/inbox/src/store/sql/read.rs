@@ -11,12 +11,13 @@ use uuid::Uuid;
 use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
 use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
-use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, from_row, values};
+use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::open;
 use crate::store::url::DatabaseUrl;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
+use frontdesk_forms::Form;
 
 /// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
 const PAGE: usize = 256;
@@ -185,6 +186,19 @@ impl InboxReader {
         );
         let rows = self.sql.query(&counts, values![value])?;
         rows.iter().map(|row| Ok((row.get("channel")?, row.get("count")?))).collect()
+    }
+
+    /// The definitions with which submissions were accepted: sorted by the form's name, then by age, oldest
+    /// first. Includes those whose submissions have all been removed. Omits those that this version cannot
+    /// read.
+    pub fn definitions(&self) -> Result<Vec<&'static Form>, StoreError> {
+        definition::all(&*self.sql)
+    }
+
+    /// The number of submissions to each form, by its name. Reads all rows.
+    pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
+        let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
+        rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()
     }
 
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to

@@ -156,8 +156,8 @@ fn status_condition(status: Status) -> &'static str {
     }
 }
 
-/// Reads a submission from the columns in [`SUBMISSION`], and its definition. Fails with [`StoreError::Damaged`] if a value
-/// cannot be parsed.
+/// Reads a submission from the columns in [`SUBMISSION`], and its definition. Fails with
+/// [`StoreError::Damaged`] if a value cannot be parsed.
 pub(super) fn read_submission(sql: &dyn Sql, row: &Row) -> Result<Submission, StoreError> {
     let fields = row.text("fields").map_err(|_| StoreError::Damaged("fields are not text"))?;
     let screening = read_screening(row)?;

@@ -3,29 +3,29 @@
 
 use uuid::Uuid;
 
-use crate::store::{Filter, SearchText};
-use crate::submission::Status;
 use frontdesk_forms::is_form_name;
+use frontdesk_inbox::store::{Filter, SearchText};
+use frontdesk_inbox::submission::Status;
 
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
 /// Which submissions a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListQuery {
+pub(super) struct ListQuery {
     /// The form's name, which need not be configured.
-    pub form: Option<String>,
-    pub status: Option<Status>,
-    pub is_done: Option<bool>,
+    pub(super) form: Option<String>,
+    pub(super) status: Option<Status>,
+    pub(super) is_done: Option<bool>,
     /// The search text, without surrounding white space; empty for none.
-    pub text: String,
+    pub(super) text: String,
     /// The list begins after this submission.
-    pub before: Option<Uuid>,
+    pub(super) before: Option<Uuid>,
 }
 
 impl ListQuery {
     /// Reads the decoded parameters of a URL. Shortens the search text to `MAX_TEXT` bytes.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
+    pub(super) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
             match name {
@@ -47,7 +47,7 @@ impl ListQuery {
     }
 
     /// The parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] reads them again.
-    pub fn to_pairs(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn to_pairs(&self) -> Vec<(&'static str, String)> {
         let state = self.is_done.map(|is_done| if is_done { "done" } else { "open" }.to_owned());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
         [
@@ -64,17 +64,17 @@ impl ListQuery {
 
     /// The same list from its beginning.
     #[must_use]
-    pub fn from_start(&self) -> ListQuery {
+    pub(super) fn from_start(&self) -> ListQuery {
         ListQuery { before: None, ..self.clone() }
     }
 
     /// Whether the query has a filter or a search text. Its position does not count.
-    pub fn is_filtered(&self) -> bool {
+    pub(super) fn is_filtered(&self) -> bool {
         *self != ListQuery { before: self.before, ..ListQuery::default() }
     }
 
     /// The filter without the search text. For open submissions of any status, leaves out held ones.
-    pub fn filter(&self) -> Filter {
+    pub(super) fn filter(&self) -> Filter {
         Filter {
             form: self.form.clone(),
             status: self.status,
@@ -86,8 +86,8 @@ impl ListQuery {
         }
     }
 
-    /// The search text for [`InboxReader`](crate::store::InboxReader); `None` if it is empty.
-    pub fn words(&self) -> Option<SearchText> {
+    /// The search text for [`InboxReader`](frontdesk_inbox::store::InboxReader); `None` if it is empty.
+    pub(super) fn words(&self) -> Option<SearchText> {
         SearchText::parse(&self.text)
     }
 }
