@@ -57,7 +57,7 @@ fn teams_gets_a_card_with_one_element_per_line() {
     let body = content["body"].as_array().unwrap();
     assert_eq!(body[0]["inlines"][0]["text"], "Contact: One⏎⏎Two");
     let expected =
-        [line("name: Ada", "Medium"), line("message:", "None"), line("One", "None"), line("Two", "Medium")];
+        [line("Name: Ada", "Medium"), line("Message:", "None"), line("One", "None"), line("Two", "Medium")];
     assert_eq!(body[1..], expected);
 }
 

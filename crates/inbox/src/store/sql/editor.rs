@@ -236,8 +236,8 @@ impl Editor {
         }
     }
 
-    /// Removes all submissions that contain an e-mail address in a field of that type, ignoring case, with the
-    /// counts of refused requests from their sources, the records of mails to the mailbox, and the ids of
+    /// Removes all submissions that contain an e-mail address in a field of that type, ignoring case, with
+    /// the counts of refused requests from their sources, the records of mails to the mailbox, and the ids of
     /// repeats whose original is gone. With SQLite, also overwrites the removed data and truncates the
     /// write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the truncation for too long, and
     /// always with PostgreSQL, which overwrites removed rows later.
