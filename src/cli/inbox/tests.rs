@@ -263,7 +263,7 @@ fn a_closed_standard_output_is_no_error() {
 #[test]
 fn contradictory_options_are_refused() {
     for arguments in
-        ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
+        ["list --form No_such", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
     {
         assert!(Typed::try_parse_from(format!("inbox {arguments}").split(' ')).is_err(), "{arguments}");
     }
