@@ -239,8 +239,23 @@ fn submissions_are_listed_filtered_and_continued() {
     assert_eq!(all["submissions"][0]["_held"]["because"], "held by the operator");
     assert!(all["submissions"][1]["_done_at"].is_string(), "{all}");
 
+    let forms = assistant.data("list_forms", json!({}));
+    let described =
+        |form: &Value| (form["name"].clone(), form["submissions"].clone(), form["is_configured"].clone());
+    let expected =
+        [("waitlist", 1), ("contact", 2)].map(|(name, count)| (json!(name), json!(count), json!(true)));
+    assert_eq!(
+        forms["forms"].as_array().expect("a list").iter().map(described).collect::<Vec<_>>(),
+        expected
+    );
+    let address = json!({ "name": "email", "label": "Work e-mail", "type": "email", "required": true });
+    assert_eq!(forms["forms"][0]["fields"], json!([address]));
+    let read = assistant.data("read_submission", json!({ "id": second }));
+    assert_eq!(read["_definition"]["fields"], json!([address]));
+
     for (arguments, expected) in [
         (json!({ "form": "waitlist" }), vec![&second]),
+        (json!({ "form": "removed-form" }), vec![]),
         (json!({ "form": "contact", "status": "held" }), vec![&third]),
         (json!({ "status": "parked" }), vec![]),
         (json!({ "state": "done" }), vec![&second]),

@@ -347,3 +347,25 @@ fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -
 fn time_of(id: Uuid) -> Option<Timestamp> {
     Timestamp::from_millisecond((id.as_u64_pair().0 >> 16).cast_signed()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_forms::definition::FormFile;
+    use frontdesk_forms::{CONTACT, WAITLIST};
+
+    #[test]
+    fn lists_can_be_filtered_by_forms_of_the_site_and_of_submissions() {
+        let text = "title = \"Book\"\ndescription = \"D.\"\nsubmit = \"S\"\n\
+                    [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"E-mail\"\n";
+        let book = FormFile::read("book", text, "forms/book.toml").unwrap().form;
+        let query = ListQuery { form: Some("book".to_owned()), ..ListQuery::default() };
+        // The waitlist was switched off, and the form `book` was removed.
+        let links = form_links(&query, &FormSet::new([*CONTACT]), &[book, book, *WAITLIST]);
+        let text = |link: &Value, name| link.get_attr(name).unwrap().to_string();
+        let labels: Vec<String> = links.iter().map(|link| text(link, "label")).collect();
+        assert_eq!(labels, ["all forms", "contact", "book", "waitlist"]);
+        assert_eq!(text(&links[2], "href"), "/?form=book");
+        assert_eq!(text(&links[2], "is_current"), "true");
+    }
+}

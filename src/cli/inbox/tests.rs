@@ -4,6 +4,7 @@ mod annotations;
 mod changes;
 mod choices;
 mod discards;
+mod removed_forms;
 mod screened;
 mod sealed;
 
