@@ -29,7 +29,7 @@ fn a_removed_form_is_listed_shown_and_exported_as_it_was() {
     assert_eq!(lines("list --json --form never-used").len(), 0);
     let show = |found: &Value| inbox.run(&format!("show {}", found["id"].as_str().unwrap())).1;
     let first = show(&found[1]);
-    assert!(first.contains("\nWork e-mail   b@example.com\nPeople        3\n"), "{first}");
+    assert!(first.contains("\nWork e-mail  b@example.com\nPeople       3\n"), "{first}");
     assert!(show(&found[0]).contains("\nYour address  c@example.com\n"), "{}", show(&found[0]));
     let (_, table, _) = inbox.run("list --form book");
     assert!(table.contains("b@example.com") && table.contains("c@example.com"), "{table}");
