@@ -16,6 +16,7 @@ mod serve;
 mod site;
 mod store;
 mod theme;
+mod user;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;

@@ -6,6 +6,13 @@ CREATE TABLE meta (
     value bytea NOT NULL
 );
 
+CREATE TABLE definition (
+    id   bytea PRIMARY KEY CHECK (octet_length(id) = 16),
+    form text  NOT NULL,
+    stored_at bigint NOT NULL,
+    json text  NOT NULL
+);
+
 CREATE TABLE intake (
     id              uuid    PRIMARY KEY,
     form            text    NOT NULL,
@@ -21,6 +28,8 @@ CREATE TABLE intake (
     idempotency_key bytea,
     error           text,
     network         bytea   CHECK (octet_length(network) = 16),
+    other_senders   bytea   CHECK (octet_length(other_senders) % 16 = 0),
+    definition      bytea   CHECK (octet_length(definition) = 16),
     lead            text
 );
 
@@ -48,12 +57,15 @@ CREATE TABLE submission (
     released_at     bigint,
     suspicious      integer NOT NULL DEFAULT 0 CHECK (suspicious IN (0, 1)),
     flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)),
+    other_senders   bytea   CHECK (octet_length(other_senders) % 16 = 0),
+    definition      bytea   CHECK (octet_length(definition) = 16),
     lead            text
 );
 
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
+CREATE INDEX submission_other_senders ON submission (id) WHERE other_senders IS NOT NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
@@ -211,9 +223,11 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious, lead
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious,
+           definition, other_senders, lead
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
-           CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0, lead
+           CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0,
+           definition, other_senders, lead
     FROM intake;

@@ -6,6 +6,14 @@ CREATE TABLE meta (
     value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The definitions of forms with which submissions were accepted. Rows are never removed: see crates/inbox/src/store/sql/definition.rs.
+CREATE TABLE definition (
+    id   BLOB PRIMARY KEY CHECK (length(id) = 16),                 -- hash of `json`
+    form TEXT NOT NULL,
+    stored_at INTEGER NOT NULL,                                    -- when the first submission with it was received
+    json TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Accepted submissions that have not been processed yet. Processing moves each row to `submission` or counts it as a repeat.
 --
 -- This table and `submission` have rowids, because their rows can be large: to find a row in a table WITHOUT ROWID, SQLite compares keys
@@ -16,6 +24,8 @@ CREATE TABLE intake (
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),
     sender          BLOB,
+    other_senders   BLOB,                                          -- as in `submission`
+    definition      BLOB    CHECK (length(definition) = 16),       -- as in `submission`
     channels        INTEGER NOT NULL,                              -- how many channels accepted the form at the time of arrival
     content         BLOB    NOT NULL CHECK (length(content) = 16), -- keyed hash; a repeat has the same one
     idempotency_key BLOB,                                          -- keyed hash, together with the source and the form
@@ -37,7 +47,9 @@ CREATE TABLE submission (
     received_at     INTEGER NOT NULL,
     source          BLOB    NOT NULL CHECK (length(source) = 16),  -- keyed hash of the sender's IP address
     network         BLOB    CHECK (length(network) = 16),          -- as in `intake`; NULL if it was stored by an older version
-    sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case
+    sender          BLOB,                                          -- keyed hash of the sender's e-mail address in lower case; of the first one, if it has several
+    other_senders   BLOB    CHECK (length(other_senders) % 16 = 0), -- the keyed hashes of its other e-mail addresses, joined; NULL if it has none
+    definition      BLOB    CHECK (length(definition) = 16),       -- the definition that it was sent with; NULL if that is not known
     repeats         INTEGER NOT NULL DEFAULT 0,                    -- the number of repeats
     content         BLOB    CHECK (length(content) = 16),          -- as in `intake`; begins with the day of `received_at`, unless old submissions count too
     idempotency_key BLOB,
@@ -234,9 +246,11 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 -- All accepted submissions, processed or not. Both parts have the same types, so that SQLite looks up rows in either by its key.
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
-           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious, lead
+           score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious,
+           definition, other_senders, lead
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
-           CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER), lead
+           CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER),
+           definition, other_senders, lead
     FROM intake;

@@ -30,7 +30,6 @@ use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
-use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 
@@ -66,7 +65,7 @@ pub(super) enum InboxCommand {
         #[arg(long)]
         json: bool,
         /// Only submissions to this form
-        #[arg(long, value_name = "NAME", value_parser = FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())]
+        #[arg(long, value_name = "NAME", value_parser = selection::parse_form_name)]
         form: Option<String>,
         #[command(flatten)]
         key: IdentityOption,

@@ -93,6 +93,7 @@ impl Config {
         web.inbox_pages.channels.clone_from(&channels);
         web.inbox_pages.title.clone_from(&pages.title);
         web.inbox_pages.confirms_waitlist = pages.confirms_waitlist;
+        web.inbox_pages.form_set.clone_from(&pages.form_set);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();

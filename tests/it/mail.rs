@@ -86,6 +86,7 @@ fn notice(payload: &str) -> Notification {
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
+        definition: None,
         title: format!("Contact: {payload}"),
         words: Vec::new(),
         lead: frontdesk_forms::LeadSource::default(),

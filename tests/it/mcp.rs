@@ -18,8 +18,8 @@ use crate::screening::command;
 use crate::support::panics::PanicPoints;
 use crate::support::{TestServer, frontdesk, small_site, store_of};
 
-const READING: [&str; 6] =
-    ["list_submissions", "search_submissions", "read_submission", "stats", "doctor", "check"];
+const READING: [&str; 7] =
+    ["list_submissions", "search_submissions", "read_submission", "list_forms", "stats", "doctor", "check"];
 const CHANGING: [&str; 7] = ["hold", "release", "retry", "discard", "done", "reopen", "note"];
 
 /// The SDK's client, connected to `frontdesk mcp` through pipes.
@@ -239,8 +239,23 @@ fn submissions_are_listed_filtered_and_continued() {
     assert_eq!(all["submissions"][0]["_held"]["because"], "held by the operator");
     assert!(all["submissions"][1]["_done_at"].is_string(), "{all}");
 
+    let forms = assistant.data("list_forms", json!({}));
+    let described =
+        |form: &Value| (form["name"].clone(), form["submissions"].clone(), form["is_configured"].clone());
+    let expected =
+        [("waitlist", 1), ("contact", 2)].map(|(name, count)| (json!(name), json!(count), json!(true)));
+    assert_eq!(
+        forms["forms"].as_array().expect("a list").iter().map(described).collect::<Vec<_>>(),
+        expected
+    );
+    let address = json!({ "name": "email", "label": "Work e-mail", "type": "email", "required": true });
+    assert_eq!(forms["forms"][0]["fields"], json!([address]));
+    let read = assistant.data("read_submission", json!({ "id": second }));
+    assert_eq!(read["_definition"]["fields"], json!([address]));
+
     for (arguments, expected) in [
         (json!({ "form": "waitlist" }), vec![&second]),
+        (json!({ "form": "removed-form" }), vec![]),
         (json!({ "form": "contact", "status": "held" }), vec![&third]),
         (json!({ "status": "parked" }), vec![]),
         (json!({ "state": "done" }), vec![&second]),
@@ -508,8 +523,8 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
         ("list_submissions", json!({ "limit": 51 }), "`limit` must be a whole number from 1 to 50, not 51"),
         (
             "list_submissions",
-            json!({ "form": "nosuch" }),
-            "`form` must be one of waitlist, contact, not `nosuch`",
+            json!({ "form": "No such" }),
+            "`form` must be the name of a form, of lowercase letters, digits and `-`, not `No such`",
         ),
         ("list_submissions", json!({ "since": "soon" }), "`since` is `soon`, but it must be a time such as"),
         ("list_submissions", json!({ "cursor": id[..8] }), "is not a complete id such as"),

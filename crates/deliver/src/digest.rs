@@ -282,6 +282,7 @@ fn inbox_notification(
         topic,
         created_at: now,
         form: None,
+        definition: None,
         is_suspicious: false,
         title: title.to_owned(),
         words,

@@ -17,9 +17,10 @@ use mail_builder::headers::raw::Raw;
 use mail_builder::mime::MimePart;
 
 use super::notification::{Notification, Topic};
+use frontdesk_forms::FieldValue;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
-use frontdesk_forms::{FieldValue, FormSet};
+use frontdesk_inbox::submission::first_email;
 
 /// Longer subjects are truncated and end in `…`.
 pub const MAX_SUBJECT_CHARS: usize = 150;
@@ -163,7 +164,8 @@ fn message_id(notice: &Notification, domain: &str) -> String {
 /// The visitor's address, if it is valid. A Mailbox is ASCII without line breaks, so it cannot inject
 /// headers.
 fn reply_to(notice: &Notification) -> Option<&str> {
-    let email = notice.get("email").filter(|_| notice.topic == Topic::Submission)?;
+    let email =
+        first_email(notice.definition, &notice.fields).filter(|_| notice.topic == Topic::Submission)?;
     Mailbox::parse(email).map(|_| email)
 }
 
@@ -204,13 +206,6 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The field's label, or its name if the form no longer has the field.
-fn field_label(notice: &Notification, name: &str) -> String {
-    let form = notice.form.as_deref().and_then(|name| FormSet::built_in().named(name));
-    let field = form.and_then(|form| form.field(name));
-    field.map_or_else(|| visible(name), |field| field.label.to_owned())
-}
-
 /// The message as plain text. Blocks are indented, so that a visitor's text cannot imitate lines that the
 /// server writes.
 fn plain_text_body(notice: &Notification) -> String {
@@ -222,7 +217,7 @@ fn plain_text_body(notice: &Notification) -> String {
         text.push('\n');
     }
     for (name, value) in &notice.fields {
-        let label = field_label(notice, name);
+        let label = notice.label(name);
         let value = visible_lines(&value.display());
         if value.contains('\n') || value.chars().count() > MAX_LINE_CHARS {
             let _ = writeln!(text, "{label}:\n");
@@ -256,7 +251,7 @@ fn html_body(notice: &Notification) -> String {
             let _ = writeln!(
                 html,
                 "<dt>{}</dt>\n<dd style=\"white-space:pre-wrap\"><bdi>{value}</bdi></dd>",
-                escape_html(&field_label(notice, name))
+                escape_html(&notice.label(name))
             );
         }
         html.push_str("</dl>\n");

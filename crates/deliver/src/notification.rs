@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use frontdesk_forms::{FieldValue, LeadSource};
+use frontdesk_forms::text::visible;
+use frontdesk_forms::{FieldValue, Form, LeadSource};
 use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Submission, named_enum};
 
@@ -40,6 +41,8 @@ pub struct Notification {
     pub created_at: Timestamp,
     /// The form's name, if the topic is a submission.
     pub form: Option<String>,
+    /// The definition that the submission was sent with; see [`Submission::definition`].
+    pub definition: Option<&'static Form>,
     pub is_suspicious: bool,
     /// The subject line. It may contain text that a visitor wrote.
     pub title: String,
@@ -64,7 +67,9 @@ impl Notification {
             (None, Some(first), Some(last)) => Some(format!("{first} {last}")),
             (None, first, last) => first.or(last).map(str::to_owned),
         };
-        let sender = name.or_else(|| get("email").map(str::to_owned)).unwrap_or_default();
+        let heading = submission.heading().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let sender = heading.or(name).or_else(|| submission.email().map(str::to_owned)).unwrap_or_default();
+        let subject = submission.definition.map_or_else(|| capitalize_first_letter(form), Form::subject);
         let is_suspicious = submission.screening.as_ref().is_some_and(|screening| screening.suspicious);
         let mark = if is_suspicious { "[suspicious] " } else { "" };
         Notification {
@@ -72,8 +77,9 @@ impl Notification {
             topic: Topic::Submission,
             created_at: submission.received_at,
             form: Some(form.clone()),
+            definition: submission.definition,
             is_suspicious,
-            title: format!("{mark}{}: {sender}", capitalize_first_letter(form)),
+            title: format!("{mark}{subject}: {sender}"),
             words: context_sentences(submission),
             fields: submission.fields.clone(),
             lead: submission.lead.clone(),
@@ -84,6 +90,12 @@ impl Notification {
     /// [`Notification::created_at`] in UTC, in RFC 3339 format with milliseconds.
     pub fn created_at_text(&self) -> String {
         format!("{:.3}", self.created_at)
+    }
+
+    /// The label that a field had when the submission was sent; the field's name if that is unknown. Control
+    /// characters are made visible.
+    pub fn label(&self, name: &str) -> String {
+        visible(self.definition.and_then(|form| form.field(name)).map_or(name, |field| field.label))
     }
 
     /// The value of a field. `None` if the submission does not have the field.
@@ -173,6 +185,7 @@ mod tests {
         Submission {
             id: Uuid::nil(),
             form: "contact".to_owned(),
+            definition: None,
             received_at: Timestamp::UNIX_EPOCH,
             status: Status::Waiting,
             held: None,

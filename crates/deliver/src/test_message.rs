@@ -21,6 +21,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
         topic: Topic::Test,
         created_at: now,
         form: None,
+        definition: None,
         title: "Test message from frontdesk".to_owned(),
         words: vec![
             format!("This is a test: {sender} sent it through the channel \"{}\".", channel.name),

@@ -65,7 +65,7 @@ impl VisitorMailer {
     /// token.
     pub async fn send(&self, submission: &Submission, token: Option<&str>) -> Outcome {
         // The rule may have changed since the mail was queued.
-        let Some(email) = submission.get("email").filter(|email| self.rule.permits(email)) else {
+        let Some(email) = submission.email().filter(|email| self.rule.permits(email)) else {
             return Outcome::failed(Cause::Refused, "this address gets no mail");
         };
         let asks = self.rule.mail != VisitorMail::Acknowledgement;

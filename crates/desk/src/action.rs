@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
 use super::page::{PageRequest, link_to};
+use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
 use super::view;
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
-use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::removal::DiscardPreview;
 use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
@@ -177,8 +177,7 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
     let is_file = inbox.readers.database().file().is_some();
     let back = if removal.is_from_review { "/review" } else { "/" };
     if removal.is_erasure {
-        let Some(email) = found.first().and_then(|submission| submission.get("email")).map(str::to_owned)
-        else {
+        let Some(email) = found.first().and_then(|submission| submission.email()).map(str::to_owned) else {
             return Ok(see_other(&notice_path(back, "gone")));
         };
         if removal.is_confirmed {

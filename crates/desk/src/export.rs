@@ -9,8 +9,8 @@ use jiff::tz::TimeZone;
 
 use super::body::{ChunkWriter, stream};
 use super::html::{Reply, stream_reply};
+use super::query::ListQuery;
 use super::state::DeskState;
-use frontdesk_inbox::query::ListQuery;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::{csv, json};
@@ -76,7 +76,8 @@ fn write_export(
     };
     let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));
     if is_csv {
-        csv::write(&mut found, true, &TimeZone::system(), false, out)?;
+        let definitions = reader.definitions().map_err(io::Error::other)?;
+        csv::write(&mut found, &definitions, true, &TimeZone::system(), false, out)?;
     } else {
         json::write(&mut found, out)?;
     }

@@ -29,6 +29,7 @@ mod live;
 mod mailto;
 mod options;
 mod page;
+mod query;
 mod readers;
 mod view;
 

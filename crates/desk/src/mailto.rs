@@ -11,13 +11,13 @@ const MAX_TITLE: usize = 200;
 
 /// A link that opens the operator's mail program, of at most [`MAX_LINK`] bytes. `None` without an address.
 pub(super) fn reply_link(submission: &Submission, site: &str) -> Option<String> {
-    let address = submission.get("email").filter(|address| !address.is_empty())?;
+    let address = submission.email().filter(|address| !address.is_empty())?;
     let site = cut_by(site, MAX_TITLE, char::len_utf8);
     let subject =
         if site.is_empty() { "Re: your message".to_owned() } else { format!("Re: your message to {site}") };
     let (local, domain) = address.rsplit_once('@').unwrap_or((address, ""));
     let start = format!("mailto:{}@{}?subject={}&body=", encode(local), encode(domain), encode(&subject));
-    let body = submission.get("message").map(|message| quote(message, MAX_LINK.saturating_sub(start.len())));
+    let body = submission.preview().map(|message| quote(&message, MAX_LINK.saturating_sub(start.len())));
     Some(start + &body.unwrap_or_default())
 }
 
@@ -57,6 +57,7 @@ mod tests {
         let submission = Submission {
             id: uuid::Uuid::nil(),
             form: "contact".to_owned(),
+            definition: None,
             received_at: jiff::Timestamp::UNIX_EPOCH,
             status: Status::Kept,
             held: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::guard::HostName;
 use super::state::MAX_EXPORTS;
 use frontdesk_deliver::ChannelOptions;
+use frontdesk_forms::FormSet;
 use frontdesk_http::{Network, PrivateOptions};
 
 /// Maximum number of open connections.
@@ -30,6 +31,8 @@ pub struct DeskOptions {
     pub channels: Vec<ChannelOptions>,
     /// Whether visitors must confirm waitlist entries, so that lists offer those that wait for it.
     pub confirms_waitlist: bool,
+    /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
+    pub form_set: FormSet,
 }
 
 /// The limits of connections, times and threads, and the trusted proxies.

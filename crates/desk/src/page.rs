@@ -17,12 +17,12 @@ use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::notice_text;
 use super::options::DeskOptions;
+use super::query::ListQuery;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
 use super::view::{self, Clock};
-use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::query::ListQuery;
+use frontdesk_forms::{Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
@@ -111,7 +111,7 @@ impl<'a> PageRequest<'a> {
                 is_filtered => query.is_filtered(),
                 text => query.text.clone(),
                 tabs => tabs(query, self.options.confirms_waitlist),
-                forms => form_links(query),
+                forms => form_links(query, &self.options.form_set, &reader.definitions()?),
                 kept => query.from_start().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
                 view => link_to(query),
                 export => encode(&query.from_start()),
@@ -345,17 +345,45 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
     tabs.into_iter().chain(unconfirmed).collect()
 }
 
-/// The filters by form, with one for all forms.
-fn form_links(query: &ListQuery) -> Vec<Value> {
-    let names = [None].into_iter().chain(FormSet::built_in().iter().map(|form| Some(form.name)));
-    let link = |form: Option<&'static str>| {
-        let target = ListQuery { form, ..query.from_start() };
-        context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current => query.form == form }
+/// The filters by form, with one for all forms: those of the site, then those of stored definitions.
+fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -> Vec<Value> {
+    let mut names: Vec<&str> = Vec::new();
+    for form in form_set.iter().chain(stored.iter().copied()) {
+        if !names.contains(&form.name) {
+            names.push(form.name);
+        }
+    }
+    let link = |form: Option<&str>| {
+        let target = ListQuery { form: form.map(str::to_owned), ..query.from_start() };
+        let is_current = query.form.as_deref() == form;
+        context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current }
     };
-    names.map(link).collect()
+    [None].into_iter().chain(names.into_iter().map(Some)).map(link).collect()
 }
 
 /// The time of arrival, which a submission's id contains (UUID version 7).
 fn time_of(id: Uuid) -> Option<Timestamp> {
     Timestamp::from_millisecond((id.as_u64_pair().0 >> 16).cast_signed()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_forms::definition::FormFile;
+    use frontdesk_forms::{CONTACT, WAITLIST};
+
+    #[test]
+    fn lists_can_be_filtered_by_forms_of_the_site_and_of_submissions() {
+        let text = "title = \"Book\"\ndescription = \"D.\"\nsubmit = \"S\"\n\
+                    [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"E-mail\"\n";
+        let book = FormFile::read("book", text, "forms/book.toml").unwrap().form;
+        let query = ListQuery { form: Some("book".to_owned()), ..ListQuery::default() };
+        // The waitlist was switched off, and the form `book` was removed.
+        let links = form_links(&query, &FormSet::new([*CONTACT]), &[book, book, *WAITLIST]);
+        let text = |link: &Value, name| link.get_attr(name).unwrap().to_string();
+        let labels: Vec<String> = links.iter().map(|link| text(link, "label")).collect();
+        assert_eq!(labels, ["all forms", "contact", "book", "waitlist"]);
+        assert_eq!(text(&links[2], "href"), "/?form=book");
+        assert!(links[2].get_attr("is_current").unwrap().is_true());
+    }
 }

@@ -30,27 +30,29 @@ impl Clock {
     }
 }
 
-/// The sender's name, or the address if there is no name, or a fixed text if there is neither. Control
-/// characters are made visible.
+/// The field that the form's definition names as a heading, or the sender's name, or the address if there is
+/// no name, or a fixed text if there is neither. Control characters are made visible.
 pub(super) fn sender(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let full = [field("firstname"), field("lastname")].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let full = Some(full).filter(|name| !name.is_empty());
-    let name = field("name").map(str::to_owned).or(full).or_else(|| field("email").map(str::to_owned));
+    let heading = submission.heading().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let name = heading.or_else(|| field("name").map(str::to_owned)).or(full);
+    let name = name.or_else(|| submission.email().map(str::to_owned));
     let name =
         name.unwrap_or_else(|| if submission.sealed.is_some() { "Encrypted" } else { "No name" }.to_owned());
     visible(&name)
 }
 
-/// The first line of the message that is not empty, or the address unless [`sender`] shows it; at most
+/// The first line of the preview that is not empty, or the address unless [`sender`] shows it; at most
 /// [`MAX_LINE`] characters. A fixed text if the submission is encrypted.
 fn first_line(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "Encrypted to your key: `frontdesk inbox show --identity FILE ID` decrypts it".to_owned();
     }
-    let message = submission.get("message").unwrap_or_default();
+    let message = submission.preview().unwrap_or_default();
     let line = message.lines().map(str::trim).find(|line| !line.is_empty());
-    let email = submission.get("email").filter(|email| *email != sender(submission));
+    let email = submission.email().filter(|email| *email != sender(submission));
     let line = line.or(email).unwrap_or_default();
     let shown = cut(line, MAX_LINE);
     visible(shown) + if shown.len() < line.len() { "…" } else { "" }
@@ -102,19 +104,10 @@ pub(super) fn details(
     reply: Option<String>,
     clock: &Clock,
 ) -> Value {
-    let label = |name: &str| match name {
-        "email" => "E-mail".to_owned(),
-        "firstname" => "First name".to_owned(),
-        "lastname" => "Last name".to_owned(),
-        name => {
-            let mut chars = name.chars();
-            chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
-        }
-    };
     let fields: Vec<Value> = submission
         .fields
         .iter()
-        .map(|(name, value)| context! { name => visible(name), label => visible(&label(name)), value => visible_lines(&value.display()) })
+        .map(|(name, value)| context! { name => visible(name), label => visible(submission.label(name)), value => visible_lines(&value.display()) })
         .collect();
     let lead = submission.lead.members().map(|(name, value)| {
         let label = match name {
@@ -131,7 +124,7 @@ pub(super) fn details(
         fields,
         lead,
         reply,
-        email => submission.get("email").map(visible),
+        email => submission.email().map(visible),
         source => submission.source.clone(),
         error => submission.error.as_deref().map(visible),
         held => submission.held.as_ref().map(|held| context! { since => clock.time(held.since), because => visible(&held.because) }),

@@ -14,7 +14,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use read::LARGEST;
-pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS};
+pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS, is_form_name};
 
 /// A text of a definition, which lives as long as the process.
 pub type Interned = &'static str;
@@ -199,6 +199,15 @@ impl Form {
     pub fn has_address(&self) -> bool {
         let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);
         has(&self.fields) && self.alternative.as_ref().is_none_or(has)
+    }
+
+    /// How subjects of messages name the form: by its capitalized name if it is built in, else by its title.
+    pub fn subject(&self) -> String {
+        let mut letters = self.name.chars();
+        match letters.next().filter(|_| FormSet::built_in().named(self.name).is_some()) {
+            Some(first) => first.to_uppercase().chain(letters).collect(),
+            None => self.title.to_owned(),
+        }
     }
 
     /// The definition as JSON, which [`Form::from_stored`] reads.

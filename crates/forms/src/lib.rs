@@ -17,7 +17,7 @@ pub mod value;
 
 pub use definition::{
     CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FIELDS,
-    MAX_FORMS, WAITLIST,
+    MAX_FORMS, WAITLIST, is_form_name,
 };
 pub use lead::LeadSource;
 pub use parse::{Entry, Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};

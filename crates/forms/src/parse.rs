@@ -43,6 +43,16 @@ impl Entry {
         self.fields.iter().map(|(name, value)| (*name, value))
     }
 
+    /// The e-mail addresses, in the form's order.
+    pub fn emails(&self) -> impl Iterator<Item = &str> {
+        self.texts().filter(|(name, _)| self.kind(name) == Some(FieldKind::Email)).map(|(_, text)| text)
+    }
+
+    /// The type of a field; `None` if the form does not have it.
+    pub fn kind(&self, name: &str) -> Option<FieldKind> {
+        self.form.field(name).map(|field| field.kind)
+    }
+
     /// The texts among the values: all but numbers, consents and lists.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.fields().filter_map(|(name, value)| Some((name, value.as_str()?)))

@@ -18,11 +18,12 @@ use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
-/// columns are [`EXPORT_COLUMNS`], each field of each form, [`LEAD_COLUMNS`] and, with `all`, the repeats,
-/// the source, the result of screening, the agent and the time of confirmation. For a terminal, leaves out
-/// the mark and makes control characters visible. Stops at the first error.
+/// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`] and,
+/// with `all`, the repeats, the source, the result of screening, the agent and the time of confirmation. For
+/// a terminal, leaves out the mark and makes control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
+    definitions: &[&'static Form],
     all: bool,
     zone: &TimeZone,
     to_terminal: bool,
@@ -31,7 +32,7 @@ pub fn write<E: From<std::io::Error>>(
     // The names of members of the JSON object, except `_reasons`, which is a list there.
     const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
     let others = if all { &OTHERS[..] } else { &[] };
-    let columns = [&EXPORT_COLUMNS[..], &all_field_names(), &LEAD_COLUMNS, others].concat();
+    let columns = [&EXPORT_COLUMNS[..], &field_names(definitions), &LEAD_COLUMNS, others].concat();
     if !to_terminal {
         // Without a byte order mark, Excel decodes the file by the code page of Windows.
         write!(out, "\u{feff}")?;
@@ -72,10 +73,12 @@ fn format_reasons(reasons: &[ScreeningReason]) -> String {
     reasons.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
-/// The field names of all forms, without duplicates.
-fn all_field_names() -> Vec<&'static str> {
+/// The field names of the built-in forms and these definitions, without duplicates. The built-in ones are
+/// always there, so that exports begin with the same columns.
+fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for field in FormSet::built_in().iter().flat_map(Form::all_fields) {
+    let forms = FormSet::built_in().iter().chain(definitions.iter().copied());
+    for field in forms.flat_map(Form::all_fields) {
         if !names.contains(&field.name) {
             names.push(field.name);
         }
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_field_of_every_form_has_a_column() {
-        assert_eq!(all_field_names(), ["email", "name", "message", "firstname", "lastname", "company"]);
+        assert_eq!(field_names(&[]), ["email", "name", "message", "firstname", "lastname", "company"]);
     }
 
     #[test]

@@ -8,7 +8,6 @@ pub mod change;
 pub mod csv;
 pub mod intake;
 pub mod json;
-pub mod query;
 pub mod removal;
 pub mod screening;
 pub mod session;
@@ -17,7 +16,6 @@ pub mod submission;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;
-pub mod user;
 
 use crate::store::{DatabaseUrl, IdMatch, InboxReader, StoreError};
 

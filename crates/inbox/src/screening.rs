@@ -19,7 +19,7 @@ mod tests;
 mod text;
 
 use std::hash::Hash;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,9 +30,9 @@ pub use repeats::Repeats;
 pub use text::TokenizedText;
 
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
-use frontdesk_forms::WAITLIST;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::parse::{Entry, Extras};
+use frontdesk_forms::{Field, Form};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreeningOptions {
@@ -173,7 +173,9 @@ pub fn screen(
     let mut findings = Findings::default();
     if options.enabled {
         find_request_signals(text.entry, extras, signals, &mut findings);
-        find_sender_signals(text.entry, options, &mut findings);
+        for address in text.entry.emails() {
+            find_sender_signals(address, options, &mut findings);
+        }
         content::find_text_signals(text, &options.blocked, &mut findings);
     }
     score_findings(findings, options)
@@ -223,12 +225,10 @@ fn find_request_signals(
         return;
     }
     if let Some(taken) = extras.time_to_fill {
-        // A person with a password manager needs a second to fill in an address, and longer to paste a
-        // message.
-        let (no_person, hardly_a_person) = if entry.form() == *WAITLIST { (500, 1000) } else { (1500, 3000) };
-        let percent = match taken.as_millis() {
-            milliseconds if milliseconds < no_person => 100,
-            milliseconds if milliseconds < hardly_a_person => 50,
+        let no_person = min_time_to_fill(entry.form());
+        let percent = match taken {
+            taken if taken < no_person => 100,
+            taken if taken < 2 * no_person => 50,
             _ => 0,
         };
         findings.add(Signal::TimeToFill, percent, || format!("filled in within {} ms", taken.as_millis()));
@@ -240,9 +240,20 @@ fn find_request_signals(
     }
 }
 
-/// Adds the signals in the domain of the e-mail address. Finds none if the address is invalid.
-fn find_sender_signals(entry: &Entry, options: &ScreeningOptions, findings: &mut Findings) {
-    let Some(mailbox) = entry.get("email").and_then(Mailbox::parse) else { return };
+/// The time in which no person fills in a form: half a second for each required field in which visitors
+/// write, and at least one. A person with a password manager needs a second to fill in an address, and three
+/// seconds to paste a name and a message, too. A visitor may have chosen the shape with fewer fields.
+fn min_time_to_fill(form: &Form) -> Duration {
+    let count =
+        |fields: &[Field]| fields.iter().filter(|field| field.required && field.kind.is_written()).count();
+    let written = form.alternative.iter().map(|fields| count(fields)).chain([count(&form.fields)]).min();
+    // At most five seconds: browsers may fill in all fields of a long form.
+    Duration::from_millis(500) * u32::try_from(written.unwrap_or_default().clamp(1, 5)).unwrap_or(1)
+}
+
+/// Adds the signals in the domain of an e-mail address. Finds none if the address is invalid.
+fn find_sender_signals(address: &str, options: &ScreeningOptions, findings: &mut Findings) {
+    let Some(mailbox) = Mailbox::parse(address) else { return };
     let domain = mailbox.domain();
     let name = || domain.to_ascii_lowercase();
     findings.add(Signal::Listed, full_strength_if(options.blocked.lists(domain)), || {

@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod verdict;
 pub mod visitor_mail;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -47,7 +48,7 @@ use uuid::Uuid;
 
 use crate::submission::encryption::{AgeIdentity, EncryptionError};
 use crate::submission::verdict::ScreeningReason;
-use frontdesk_forms::{FieldValue, LeadSource};
+use frontdesk_forms::{FieldKind, FieldValue, Form, LeadSource};
 
 /// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]
@@ -56,6 +57,9 @@ pub struct Submission {
     pub id: Uuid,
     /// The form's name; the form may have been removed since.
     pub form: String,
+    /// The definition that the submission was sent with, which the form may no longer have. If none is stored
+    /// or this version cannot read it, the built-in form of this name; `None` if there is none.
+    pub definition: Option<&'static Form>,
     /// When the server had read the whole request, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
@@ -94,6 +98,39 @@ impl Submission {
         plain_text(self.fields.iter().map(|(name, value)| (name.as_str(), value)), &self.lead)
     }
 
+    /// The label that the field had when the submission was sent; the field's name if that is unknown.
+    pub fn label<'a>(&self, name: &'a str) -> &'a str {
+        self.definition.and_then(|form| form.field(name)).map_or(name, |field| field.label)
+    }
+
+    /// The title that the form had when the submission was sent; the form's name if that is unknown.
+    pub fn title(&self) -> &str {
+        self.definition.map_or(&self.form, |form| form.title)
+    }
+
+    /// The first e-mail address. `None` if none was filled in, or if the submission is sealed.
+    pub fn email(&self) -> Option<&str> {
+        first_email(self.definition, &self.fields)
+    }
+
+    /// The text that lists show as a heading, if the definition names a field for it and it was filled in.
+    pub fn heading(&self) -> Option<Cow<'_, str>> {
+        self.displayed(self.definition?.heading)
+    }
+
+    /// The text that lists show the beginning of: of the field that the definition names for it, otherwise of
+    /// the first multiline text. `None` if it was not filled in.
+    pub fn preview(&self) -> Option<Cow<'_, str>> {
+        let Some(form) = self.definition else { return self.displayed("message") };
+        let of_form = Some(form.preview).filter(|name| !name.is_empty());
+        let longest = || form.all_fields().find(|field| field.kind == FieldKind::Multiline);
+        self.displayed(of_form.or_else(|| longest().map(|field| field.name))?)
+    }
+
+    fn displayed(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.display())
+    }
+
     /// Decrypts `sealed` into `fields` and `lead`, and clears `sealed`. Does nothing if the submission is not
     /// sealed. On error, changes nothing.
     pub fn decrypt(&mut self, identity: &AgeIdentity) -> Result<(), EncryptionError> {
@@ -127,6 +164,18 @@ pub(crate) fn plain_text<'n, 'v>(
     let members = fields.map(|(name, value)| (name.to_owned(), json!(value)));
     let lead = (!lead.is_empty()).then(|| (SEALED_LEAD.to_owned(), json!(lead)));
     Value::Object(members.chain(lead).collect()).to_string()
+}
+
+/// The first e-mail address among fields of a form with this definition. Without one, the field `email`.
+pub fn first_email<'a>(
+    definition: Option<&'static Form>,
+    fields: &'a [(String, FieldValue)],
+) -> Option<&'a str> {
+    let is_email = |name: &str| match definition {
+        Some(form) => form.field(name).is_some_and(|field| field.kind == FieldKind::Email),
+        None => name == "email",
+    };
+    fields.iter().find(|(name, _)| is_email(name))?.1.as_str()
 }
 
 /// Parses a JSON object with the values of fields, in its order. The error says what is wrong.

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 
 use super::console::Console;
-use super::selection::{PeriodOptions, find_all};
+use super::selection::{PeriodOptions, find_all, parse_form_name};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
-use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::store::lock::Lock;
@@ -29,7 +28,7 @@ pub struct RetryOptions {
     #[command(flatten)]
     period: PeriodOptions,
     /// Only submissions to this form
-    #[arg(long, value_name = "NAME", value_parser = FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())]
+    #[arg(long, value_name = "NAME", value_parser = parse_form_name)]
     form: Option<String>,
 }
 

@@ -9,11 +9,11 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::cli::output::write_error;
+use crate::cli::user::current_user;
 use crate::config::Config;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;
-use frontdesk_inbox::user::current_user;
 
 /// Width of tables, in columns, if standard output is not a terminal or its width is unknown.
 const DEFAULT_WIDTH: usize = 100;

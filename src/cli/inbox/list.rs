@@ -81,11 +81,12 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
+    let definitions = inbox.map(|inbox| inbox.definitions()).transpose()?.unwrap_or_default();
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
             json::write(&mut selected, out)
         } else {
-            csv::write(&mut selected, options.all, console.now.time_zone(), to_terminal, out)
+            csv::write(&mut selected, &definitions, options.all, console.now.time_zone(), to_terminal, out)
         }
     };
     let count = match &options.output {

@@ -11,13 +11,22 @@ use uuid::Uuid;
 use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
-use frontdesk_forms::FormSet;
+use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
 use frontdesk_inbox::submission::encryption::AgeIdentity;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::TimeArgument;
+
+/// Parses the name of a form. It need not be configured, because submissions outlive their form.
+pub(super) fn parse_form_name(text: &str) -> Result<String, String> {
+    if is_form_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a form's name consists of lowercase letters, digits and `-`, such as `contact`".to_owned())
+    }
+}
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {
@@ -27,7 +36,7 @@ pub struct SelectionOptions {
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<usize>,
     /// Only submissions to this form
-    #[arg(long, value_name = "NAME", value_parser = FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())]
+    #[arg(long, value_name = "NAME", value_parser = parse_form_name)]
     pub(super) form: Option<String>,
     /// Only submissions with this status
     #[arg(long, value_parser = Status::ALL.map(Status::name))]

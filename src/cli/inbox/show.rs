@@ -107,8 +107,10 @@ fn write_details(
     about.extend([("sent again", repeats), ("source", submission.source.clone())]);
     about.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));
     about.extend(annotation.note.iter().map(|note| ("note", note.clone())));
-    let names = submission.fields.iter().map(|(name, _)| name.as_str());
-    let label = about.iter().map(|(name, _)| *name).chain(names).map(columns).max().unwrap_or_default();
+    let labels: Vec<String> =
+        submission.fields.iter().map(|(name, _)| visible(submission.label(name))).collect();
+    let names = about.iter().map(|(name, _)| *name).chain(labels.iter().map(String::as_str));
+    let label = names.map(columns).max().unwrap_or_default();
     for (name, value) in &about {
         writeln!(out, "{}{GAP}{}", pad(name, label), visible(value))?;
     }
@@ -116,10 +118,10 @@ fn write_details(
     if submission.sealed.is_some() {
         writeln!(out, "{SEALED}")?;
     }
-    for (name, value) in &submission.fields {
+    for (name, (_, value)) in labels.iter().zip(&submission.fields) {
         for (i, text) in value.display().replace("\r\n", "\n").split('\n').enumerate() {
-            let name = if i == 0 { visible(name) } else { String::new() };
-            writeln!(out, "{}", format!("{}{GAP}{}", pad(&name, label), visible(text)).trim_end())?;
+            let name = if i == 0 { name } else { "" };
+            writeln!(out, "{}", format!("{}{GAP}{}", pad(name, label), visible(text)).trim_end())?;
         }
     }
     for delivery in deliveries {
@@ -349,6 +351,7 @@ mod tests {
         Submission {
             id: Uuid::from_fields(0, 1, 0, &[0; 8]),
             form: "contact".to_owned(),
+            definition: None,
             received_at: at("14:03:05.12"),
             status: Status::Kept,
             held: None,

@@ -49,7 +49,7 @@ pub(super) fn write(
             submission.received_at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string(),
             visible(&submission.form),
             submission.status.name().to_owned(),
-            visible(submission.get("email").unwrap_or_default()),
+            visible(submission.email().unwrap_or_default()),
             details(&submission, width),
         ];
         rows.push(TableRow { cells, status: Some(submission.status) });
@@ -94,7 +94,8 @@ fn details(submission: &Submission, width: usize) -> String {
     if submission.sealed.is_some() {
         details.push(SEALED.to_owned());
     }
-    let others = submission.fields.iter().filter(|(name, _)| name != "email");
+    let email = submission.email();
+    let others = submission.fields.iter().filter(|(_, value)| email.is_none() || value.as_str() != email);
     details.extend(others.map(|(_, value)| visible(cut(&value.display(), width))));
     details.join(" · ")
 }
@@ -123,7 +124,7 @@ pub(super) fn write_line(
     ];
     let left =
         width.saturating_sub(about.iter().map(|cell| columns(cell) + GAP.len()).sum()).max(MIN_DETAILS);
-    let email = submission.get("email").map(visible).into_iter();
+    let email = submission.email().map(visible).into_iter();
     let rest = Some(details(submission, width)).filter(|details| !details.is_empty());
     let rest = shorten(&email.chain(rest).collect::<Vec<_>>().join(GAP), left);
     let [id, received, form, status] = about;
@@ -255,6 +256,7 @@ mod tests {
         Submission {
             id: Uuid::from_fields(0, number, 0, &[0; 8]),
             form: "contact".to_owned(),
+            definition: None,
             received_at: "2026-11-20T14:03:05.12Z".parse::<Timestamp>().unwrap(),
             status: Status::Kept,
             held: None,

@@ -4,6 +4,7 @@ mod annotations;
 mod changes;
 mod choices;
 mod discards;
+mod removed_forms;
 mod screened;
 mod sealed;
 
@@ -131,7 +132,7 @@ fn a_submission_is_found_by_a_prefix_of_its_id() {
         .collect();
     let (code, out, _) = inbox.run(&format!("show {}", ids[1]));
     assert_eq!(code, ExitCode::SUCCESS);
-    assert!(out.contains("email        a@example.com\n"), "{out}");
+    assert!(out.contains("Work e-mail  a@example.com\n"), "{out}");
     let (_, out, _) = inbox.run(&format!("show --json {}", ids[0]));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["email"], "b@example.com");
 
@@ -304,7 +305,7 @@ fn a_closed_standard_output_is_no_error() {
 #[test]
 fn contradictory_options_are_refused() {
     for arguments in
-        ["list --form nosuch", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
+        ["list --form No_such", "list --limit -1", "export --csv --jsonl", "export --force", "show"]
     {
         assert!(Typed::try_parse_from(format!("inbox {arguments}").split(' ')).is_err(), "{arguments}");
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::session::ToolError;
+use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::time::TimeArgument;
 
@@ -77,6 +78,18 @@ impl ToolArguments {
         found.map(|choice| Some(*choice)).ok_or_else(|| {
             ToolError::new(format!("`{name}` must be one of {}, not {}", choices.join(", "), quote(&word)))
         })
+    }
+
+    /// The name of a form, which need not be configured. `None` if it is absent or empty.
+    pub(super) fn form_name(&mut self, name: &str) -> Result<Option<String>, ToolError> {
+        let Some(word) = self.word(name, usize::MAX)? else { return Ok(None) };
+        if is_form_name(&word) {
+            return Ok(Some(word));
+        }
+        Err(ToolError::new(format!(
+            "`{name}` must be the name of a form, of lowercase letters, digits and `-`, not {}",
+            quote(&word)
+        )))
     }
 
     /// A whole number in `range`, which may be written as `2.0`. A text is an error.

@@ -9,9 +9,9 @@ use uuid::Uuid;
 use crate::cli::inbox::open_inbox;
 use crate::cli::output::write_error;
 use crate::cli::site;
+use crate::cli::user::current_user;
 use crate::config::{Config, Flag};
 use frontdesk_inbox::store::{InboxReader, StoreError};
-use frontdesk_inbox::user::current_user;
 
 /// The error of a tool call as the client gets it, with causes and advice.
 #[derive(Debug)]

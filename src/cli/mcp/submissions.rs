@@ -11,8 +11,8 @@ use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::read_details;
-use frontdesk_forms::FormSet;
 use frontdesk_forms::text::{cut, visible_lines};
+use frontdesk_forms::{Field, Form, FormSet};
 use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{Annotation, Filter, SearchPage, SearchText};
 use frontdesk_inbox::submission::delivery::Delivery;
@@ -50,9 +50,7 @@ impl ListArguments {
         let state = arguments.choice("state", &STATES)?;
         let [from, until] = ["since", "until"].map(|name| arguments.time(name));
         let filter = Filter {
-            form: arguments
-                .choice("form", &FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>())?
-                .map(str::to_owned),
+            form: arguments.form_name("form")?,
             status: status.and_then(Status::from_name),
             channel: arguments.word("channel", MAX_WORDS)?,
             from: from?.map(|time| time.at(now)),
@@ -238,10 +236,69 @@ pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     if let Some(error) = &submission.error {
         object["_error"] = error.as_str().into();
     }
+    if let Some(form) = submission.definition {
+        object["_definition"] = json!({ "title": form.title, "fields": describe_fields(form) });
+    }
     if omitted > 0 {
         object["_attempts_omitted"] = omitted.into();
     }
     Ok(separate_fields(object, &submission))
+}
+
+/// The fields of a form's definition: names, labels and types.
+fn describe_fields(form: &Form) -> Vec<Value> {
+    let describe = |field: &Field| {
+        let mut value = json!({ "name": field.name, "label": field.label, "type": field.kind, "required": field.required });
+        if field.kind.has_options() {
+            value["options"] = json!(field.options);
+        }
+        value
+    };
+    let mut fields: Vec<Value> = Vec::new();
+    for field in form.all_fields() {
+        // The two shapes of a form may share fields.
+        if fields.iter().all(|known| known["name"] != field.name) {
+            fields.push(describe(field));
+        }
+    }
+    fields
+}
+
+/// Lists the forms of the site and those that submissions were sent to, with the latest definition and the
+/// number of submissions of each.
+pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
+    let config = session.load_configuration()?;
+    let (definitions, counts) = match open_inbox(&config.store.url)? {
+        Some(inbox) => (inbox.definitions()?, inbox.count_by_form()?),
+        None => Default::default(),
+    };
+    let configured = &config.pages.form_set;
+    let mut forms: Vec<&Form> = configured.iter().collect();
+    // The latest definition of each form comes last.
+    for form in definitions.into_iter().rev().chain(FormSet::built_in().iter()) {
+        let is_used = counts.contains_key(form.name);
+        if is_used && forms.iter().all(|known| known.name != form.name) {
+            forms.push(form);
+        }
+    }
+    let mut list: Vec<Value> = forms
+        .iter()
+        .map(|form| {
+            json!({
+                "name": form.name,
+                "title": form.title,
+                "fields": describe_fields(form),
+                "is_configured": configured.named(form.name).is_some(),
+                "submissions": counts.get(form.name).copied().unwrap_or_default(),
+            })
+        })
+        .collect();
+    // Definitions that this version cannot read.
+    let unknown = counts.iter().filter(|(name, _)| forms.iter().all(|form| form.name != name.as_str()));
+    list.extend(
+        unknown.map(|(name, count)| json!({ "name": name, "is_configured": false, "submissions": count })),
+    );
+    Ok(json!({ "forms": list }))
 }
 
 /// Removes all attempts except the newest [`MAX_ATTEMPTS`], and returns the number of removed ones.

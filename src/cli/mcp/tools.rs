@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
 use super::{change, report, submissions};
-use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::MAX_NOTE;
 use frontdesk_inbox::submission::Status;
 use frontdesk_mcp::ToolHints;
@@ -31,7 +30,7 @@ const READS: ToolHints =
 /// The hints for a change that another tool reverses, and that sends nothing.
 const REVERSIBLE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
-pub(super) const TOOLS: [ToolSpec; 13] = [
+pub(super) const TOOLS: [ToolSpec; 14] = [
     ToolSpec {
         name: "list_submissions",
         title: "List submissions",
@@ -58,6 +57,15 @@ pub(super) const TOOLS: [ToolSpec; 13] = [
         parameters: || vec![("id", text("Id of the submission, or an unambiguous prefix of it"))],
         hints: READS,
         run: submissions::read,
+    },
+    ToolSpec {
+        name: "list_forms",
+        title: "List forms",
+        description: "Lists the website's forms, and former ones that still have submissions: names, titles, fields with their types, and numbers of submissions.",
+        required: &[],
+        parameters: Vec::new,
+        hints: READS,
+        run: submissions::list_forms,
     },
     ToolSpec {
         name: "stats",
@@ -215,13 +223,7 @@ fn filters(name: &'static str, description: &str) -> Parameters {
     let time = "in the form 2026-11-20T14:00:00Z, 2026-11-20 (midnight in the time zone of the server's machine), or an age such as 30m, 2h, 3d";
     vec![
         (name, text(description)),
-        (
-            "form",
-            choice(
-                &FormSet::built_in().iter().map(|form| form.name).collect::<Vec<_>>(),
-                "Only submissions to this form",
-            ),
-        ),
+        ("form", text("Only submissions to the form with this name, as `list_forms` shows it")),
         (
             "status",
             choice(

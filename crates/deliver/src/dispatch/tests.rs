@@ -415,6 +415,7 @@ fn claimed(n: u8, is_retry: bool) -> Claimed {
     let submission = Submission {
         id,
         form: "contact".to_owned(),
+        definition: None,
         received_at: NOW,
         status: Status::Waiting,
         held: None,

@@ -5,7 +5,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::corpus;
-use frontdesk_forms::{FieldValue, FormSet, parse};
+use frontdesk_forms::definition::FormFile;
+use frontdesk_forms::{FieldValue, Form, FormSet, parse};
+use frontdesk_inbox::submission::Submission;
 
 #[test]
 fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
@@ -44,6 +46,25 @@ fn the_text_names_each_field_by_its_label() {
         "Name: Ada\nE-mail: ada@example.org\nMessage:\n\n    One\n    .\n    Two\n\n\
          Received: 2026-11-20T14:03:05.120Z\nId: 01940000-0000-7000-8000-000000000001\n"
     );
+}
+
+#[test]
+fn a_form_of_the_operator_has_its_title_and_the_labels_of_then() {
+    let text = "title = \"Book <b>a demo\"\ndescription = \"D.\"\nsubmit = \"S\"\nheading = \"place\"\n\
+                [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"Work <i> e-mail\"\nrequired = true\n\
+                [[field]]\nname = \"place\"\ntype = \"text\"\nlabel = \"Place\"\n";
+    let form = FormFile::read("book", text, "forms/book.toml").unwrap().form;
+    let fields = vec![("work".to_owned(), "ada@example.org".into()), ("place".to_owned(), "Harbor".into())];
+    let notice = Notification::from_submission(&stored("book", Some(form), fields.clone()));
+    let message = composed(&notice);
+    assert!(message.contains("\r\nSubject: Book <b>a demo: Harbor\r\n"), "{message}");
+    assert!(message.contains("\r\nReply-To: <ada@example.org>\r\n"), "{message}");
+    let parsed = MessageParser::default().parse(message.as_bytes()).expect("a message");
+    assert!(parsed.body_text(0).unwrap().starts_with("Work <i> e-mail: ada@example.org\r\nPlace: Harbor"));
+    assert!(parsed.body_html(0).unwrap().contains("<dt>Work &lt;i&gt; e-mail</dt>"));
+    // Without a known definition, the names stand for the labels.
+    let unknown = Notification::from_submission(&stored("book", None, fields));
+    assert_eq!((unknown.title.as_str(), unknown.label("work")), ("Book: ", "work".to_owned()));
 }
 
 #[test]
@@ -183,9 +204,14 @@ fn submission(fields: &[(&str, &str)]) -> Notification {
 }
 
 fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
-    Notification::from_submission(&frontdesk_inbox::submission::Submission {
+    Notification::from_submission(&stored(form, FormSet::built_in().named(form), fields))
+}
+
+fn stored(form: &str, definition: Option<&'static Form>, fields: Vec<(String, FieldValue)>) -> Submission {
+    Submission {
         id: "01940000-0000-7000-8000-000000000001".parse::<Uuid>().expect("an id"),
         form: form.to_owned(),
+        definition,
         received_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         status: frontdesk_inbox::submission::Status::Kept,
         held: None,
@@ -199,7 +225,7 @@ fn notice_of(form: &str, fields: Vec<(String, FieldValue)>) -> Notification {
         repeats: 0,
         confirmation: None,
         lead: frontdesk_forms::LeadSource::default(),
-    })
+    }
 }
 
 fn addresses() -> MailAddresses {

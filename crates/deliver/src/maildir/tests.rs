@@ -140,6 +140,7 @@ fn notice() -> Notification {
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
+        definition: None,
         title: "Contact: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("message".to_owned(), "Hello.".into())],

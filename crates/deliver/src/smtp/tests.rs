@@ -530,6 +530,7 @@ fn notice(message: &str) -> Notification {
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.120Z".parse().expect("a time"),
         form: Some("contact".to_owned()),
+        definition: None,
         title: format!("Contact: {message}"),
         words: Vec::new(),
         fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.into())).into(),

@@ -99,6 +99,7 @@ fn submission(fields: &[(&str, &str)]) -> Submission {
     Submission {
         id: Uuid::from_u128(0x0194_0000_0000_7000_8000_0000_0000_0001),
         form: "contact".to_owned(),
+        definition: None,
         received_at: "2026-11-20T14:03:05.120Z".parse::<Timestamp>().expect("a time"),
         status: Status::Waiting,
         held: None,

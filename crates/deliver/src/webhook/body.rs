@@ -18,8 +18,8 @@ use super::chat;
 use super::service::ChatService;
 use super::text::notification_text;
 use crate::notification::{Notification, Topic};
-use frontdesk_forms::FieldValue;
 use frontdesk_forms::text::{escape_unsafe_in_json, visible, visible_lines};
+use frontdesk_forms::{CONTACT, FieldValue};
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
@@ -297,6 +297,7 @@ pub(super) fn sample_notification(topic: Topic) -> Notification {
         topic,
         created_at: Timestamp::UNIX_EPOCH,
         form: is_submission.then(|| "contact".to_owned()),
+        definition: is_submission.then_some(*CONTACT),
         is_suspicious: false,
         title: "Contact: Ada \"Countess\" Lovelace".to_owned(),
         words: if is_submission { Vec::new() } else { vec!["A \"line\" of ours".to_owned()] },

@@ -401,6 +401,7 @@ fn notice() -> Notification {
         topic: Topic::Submission,
         created_at: "2026-11-20T14:03:05.12Z".parse().unwrap(),
         form: Some("waitlist".to_owned()),
+        definition: None,
         title: "Waitlist: Ada".to_owned(),
         words: Vec::new(),
         fields: vec![("email".to_owned(), "ada@example.com".into())],

@@ -111,7 +111,7 @@ fn a_delivered_submission_is_readable_by_the_recipient_only() {
     assert!(fixture.list()[0].fields.is_empty());
     // Neither the database nor its write-ahead log may still contain the text.
     fixture.wait("the log is truncated", || {
-        !fixture.files_hold("sesame") && !fixture.files_hold("ada@example.com")
+        !fixture.files_hold("sesame") && !fixture.files_hold("vera@example.com")
     });
     assert!(fixture.mails("box")[0].contains("sesame"), "the search finds plain text");
 }
@@ -249,7 +249,7 @@ impl Fixture {
 }
 
 fn arrival(message: &str) -> Arrival {
-    let body = serde_json::json!({"message": message, "email": "ada@example.com", "name": "Ada"});
+    let body = serde_json::json!({"message": message, "email": "vera@example.com", "name": "Ada"});
     Arrival {
         entry: parse(&CONTACT, body.to_string().as_bytes()).unwrap(),
         idempotency_key: None,

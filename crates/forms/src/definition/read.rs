@@ -95,7 +95,7 @@ impl FormFile {
 }
 
 /// Whether a form may have this name: 1 to 32 lowercase letters, digits and `-`, the first one a letter.
-fn is_form_name(name: &str) -> bool {
+pub fn is_form_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

@@ -17,10 +17,11 @@ use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
 };
 use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
+use crate::submission::first_email;
 use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
+use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
-use frontdesk_forms::{DedupKey, FormSet};
 use frontdesk_process::panics::{self, Part};
 
 /// The outcome of a batch.
@@ -191,7 +192,7 @@ impl Screened {
     ) -> Result<Screened, StoreError> {
         let evidence: Evidence = serde_json::from_str(row.evidence()?)
             .map_err(|_| StoreError::Damaged("a submission's evidence is not valid JSON"))?;
-        let form = FormSet::built_in().named(row.form()?);
+        let form = row.definition;
         let verdict = match (evidence, form) {
             (Evidence::Verdict(verdict), _) => verdict,
             (evidence, Some(form)) => {
@@ -297,8 +298,7 @@ fn acknowledge(
             continue;
         }
         let fields = row.fields()?;
-        let email = fields.iter().find(|(name, _)| name == "email");
-        let Some(email) = email.and_then(|(_, value)| value.as_str()) else { continue };
+        let Some(email) = first_email(row.definition, &fields) else { continue };
         let at = row.received_at.min(latest);
         let request = MailRequest {
             mail,

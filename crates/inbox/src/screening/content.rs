@@ -6,6 +6,7 @@ use super::domains::{Domains, sorted_lines_contain};
 use super::lexicon::{Weights, Words, split_words};
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::submission::verdict::Signal;
+use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 
 /// Text with at least this score counts as a bulk sales message. Genuine enquiries may also contain a few
@@ -82,7 +83,8 @@ pub(super) fn find_text_signals(text: &TokenizedText<'_>, blocked: &Domains, fin
     let lure = if scan.offer.money_weight() >= 2 { 100 } else { 50 * u32::from(is_offer) };
     let lure = lure * u32::from(scan.messenger);
     findings.add(Signal::Lure, lure, || "asks to continue in a messenger");
-    if entry.get("message").is_some_and(is_random_letters) {
+    let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
+    if entry.texts().any(|(name, text)| is_long(name) && is_random_letters(text)) {
         findings.add(Signal::Disguise, 100, || "only random letters");
     } else {
         // One word can be disguised in several ways, so take the maximum of the counts and not their sum.
@@ -159,14 +161,25 @@ impl TextScan {
                 Token::Break => words.end_sentence(),
             }
         }
+        scan.look_up_web_addresses(text.entry, blocked);
         // A single word with digits may be a model number, so only three such words count as one disguise.
         scan.disguised = words.disguised + words.doubtful / 3;
         scan.offer = words.weigh_phrases();
         scan
     }
 
-    /// Counts a link, its markup and a link to a messenger, and notes its domain if it is the first of a URL
-    /// shortener or the first that is blocked.
+    /// Looks up the domains of the web addresses for which the form asks. They do not count as links.
+    fn look_up_web_addresses(&mut self, entry: &Entry, blocked: &Domains) {
+        for (_, text) in entry.texts().filter(|(name, _)| entry.kind(name) == Some(FieldKind::Url)) {
+            for token in Tokenizer::new(text) {
+                if let Token::Link(link) = token {
+                    self.look_up(link.domain, blocked);
+                }
+            }
+        }
+    }
+
+    /// Counts a link and its markup, and looks up its domain.
     fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
@@ -174,6 +187,12 @@ impl TextScan {
             Some(Markup::Html) => 1,
             Some(Markup::Forum) => 2,
         };
+        self.look_up(domain, blocked);
+    }
+
+    /// Notes whether the domain is a messenger's, and the domain if it is the first of a URL shortener or the
+    /// first that is blocked.
+    fn look_up(&mut self, domain: &str, blocked: &Domains) {
         if self.shortener.is_none() && sorted_lines_contain(SHORTENERS, domain) {
             self.shortener = Some(domain.to_ascii_lowercase());
         }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use frontdesk_forms::CONTACT;
+use frontdesk_forms::definition::FormFile;
 use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
+use frontdesk_forms::{CONTACT, WAITLIST};
 
 #[test]
 fn a_plain_submission_of_a_program_has_no_points() {
@@ -140,6 +141,60 @@ fn the_hidden_field_holds_alone_and_haste_does_not() {
         &ScreeningOptions::default(),
     );
     assert_eq!(verdict.because(), "hidden field filled in (100); 100 of 100 points");
+}
+
+/// Screens an entry of an operator's form with these fields, in TOML.
+fn screen_own(fields: &str, body: &Value, extras: &Extras, options: &ScreeningOptions) -> ScreeningVerdict {
+    let text = format!("title = \"T\"\ndescription = \"D.\"\nsubmit = \"S\"\n{fields}");
+    let form = FormFile::read("own", &text, "forms/own.toml").unwrap().form;
+    let entry = parse_with_extras(form, body.to_string().as_bytes()).unwrap().entry;
+    screen(&TokenizedText::new(&entry), extras, &RequestSignals::default(), options)
+}
+
+fn field(name: &str, kind: &str) -> String {
+    format!("[[field]]\nname = \"{name}\"\ntype = \"{kind}\"\nlabel = \"L\"\nrequired = true\n")
+}
+
+#[test]
+fn the_time_to_fill_in_depends_on_the_required_fields_that_visitors_write() {
+    let fields = [field("a", "text"), field("b", "tel"), field("c", "consent"), field("d", "number")]
+        .concat()
+        + &field("e", "text").replace("true", "false");
+    let body = json!({"a": "A", "b": "+1 555 0100", "c": true, "d": 1});
+    for (milliseconds, points) in [(999, 30), (1000, 15), (1999, 15), (2000, 0)] {
+        let extras = Extras { time_to_fill: Some(Duration::from_millis(milliseconds)), ..Extras::default() };
+        let verdict = screen_own(&fields, &body, &extras, &ScreeningOptions::default());
+        assert_eq!(verdict.score, points, "{milliseconds}");
+    }
+}
+
+#[test]
+fn screening_reads_all_texts_and_addresses_of_any_form() {
+    let fields = ["email", "email", "url", "multiline", "multiline"];
+    let fields: String =
+        fields.iter().zip("abcde".chars()).map(|(kind, c)| field(&c.to_string(), kind)).collect();
+    let good = json!({"a": "a@example.org", "b": "b@example.org", "c": "https://example.org/", "d": "Hi", "e": "Ho"});
+    let options = ScreeningOptions {
+        blocked: Domains::parse("blocked.example").unwrap(),
+        ..ScreeningOptions::default()
+    };
+    let verdict = |body: &Value| screen_own(&fields, body, &Extras::default(), &options);
+    assert_eq!(
+        verdict(&good),
+        ScreeningVerdict { threshold: options.threshold, ..ScreeningVerdict::default() }
+    );
+    for (name, value) in [
+        ("a", "a@blocked.example"),
+        ("b", "b@blocked.example"),
+        ("c", "https://blocked.example/x"),
+        ("d", "See https://blocked.example/x please"),
+        ("e", "See https://blocked.example/x please"),
+    ] {
+        let mut body = good.clone();
+        body[name] = json!(value);
+        let verdict = verdict(&body);
+        assert!(verdict.reasons.iter().any(|reason| reason.signal == Signal::Listed), "{name}: {verdict:?}");
+    }
 }
 
 #[test]

@@ -4,31 +4,36 @@
 //! plural `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces
 //! between words, each character is a word. A link is a single token, and its parts do not count as words.
 
+use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::text::is_invisible;
 
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
 pub struct TokenizedText<'a> {
     pub(super) entry: &'a Entry,
-    /// The tokens of all fields except the address, with a break after each field. The message is last.
+    /// The tokens of all texts that visitors write, except addresses, with a break after each field. The
+    /// message is last.
     pub(super) tokens: Vec<Token<'a>>,
     /// The index of the message's first token.
     message: usize,
 }
 
 impl<'a> TokenizedText<'a> {
-    /// Tokenizes the fields in the form's order, except for the address, and the message last.
+    /// Tokenizes single lines in the form's order, then the message, which is all multiline texts. Leaves out
+    /// e-mail and web addresses, for which the form asks, and options, which the operator wrote.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let length: usize = entry.texts().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
-        let mut add = |text| {
-            tokens.extend(Tokenizer::new(text));
-            tokens.push(Token::Break);
-            tokens.len()
-        };
-        let short = entry.texts().filter(|(name, _)| !["email", "message"].contains(name));
-        let message = short.map(|(_, text)| add(text)).last().unwrap_or(0);
-        entry.get("message").map(add);
+        let mut message = 0;
+        for kinds in [&[FieldKind::Text, FieldKind::Tel][..], &[FieldKind::Multiline]] {
+            message = tokens.len();
+            for (_, text) in
+                entry.texts().filter(|(name, _)| entry.kind(name).is_some_and(|kind| kinds.contains(&kind)))
+            {
+                tokens.extend(Tokenizer::new(text));
+                tokens.push(Token::Break);
+            }
+        }
         TokenizedText { entry, tokens, message }
     }
 

@@ -11,6 +11,7 @@ pub(super) mod collation;
 pub(super) mod confirmation;
 pub(super) mod confirmation_mail;
 pub(super) mod copy;
+pub(super) mod definition;
 pub(super) mod deliver;
 pub(super) mod discard;
 pub(super) mod edit;

@@ -25,6 +25,7 @@ use super::error::StoreError;
 use super::fingerprint::Secret;
 use super::ids::Ids;
 use super::notifier;
+use super::sql::definition::StoredDefinitions;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Change, Transaction};
@@ -55,6 +56,7 @@ pub(super) struct SqliteWriter {
     connection: Connection,
     pub(super) files: DatabaseFiles,
     secret: Secret,
+    definitions: StoredDefinitions,
     path: PathBuf,
     /// The number of rows that the last commit changed.
     pub(super) changed: u64,
@@ -75,7 +77,14 @@ impl SqliteWriter {
         }
         let secret = Secret::read(&connection)?;
         let files = DatabaseFiles::identify(path)?;
-        Ok(SqliteWriter { connection, files, secret, path: path.to_owned(), changed: 0 })
+        Ok(SqliteWriter {
+            connection,
+            files,
+            secret,
+            definitions: StoredDefinitions::default(),
+            path: path.to_owned(),
+            changed: 0,
+        })
     }
 
     /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
@@ -90,13 +99,15 @@ impl SqliteWriter {
     ) -> Result<Vec<Uuid>, StoreError> {
         self.files.check_in_place()?;
         let changes_before = self.connection.total_changes();
+        // Put back after the commit: after an error, it is unknown which definitions are stored.
+        let mut definitions = std::mem::take(&mut self.definitions);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         intake::remove_unresolved(&*transaction, unresolved)?;
         if jobs.is_empty() && changes.is_empty() {
             Sql::execute(&*transaction, TOUCH, &[])?;
         }
         let accepted = jobs.iter().map(|job| ids.next(job.received_at)).collect::<Vec<_>>();
-        intake::append(&*transaction, &self.secret, jobs, &accepted)?;
+        intake::append(&*transaction, &self.secret, &mut definitions, jobs, &accepted)?;
         let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         transaction::apply_changes(&changing, changes)?;
         let sure = unresolved.len();
@@ -111,6 +122,7 @@ impl SqliteWriter {
         // Do not confirm submissions in a removed file: they are lost.
         self.files.check_in_place()?;
         unresolved.clear();
+        self.definitions = definitions;
         self.changed = self.connection.total_changes() - changes_before;
         // Do not notify if nothing changed: otherwise the worker would wake itself forever.
         if self.changed > 0 {

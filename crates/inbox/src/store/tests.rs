@@ -30,6 +30,7 @@ use frontdesk_limits::{Quota, Source};
 mod batches;
 mod confirmations;
 mod copy;
+mod definitions;
 mod deliveries;
 mod discard;
 mod floods;

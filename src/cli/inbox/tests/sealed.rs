@@ -40,7 +40,7 @@ fn an_identity_opens_sealed_submissions() {
     let id = objects[1]["id"].as_str().unwrap();
     let (code, out, _) = inbox.run(&format!("show {id} --identity {identity}"));
     assert_eq!(code, ExitCode::SUCCESS);
-    assert!(out.contains("email        ada@example.com\n"), "{out}");
+    assert!(out.contains("Work e-mail  ada@example.com\n"), "{out}");
     let (_, out, err) = inbox.run(&format!("export --csv --identity {identity}"));
     assert!(out.contains(",ada@example.com,") && err.is_empty(), "{out}");
 }

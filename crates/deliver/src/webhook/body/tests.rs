@@ -88,10 +88,10 @@ fn the_standard_body_contains_hostile_text_unchanged() {
 #[test]
 fn a_preset_contains_the_text_of_the_notification() {
     for (preset, member, expected) in [
-        ("slack", "/blocks/0/text/text", "name: Ada \"Countess\" Lovelace"),
+        ("slack", "/blocks/0/text/text", "Name: Ada \"Countess\" Lovelace"),
         ("slack", "/text", "Contact: Ada \"Countess\" Lovelace"),
-        ("mattermost", "/text", "email: ada@example.com\nmessage:\nOne\n{two}\\"),
-        ("discord", "/content", "email: ada@example.com\nmessage:\nOne\n{two}\\\\"),
+        ("mattermost", "/text", "E-mail: ada@example.com\nMessage:\nOne\n{two}\\"),
+        ("discord", "/content", "E-mail: ada@example.com\nMessage:\nOne\n{two}\\\\"),
     ] {
         let body = rendered(preset, &sample_notification(Topic::Submission));
         let text = body.pointer(member).and_then(Value::as_str).unwrap();

@@ -19,7 +19,7 @@ const HOSTILE: [&str; 6] = [
 fn telegram_gets_plain_text_for_one_chat() {
     let expected = json!({
         "chat_id": "-1001",
-        "text": "Contact: Ada \"Countess\" Lovelace\n\nname: Ada \"Countess\" Lovelace\nemail: ada@example.com\nmessage:\nOne\n{two}\\",
+        "text": "Contact: Ada \"Countess\" Lovelace\n\nName: Ada \"Countess\" Lovelace\nE-mail: ada@example.com\nMessage:\nOne\n{two}\\",
         "link_preview_options": { "is_disabled": true },
         "disable_notification": false,
     });
@@ -36,7 +36,7 @@ fn ntfy_gets_topic_title_and_priority() {
     let mut expected = json!({
         "topic": "desk",
         "title": "Contact: Ada \"Countess\" Lovelace",
-        "message": "name: Ada \"Countess\" Lovelace\nemail: ada@example.com\nmessage:\nOne\n{two}\\",
+        "message": "Name: Ada \"Countess\" Lovelace\nE-mail: ada@example.com\nMessage:\nOne\n{two}\\",
         "priority": 3,
         "tags": [],
     });
@@ -57,7 +57,7 @@ fn teams_gets_a_card_with_one_element_per_line() {
     let body = content["body"].as_array().unwrap();
     assert_eq!(body[0]["inlines"][0]["text"], "Contact: One⏎⏎Two");
     let expected =
-        [line("name: Ada", "Medium"), line("message:", "None"), line("One", "None"), line("Two", "Medium")];
+        [line("Name: Ada", "Medium"), line("Message:", "None"), line("One", "None"), line("Two", "Medium")];
     assert_eq!(body[1..], expected);
 }
 

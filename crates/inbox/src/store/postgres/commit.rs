@@ -15,6 +15,7 @@ use super::server::Server;
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::ids::Ids;
+use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::intake::{Accepting, UnresolvedCommit};
 use crate::store::sql::transaction::{self, Change, Transaction};
 use crate::store::sql::{Sql, TOUCH, intake, values};
@@ -30,6 +31,7 @@ const RESOLVE_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct PostgresWriter {
     connection: PgConnection,
     secret: Secret,
+    definitions: StoredDefinitions,
     server: Server,
     /// The server process of `connection`, as identified by [`BACKEND`].
     backend: String,
@@ -63,7 +65,8 @@ impl PostgresWriter {
         // Prepare the statement now, so that accepting a submission sends only rows.
         connection.prepare_insert(intake::INTAKE)?;
         let backend = (&connection as &dyn Sql).one_value(BACKEND, &[])?;
-        Ok(PostgresWriter { connection, secret, server: server.clone(), backend })
+        let definitions = StoredDefinitions::default();
+        Ok(PostgresWriter { connection, secret, definitions, server: server.clone(), backend })
     }
 
     /// See `DatabaseWriter::commit`. If the server does not report the outcome of the commit, the writer
@@ -195,7 +198,7 @@ impl PostgresWriter {
     /// Inserts the submissions, and removes those of unresolved commits. Returns the commits that are still
     /// unresolved.
     fn append_submissions(
-        &self,
+        &mut self,
         jobs: &[Accepting],
         ids: &[Uuid],
         unresolved: &[UnresolvedCommit],
@@ -206,16 +209,23 @@ impl PostgresWriter {
         }
         // Clear warnings about earlier statements.
         let _ = self.connection.was_warned();
-        let accepted = if unresolved.is_empty() {
-            intake::append(sql, &self.secret, jobs, ids).map(|()| Vec::new())
-        } else {
-            sql.transaction(|| {
-                let left = self.remove_unresolved(unresolved)?;
-                intake::append(sql, &self.secret, jobs, ids)?;
-                Ok(left)
-            })
-        };
-        accepted.and_then(|left| self.fail_if_warned(left)).map_err(|error| match error {
+        // Put back after the commit: after an error, it is unknown which definitions are stored.
+        let mut definitions = std::mem::take(&mut self.definitions);
+        let accepted =
+            if unresolved.is_empty() && definitions.has_all(jobs.iter().map(|job| job.entry.form())) {
+                intake::append(sql, &self.secret, &mut definitions, jobs, ids).map(|()| Vec::new())
+            } else {
+                sql.transaction(|| {
+                    let left = self.remove_unresolved(unresolved)?;
+                    intake::append(sql, &self.secret, &mut definitions, jobs, ids)?;
+                    Ok(left)
+                })
+            };
+        let committed = accepted.and_then(|left| self.fail_if_warned(left));
+        if committed.is_ok() {
+            self.definitions = definitions;
+        }
+        committed.map_err(|error| match error {
             // The server may still commit, or its reply is not reliable.
             error if self.connection.is_lost() => CommitError::Unknown(error),
             error @ StoreError::Unreachable { .. } => CommitError::Unknown(error),

@@ -231,7 +231,7 @@ fn begin_attempt(
     let lease = Lease { submission: found.submission, channel: found.channel, number };
     let row =
         tx.one(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![lease.submission])?;
-    let outcome = match read_submission(&row) {
+    let outcome = match read_submission(tx, &row) {
         Ok(submission) if submission.sealed.is_none() => {
             let (uncertain, recipients) = deliver::earlier_attempts(tx, &lease)?;
             return Ok(Some(Claimed {

@@ -8,13 +8,14 @@ use super::deliver::to_millis;
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor_mail::{CLASSES, MailFate, MailRequest};
-use super::{Sql, edit, values};
+use super::{Sql, definition, edit, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Hash;
 use crate::store::link::LinkToken;
 use crate::submission::delivery::Route;
-use crate::submission::parse_fields;
 use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
+use crate::submission::{first_email, parse_fields};
+use frontdesk_forms::Form;
 
 const HOUR: i64 = 60 * 60 * 1000;
 /// Why an entry is held whose address gets no mail.
@@ -123,7 +124,7 @@ impl Transaction<'_> {
     ) -> Result<ConfirmationMails, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let due = format!(
-            "SELECT c.submission AS id, s.form, s.fields, s.received_at, coalesce(s.network, s.source) AS network,
+            "SELECT c.submission AS id, s.form, s.definition, s.fields, s.received_at, coalesce(s.network, s.source) AS network,
                  c.limited_since
              FROM confirmation c JOIN submission s ON s.id = c.submission
              WHERE c.reminds = ?1 AND c.low_priority = ?2 AND c.mail_at <= ?3 AND s.sealed IS NULL AND s.held_at IS NOT NULL
@@ -137,6 +138,7 @@ impl Transaction<'_> {
                 let entry = DueEntry {
                     id: row.get("id")?,
                     form: row.text("form")?,
+                    definition: definition::of_row(tx, row)?,
                     fields: row.text("fields")?,
                     received_at: row.get("received_at")?,
                     network: row.get("network")?,
@@ -188,8 +190,7 @@ impl Transaction<'_> {
             return Ok(MailFate::NotPermitted);
         };
         let fields = parse_fields(entry.fields.as_bytes()).unwrap_or_default();
-        let email = fields.iter().find(|(name, _)| name == "email");
-        let email = email.and_then(|(_, value)| value.as_str()).unwrap_or_default();
+        let email = first_email(entry.definition, &fields).unwrap_or_default();
         let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
         let fate = self.queue_visitor_mail(&request, channels)?;
         if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {
@@ -293,6 +294,7 @@ impl Transaction<'_> {
 struct DueEntry<'a> {
     id: Uuid,
     form: &'a str,
+    definition: Option<&'static Form>,
     /// As JSON.
     fields: &'a str,
     /// Unix time in milliseconds.

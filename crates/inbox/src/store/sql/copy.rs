@@ -43,18 +43,21 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 19] = [
+pub(crate) const TABLES: [Table; 20] = [
     Table { name: "meta", key: "name", rest: "value" },
+    Table { name: "definition", key: "id", rest: "form, stored_at, json" },
     Table {
         name: "submission",
         key: "id",
         rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
-               held_at, held_because, threshold, released_at, suspicious, flood, lead",
+               held_at, held_because, threshold, released_at, suspicious, flood, \
+               other_senders, definition, lead",
     },
     Table {
         name: "intake",
         key: "id",
-        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network, lead",
+        rest: "form, received_at, fields, sealed, source, sender, evidence, agent, channels, content, idempotency_key, error, network, \
+               other_senders, definition, lead",
     },
     Table { name: "repeat", key: "id", rest: "submission" },
     Table {

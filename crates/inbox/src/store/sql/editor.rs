@@ -12,7 +12,7 @@ use super::discard::{self, HeldFilter};
 use super::edit::Erased;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
-use super::{Cell, FromRow as _, Sql, bind_all, confirmation, edit, transaction, values};
+use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, transaction, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::url::DatabaseUrl;
@@ -220,17 +220,27 @@ impl Editor {
         }
     }
 
-    /// The number of submissions from an e-mail address, ignoring case.
+    /// The number of submissions that contain an e-mail address in a field of that type, ignoring case.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
-        let count = "SELECT count(*) FROM accepted WHERE sender = ?1";
-        self.sql.one_value(count, values![self.secret.sender(email)])
+        let count = format!("SELECT count(*) FROM accepted s WHERE {}", self.is_from());
+        self.sql.one_value(&count, values![self.secret.sender(email)])
     }
 
-    /// Removes all submissions from an e-mail address, ignoring case, with the counts of refused requests
-    /// from their sources, the records of mails to the mailbox, and the ids of repeats whose original is
-    /// gone. With SQLite, also overwrites the removed data and truncates the write-ahead log;
-    /// [`Erased::is_wiped`] is false if a reader blocks the truncation for too long, and always with
-    /// PostgreSQL, which overwrites removed rows later.
+    /// A condition on `accepted s`: true if the hash `?1` is that of one of its e-mail addresses.
+    fn is_from(&self) -> &'static str {
+        match self.sql.dialect() {
+            Dialect::Sqlite => "(s.sender = ?1 OR instr(s.other_senders, ?1) > 0)",
+            Dialect::Postgres => {
+                "(s.sender = ?1 OR s.other_senders IS NOT NULL AND position(CAST(?1 AS bytea) IN s.other_senders) > 0)"
+            }
+        }
+    }
+
+    /// Removes all submissions that contain an e-mail address in a field of that type, ignoring case, with
+    /// the counts of refused requests from their sources, the records of mails to the mailbox, and the ids of
+    /// repeats whose original is gone. With SQLite, also overwrites the removed data and truncates the
+    /// write-ahead log; [`Erased::is_wiped`] is false if a reader blocks the truncation for too long, and
+    /// always with PostgreSQL, which overwrites removed rows later.
     ///
     /// Uses transactions of bounded size. Submissions that are accepted after the call begins are kept,
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
@@ -243,9 +253,10 @@ impl Editor {
         let newest = self.sql.value("SELECT id FROM accepted ORDER BY id DESC LIMIT 1", &[])?;
         let last: [u8; 16] = newest.unwrap_or_default();
         let page = format!(
-            "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE s.sender = ?1 AND s.id > ?2 AND s.id <= ?3
+            "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE {} AND s.id > ?2 AND s.id <= ?3
              ORDER BY s.id LIMIT {}",
             rows::size_expression(self.sql.dialect(), "s"),
+            self.is_from(),
             rows::MAX_ROWS,
         );
         let mut after = [0; 16];

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::definition::{self, StoredDefinitions};
 use super::deliver::to_millis;
 use super::rows::Removable;
 use super::transaction::Transaction;
@@ -19,8 +20,8 @@ use crate::submission::parse_fields;
 use crate::submission::route::reads_fields;
 use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::is_visitor_channel;
-use frontdesk_forms::FieldValue;
 use frontdesk_forms::parse::Entry;
+use frontdesk_forms::{DefinitionId, FieldValue, Form};
 use frontdesk_limits::source::Source;
 
 /// How long the rows of the table `repeat` are kept, in milliseconds.
@@ -28,7 +29,7 @@ const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
 
 /// The table `intake` with the columns that are written when a submission is accepted.
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
-     channels, content, idempotency_key, network, lead)";
+     channels, content, idempotency_key, network, other_senders, definition, lead)";
 
 /// A submission that is about to be appended to the intake.
 pub struct Accepting {
@@ -61,10 +62,12 @@ pub(crate) struct UnresolvedCommit {
     pub backend: Option<String>,
 }
 
-/// Appends submissions with these ids; with PostgreSQL, in one statement.
+/// Appends submissions with these ids; with PostgreSQL, in one statement if all definitions are stored. Call
+/// this in a transaction otherwise.
 pub(crate) fn append(
     tx: &dyn Sql,
     secret: &Secret,
+    definitions: &mut StoredDefinitions,
     accepting: &[Accepting],
     ids: &[Uuid],
 ) -> Result<(), StoreError> {
@@ -73,15 +76,20 @@ pub(crate) fn append(
         let key = new.idempotency_key.as_ref();
         [
             Some(secret.source(source)),
-            entry.get("email").map(|email| secret.sender(email)),
+            entry.emails().next().map(|email| secret.sender(email)),
             Some(secret.content(entry)),
             key.map(|key| secret.idempotency_key(entry.form().name, source, key)),
             Some(secret.network(source)),
         ]
     };
     let hashes: Vec<[Option<Hash>; 5]> = accepting.iter().map(hashes).collect();
-    let mut all = Vec::with_capacity(accepting.len() * 14);
-    for ((new, [source, sender, content, key, network]), id) in accepting.iter().zip(&hashes).zip(ids) {
+    let other_senders: Vec<Option<Vec<u8>>> =
+        accepting.iter().map(|new| hash_other_senders(secret, &new.entry)).collect();
+    let used = accepting.iter().map(|new| definitions.insert(tx, new.entry.form(), new.received_at));
+    let used = used.collect::<Result<Vec<DefinitionId>, _>>()?;
+    let mut all = Vec::with_capacity(accepting.len() * 16);
+    let rows = accepting.iter().zip(&hashes).zip(ids).zip(other_senders.iter().zip(&used));
+    for (((new, [source, sender, content, key, network]), id), (other_senders, definition)) in rows {
         all.extend([
             id.bind(),
             Value::Text(new.entry.form().name),
@@ -96,20 +104,43 @@ pub(crate) fn append(
             content.bind(),
             key.bind(),
             network.bind(),
+            other_senders.bind(),
+            definition.bind(),
             new.lead.bind(),
         ]);
     }
-    tx.insert(INTAKE, 14, &all)
+    tx.insert(INTAKE, 16, &all)
+}
+
+/// The joined hashes of the e-mail addresses after the first one; `None` if there are none.
+fn hash_other_senders(secret: &Secret, entry: &Entry) -> Option<Vec<u8>> {
+    let hashes = entry.emails().skip(1).map(|email| secret.sender(email));
+    let joined: Vec<u8> = hashes.flatten().collect();
+    (!joined.is_empty()).then_some(joined)
 }
 
 /// The columns that are copied unchanged from the intake to a submission.
-const TAKEN_OVER: [&str; 10] =
-    ["id", "form", "received_at", "fields", "sealed", "source", "sender", "agent", "idempotency_key", "lead"];
+const TAKEN_OVER: [&str; 12] = [
+    "id",
+    "form",
+    "received_at",
+    "fields",
+    "sealed",
+    "source",
+    "sender",
+    "agent",
+    "idempotency_key",
+    "other_senders",
+    "definition",
+    "lead",
+];
 
 /// A row of the intake.
 pub struct PendingRow {
     row: Row,
     pub id: Uuid,
+    /// The definition that the submission was sent with, or the built-in one of its form's name.
+    pub definition: Option<&'static Form>,
     /// Unix time in milliseconds.
     pub received_at: i64,
     pub is_sealed: bool,
@@ -123,10 +154,11 @@ pub struct PendingRow {
 
 impl PendingRow {
     /// Reads a row. Rows that an older version has written have no network, so their source replaces it.
-    fn from_row(row: Row) -> Result<PendingRow, StoreError> {
+    fn from_row(sql: &dyn Sql, row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get("source")?;
         Ok(PendingRow {
             id: row.get("id")?,
+            definition: definition::of_row(sql, &row)?,
             received_at: row.get("received_at")?,
             is_sealed: row.get::<Option<Vec<u8>>>("sealed")?.is_some(),
             source,
@@ -258,7 +290,10 @@ impl Transaction<'_> {
         );
         let rows = self.sql.query(&oldest, values![most, ids.start(), ids.end()])?;
         let has_more = rows.len() == most;
-        Ok((rows.into_iter().map(PendingRow::from_row).collect::<Result<_, _>>()?, has_more))
+        Ok((
+            rows.into_iter().map(|row| PendingRow::from_row(self.sql, row)).collect::<Result<_, _>>()?,
+            has_more,
+        ))
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`]), and
@@ -278,7 +313,7 @@ impl Transaction<'_> {
             (!reasons.is_empty()).then(|| json!(reasons).to_string())
         };
         let reasons: Vec<Option<String>> = new.iter().map(json).collect();
-        let mut values = Vec::with_capacity(new.len() * 20);
+        let mut values = Vec::with_capacity(new.len() * 22);
         let mut deliveries = Vec::new();
         for (new, reasons) in new.iter().zip(&reasons) {
             let is_held = new.hold != HoldCause::None;
@@ -324,7 +359,7 @@ impl Transaction<'_> {
                  network)",
                 TAKEN_OVER.join(", ")
             ),
-            20,
+            22,
             &values,
         )?;
         tx.insert("delivery (submission, channel, state, due_at, rank)", 5, &deliveries)?;

@@ -244,7 +244,7 @@ impl InboxReader {
         keys.sort_unstable();
         let rows =
             self.sql.query_in(&format!("SELECT {SUBMISSION} FROM accepted s WHERE"), "s.id", &keys, "")?;
-        rows.iter().rev().map(read_submission).collect()
+        rows.iter().rev().map(|row| read_submission(&*self.sql, row)).collect()
     }
 
     /// The ids of all submissions that can meet a condition that has an index, newest first. `None` if the

@@ -11,12 +11,13 @@ use uuid::Uuid;
 use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
 use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
-use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, from_row, values};
+use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::open;
 use crate::store::url::DatabaseUrl;
 use crate::submission::Submission;
 use crate::submission::delivery::{Attempt, AttemptEnd, Delivery, DeliveryState, Obstacle, Route};
+use frontdesk_forms::Form;
 
 /// How many submissions one query reads. Limited because a long query would block the writer's checkpoints.
 const PAGE: usize = 256;
@@ -97,7 +98,7 @@ impl InboxReader {
     /// The submission with this id, processed or not.
     pub fn get(&self, id: Uuid) -> Result<Option<Submission>, StoreError> {
         let row = self.sql.row(&format!("SELECT {SUBMISSION} FROM accepted s WHERE id = ?1"), values![id])?;
-        row.as_ref().map(read_submission).transpose()
+        row.as_ref().map(|row| read_submission(&*self.sql, row)).transpose()
     }
 
     /// The number of submissions that a filter selects, ignoring its limit.
@@ -187,6 +188,19 @@ impl InboxReader {
         rows.iter().map(|row| Ok((row.get("channel")?, row.get("count")?))).collect()
     }
 
+    /// The definitions with which submissions were accepted: sorted by the form's name, then by age, oldest
+    /// first. Includes those whose submissions have all been removed. Omits those that this version cannot
+    /// read.
+    pub fn definitions(&self) -> Result<Vec<&'static Form>, StoreError> {
+        definition::all(&*self.sql)
+    }
+
+    /// The number of submissions to each form, by its name. Reads all rows.
+    pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
+        let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
+        rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()
+    }
+
     /// Submissions that are not encrypted yet and that none of the configured `channels` still has to
     /// deliver, up to `most`, oldest first. Held deliveries for channels that are no longer configured are
     /// ignored. Leaves out submissions that are not processed yet or cannot be read.
@@ -199,7 +213,7 @@ impl InboxReader {
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
         // Unreadable rows must not block the others.
-        Ok(rows.iter().flat_map(read_submission).collect())
+        Ok(rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect())
     }
 
     /// Finds submissions by a prefix of their id: hexadecimal digits, with hyphens at any position. An empty
@@ -250,7 +264,7 @@ impl Listing<'_> {
             format!("SELECT {SUBMISSION} FROM accepted s WHERE {chosen} ORDER BY s.id DESC LIMIT {size}");
         for row in self.reader.sql.query(&page, &bind_all(&values))? {
             self.filter.before = Some(row.get("id")?);
-            self.page.push_back(read_submission(&row));
+            self.page.push_back(read_submission(&*self.reader.sql, &row));
         }
         self.left = if self.page.len() < size { 0 } else { self.left - size };
         Ok(())

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::{Cell, Dialect, Row, Sql, from_row, values};
+use super::{Cell, Dialect, Row, Sql, definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::outcome::Recipients;
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
@@ -47,6 +47,7 @@ pub(super) const NEEDS_TEXT: &str =
 /// The columns of `accepted s` that [`read_submission`] reads.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
+    "s.definition, ",
     status!(),
     " AS status, s.score, s.threshold, s.reasons, s.withheld, s.released_at, s.agent, s.error, s.suspicious, s.lead, ",
     "(SELECT expires_at FROM confirmation WHERE submission = s.id) AS link_expires_at, ",
@@ -156,9 +157,9 @@ fn status_condition(status: Status) -> &'static str {
     }
 }
 
-/// Reads a submission from the columns in [`SUBMISSION`]. Fails with [`StoreError::Damaged`] if a value
-/// cannot be parsed.
-pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
+/// Reads a submission from the columns in [`SUBMISSION`], and its definition. Fails with
+/// [`StoreError::Damaged`] if a value cannot be parsed.
+pub(super) fn read_submission(sql: &dyn Sql, row: &Row) -> Result<Submission, StoreError> {
     let fields = row.text("fields").map_err(|_| StoreError::Damaged("fields are not text"))?;
     let screening = read_screening(row)?;
     let held_at: Option<Timestamp> = row.get("held_at")?;
@@ -168,6 +169,7 @@ pub(super) fn read_submission(row: &Row) -> Result<Submission, StoreError> {
     Ok(Submission {
         id: row.get("id")?,
         form: row.get("form")?,
+        definition: definition::of_row(sql, row)?,
         received_at: row.get("received_at")?,
         status: Status::from_name(row.text("status")?).ok_or(StoreError::Damaged("unknown status"))?,
         released_at: row.get("released_at")?,

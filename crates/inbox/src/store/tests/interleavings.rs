@@ -9,6 +9,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::screening::{Origin, RequestFacts};
+use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::{Cell, Sql, intake, values};
 use frontdesk_forms::parse::Extras;
 
@@ -93,7 +94,8 @@ impl Inbox {
         let jobs: Vec<Accepting> =
             arrivals.iter().map(|(_, arrival)| row(arrival.clone(), &self.options)).collect();
         let ids: Vec<Uuid> = arrivals.iter().map(|(id, _)| *id).collect();
-        sql.transaction(|| intake::append(sql, &self.secret, &jobs, &ids)).unwrap();
+        sql.transaction(|| intake::append(sql, &self.secret, &mut StoredDefinitions::default(), &jobs, &ids))
+            .unwrap();
     }
 
     fn configure(&mut self, channel: Option<&str>) {

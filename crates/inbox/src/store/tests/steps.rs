@@ -1,6 +1,7 @@
 //! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
 
 use super::*;
+use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::editor::Selected;
 use crate::store::sql::intake;
 use crate::submission::delivery::Capacity;
@@ -268,7 +269,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     fixture.store.close();
     let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
     let sql = fixture.fresh.sql();
-    intake::append(&*sql, &secret, &jobs, &ids).unwrap();
+    intake::append(&*sql, &secret, &mut StoredDefinitions::default(), &jobs, &ids).unwrap();
     let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
     let process = || {
         let processed = crate::testing::inbox::process(
@@ -292,8 +293,14 @@ fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
     let sql = fixture.fresh.sql();
     fixture.store.close();
     let accept = |message: &str, id: u128| {
-        intake::append(&*sql, &secret, &[row(contact(message), &fixture.options)], &[Uuid::from_u128(id)])
-            .unwrap();
+        intake::append(
+            &*sql,
+            &secret,
+            &mut StoredDefinitions::default(),
+            &[row(contact(message), &fixture.options)],
+            &[Uuid::from_u128(id)],
+        )
+        .unwrap();
     };
     accept("before the reload", 1);
     let reload = || {

@@ -1,7 +1,7 @@
 //! The name of the operating system's user who runs a command, for the operator log.
 
 /// The name of this process's user in `/etc/passwd`, or `uid 1000` if the user has no name there.
-pub fn current_user() -> String {
+pub(super) fn current_user() -> String {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     find_user(&users, id).unwrap_or_else(|| format!("uid {id}"))

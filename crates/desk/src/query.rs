@@ -3,32 +3,33 @@
 
 use uuid::Uuid;
 
-use crate::store::{Filter, SearchText};
-use crate::submission::Status;
-use frontdesk_forms::FormSet;
+use frontdesk_forms::is_form_name;
+use frontdesk_inbox::store::{Filter, SearchText};
+use frontdesk_inbox::submission::Status;
 
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
 /// Which submissions a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListQuery {
-    pub form: Option<&'static str>,
-    pub status: Option<Status>,
-    pub is_done: Option<bool>,
+pub(super) struct ListQuery {
+    /// The form's name, which need not be configured.
+    pub(super) form: Option<String>,
+    pub(super) status: Option<Status>,
+    pub(super) is_done: Option<bool>,
     /// The search text, without surrounding white space; empty for none.
-    pub text: String,
+    pub(super) text: String,
     /// The list begins after this submission.
-    pub before: Option<Uuid>,
+    pub(super) before: Option<Uuid>,
 }
 
 impl ListQuery {
     /// Reads the decoded parameters of a URL. Shortens the search text to `MAX_TEXT` bytes.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
+    pub(super) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
             match name {
-                "form" => query.form = FormSet::built_in().named(value).map(|form| form.name),
+                "form" => query.form = Some(value.to_owned()).filter(|name| is_form_name(name)),
                 "status" => query.status = Status::from_name(value),
                 "state" => {
                     query.is_done = match value {
@@ -46,11 +47,11 @@ impl ListQuery {
     }
 
     /// The parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] reads them again.
-    pub fn to_pairs(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn to_pairs(&self) -> Vec<(&'static str, String)> {
         let state = self.is_done.map(|is_done| if is_done { "done" } else { "open" }.to_owned());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
         [
-            ("form", self.form.map(str::to_owned)),
+            ("form", self.form.clone()),
             ("status", self.status.map(|status| status.name().to_owned())),
             ("state", state),
             ("q", text),
@@ -63,19 +64,19 @@ impl ListQuery {
 
     /// The same list from its beginning.
     #[must_use]
-    pub fn from_start(&self) -> ListQuery {
+    pub(super) fn from_start(&self) -> ListQuery {
         ListQuery { before: None, ..self.clone() }
     }
 
     /// Whether the query has a filter or a search text. Its position does not count.
-    pub fn is_filtered(&self) -> bool {
+    pub(super) fn is_filtered(&self) -> bool {
         *self != ListQuery { before: self.before, ..ListQuery::default() }
     }
 
     /// The filter without the search text. For open submissions of any status, leaves out held ones.
-    pub fn filter(&self) -> Filter {
+    pub(super) fn filter(&self) -> Filter {
         Filter {
-            form: self.form.map(str::to_owned),
+            form: self.form.clone(),
             status: self.status,
             is_done: self.is_done,
             // Held submissions wait for a review, and are not yet work to be done.
@@ -85,8 +86,8 @@ impl ListQuery {
         }
     }
 
-    /// The search text for [`InboxReader`](crate::store::InboxReader); `None` if it is empty.
-    pub fn words(&self) -> Option<SearchText> {
+    /// The search text for [`InboxReader`](frontdesk_inbox::store::InboxReader); `None` if it is empty.
+    pub(super) fn words(&self) -> Option<SearchText> {
         SearchText::parse(&self.text)
     }
 }
@@ -115,8 +116,14 @@ mod tests {
 
     #[test]
     fn invalid_values_are_ignored() {
-        let pairs =
-            [("form", "nosuch"), ("status", "odd"), ("state", ""), ("q", " \t"), ("before", "1"), ("x", "y")];
+        let pairs = [
+            ("form", "No such"),
+            ("status", "odd"),
+            ("state", ""),
+            ("q", " \t"),
+            ("before", "1"),
+            ("x", "y"),
+        ];
         assert_eq!(ListQuery::from_pairs(pairs), ListQuery::default());
         assert!(!ListQuery { before: Some(Uuid::nil()), ..ListQuery::default() }.is_filtered());
         let long = "ä".repeat(MAX_TEXT);

@@ -1,0 +1,45 @@
+//! Submissions to forms that are not configured any more, or whose definition has changed.
+
+use super::*;
+use frontdesk_forms::definition::FormFile;
+
+/// A definition of the form `book` whose first field has this label.
+fn book(label: &str) -> &'static Form {
+    let text = format!(
+        "title = \"Book a demo\"\ndescription = \"Choose a day.\"\nsubmit = \"Book\"\n\
+         [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"{label}\"\nrequired = true\n\
+         [[field]]\nname = \"people\"\ntype = \"number\"\nlabel = \"People\"\nmin = 1\nmax = 20\n"
+    );
+    FormFile::read("book", &text, "forms/book.toml").unwrap().form
+}
+
+#[test]
+fn a_removed_form_is_listed_shown_and_exported_as_it_was() {
+    let inbox = Inbox::with(&[
+        (&WAITLIST, r#"{"email":"a@example.com"}"#),
+        (book("Work e-mail"), r#"{"work":"b@example.com","people":3}"#),
+        (book("Your address"), r#"{"work":"c@example.com"}"#),
+    ]);
+    let lines = |arguments: &str| -> Vec<Value> {
+        inbox.run(arguments).1.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let found = lines("list --json --form book");
+    assert_eq!(found.len(), 2);
+    assert_eq!((&found[1]["work"], &found[1]["people"]), (&"b@example.com".into(), &3.into()));
+    assert_eq!(lines("list --json --form never-used").len(), 0);
+    let show = |found: &Value| inbox.run(&format!("show {}", found["id"].as_str().unwrap())).1;
+    let first = show(&found[1]);
+    assert!(first.contains("\nWork e-mail  b@example.com\nPeople       3\n"), "{first}");
+    assert!(show(&found[0]).contains("\nYour address  c@example.com\n"), "{}", show(&found[0]));
+    let (_, table, _) = inbox.run("list --form book");
+    assert!(table.contains("b@example.com") && table.contains("c@example.com"), "{table}");
+    let (_, csv, _) = inbox.run("export --csv");
+    let mut rows = csv.lines().map(|line| line.trim_start_matches('\u{feff}').trim_end());
+    let header = rows.next().unwrap();
+    assert!(
+        header.starts_with("id,form,received_at,status,email,") && header.ends_with(",work,people"),
+        "{csv}"
+    );
+    assert!(rows.next().unwrap().ends_with(",c@example.com,"), "{csv}");
+    assert!(rows.next().unwrap().ends_with(",b@example.com,3"), "{csv}");
+}
