@@ -9,7 +9,8 @@ use serde_json::json;
 use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
 use super::site::SiteCache;
 use super::{doctor, init, site};
-use crate::config::{Config, FILE_NAME, Flag, Setting};
+use crate::config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
+use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::InboxReader;
 use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{Encodings, STACK_BYTES, Site};
@@ -84,9 +85,13 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
         let encodings = Encodings::new(site::encodings_folder(&config));
         faults.extend(loaded.iter().flat_map(|site| site.variant_faults(&encodings)));
+        faults.extend(loaded.iter().flat_map(hidden_forms));
         site = loaded;
     }
     let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();
+    if config.pages.build.is_none() {
+        notes.extend(site.iter().flat_map(hidden_built_in_forms));
+    }
     notes.extend(site::describe_exclusions(&cache.publication));
     // Faults come first: an operator replaces texts once the site works.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
@@ -96,6 +101,28 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
     notes.splice(0..0, undelivered.ok().flatten());
     CheckReport { faults, notes, pages }
+}
+
+/// A warning for each of the operator's forms that no page shows.
+fn hidden_forms(site: &Site) -> impl Iterator<Item = Fault> {
+    let is_own = |name: &&str| FormSet::built_in().named(name).is_none();
+    hidden_names(site).filter(is_own).map(|name| {
+        let message = format!("no page shows the form `{name}`");
+        let hint = format!("write `form: {name}` in the front matter of a page (docs/pages/forms.md)");
+        Fault::warning(format!("{FORMS_FOLDER}/{name}.toml"), None, message).hint(hint)
+    })
+}
+
+/// A note for each built-in form that no page shows.
+fn hidden_built_in_forms(site: &Site) -> impl Iterator<Item = String> {
+    let is_built_in = |name: &&str| FormSet::built_in().named(name).is_some();
+    hidden_names(site).filter(is_built_in).map(|name| {
+        format!("no page shows the form `{name}`; `enabled = false` in [forms.{name}] removes it")
+    })
+}
+
+fn hidden_names(site: &Site) -> impl Iterator<Item = &'static str> {
+    site.form_set.iter().map(|form| form.name).filter(|name| !site.shown_forms.contains(name))
 }
 
 /// Prints a configuration file with every key, its default and its documentation.

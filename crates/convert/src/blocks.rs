@@ -95,6 +95,10 @@ impl Converter<'_> {
             Tag::Ul | Tag::Ol | Tag::Menu => self.append_list(id, out),
             Tag::Dl => self.append_definition_list(id, out),
             Tag::Table => self.append_table(id, out),
+            Tag::Form if let Some(markdown) = self.described_form(id) => {
+                dom.skip(id, Rule::Form);
+                out.push(Block::Html(markdown.trim().to_owned()));
+            }
             Tag::Hr => out.push(Block::Rule),
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),

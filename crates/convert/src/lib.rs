@@ -48,6 +48,7 @@ pub use rule::Rule;
 pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 pub use url::Url;
 
 /// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.
@@ -65,6 +66,9 @@ pub struct Options {
     pub boilerplate: HashSet<u64>,
     /// The name of the site, which is not part of the titles of its pages.
     pub site_name: Option<String>,
+    /// Markdown that replaces the elements `<form data-frontdesk="NAME">`, by name: it says how to send the
+    /// form. Forms with other names are converted like other content.
+    pub forms: Arc<[(String, String)]>,
     /// Whether to extract the main content of a page of another site: also removes what is probably not part
     /// of it, such as comments and lists of links, and so may lose content.
     pub article: bool,
@@ -77,6 +81,8 @@ pub struct Options {
 pub struct Converted {
     pub metadata: Metadata,
     pub embedded: Embedded,
+    /// The names of the page's elements `<form data-frontdesk="NAME">`, also outside of the main region.
+    pub forms: Vec<String>,
     /// The Markdown without front matter.
     pub markdown: String,
     /// The hashes of the blocks that consist only of links to pages, for finding those that the pages of a
@@ -147,6 +153,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
+    let forms = phrasing::form_names(&dom);
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     templates::show_templates(&mut dom);
@@ -172,7 +179,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 
     let footnotes = footnotes::extract_footnotes(&mut dom, root);
     let mode = Mode { is_exact: is_fragment, is_article: options.article, has_math };
-    let converter = Converter::new(&dom, root, base, footnotes, mode);
+    let converter = Converter::new(&dom, root, base, footnotes, mode, &options.forms);
     let mut blocks = converter.convert_document(root);
     let notes = converter.footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
     let roots = std::iter::once(root).chain(notes.copied());
@@ -194,6 +201,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     Converted {
         metadata,
         embedded,
+        forms,
         markdown,
         link_blocks,
         declared_title: titles.into_declared(),

@@ -22,8 +22,20 @@ pub(super) struct Converter<'a> {
     /// The title of the admonition that is being converted; it has been written already.
     pub(super) skipped: Cell<Option<NodeId>>,
     pub(super) mode: Mode,
+    /// [`Options::forms`](super::Options::forms).
+    forms: &'a [(String, String)],
     /// For each node, whether it contains block elements.
     has_blocks: Vec<bool>,
+}
+
+/// The name in the attribute by which the forms' script recognizes a form.
+fn form_name(dom: &Dom, id: NodeId) -> Option<&str> {
+    (dom.tag(id) == Tag::Form).then(|| dom.attribute(id, "data-frontdesk")).flatten()
+}
+
+/// The names of all such forms of a page, in document order.
+pub(super) fn form_names(dom: &Dom) -> Vec<String> {
+    dom.descendants(dom.body()).filter_map(|id| form_name(dom, id)).map(str::to_owned).collect()
 }
 
 /// The properties of a page and of its conversion that change the Markdown.
@@ -47,6 +59,7 @@ impl<'a> Converter<'a> {
         base: Option<Url>,
         footnotes: Footnotes,
         mode: Mode,
+        forms: &'a [(String, String)],
     ) -> Self {
         let mut has_blocks = vec![false; dom.node_count()];
         let notes = footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
@@ -58,7 +71,13 @@ impl<'a> Converter<'a> {
         }
         let tabs = notices::find_labeled_panels(dom, root);
         tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
-        Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, has_blocks }
+        Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, forms, has_blocks }
+    }
+
+    /// The Markdown that replaces a form.
+    pub(super) fn described_form(&self, id: NodeId) -> Option<&'a str> {
+        let name = form_name(self.dom, id)?;
+        self.forms.iter().find(|(known, _)| known == name).map(|(_, markdown)| markdown.as_str())
     }
 
     /// Whether a node is converted to blocks instead of inline Markdown.

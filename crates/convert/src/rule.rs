@@ -21,6 +21,8 @@ pub enum Rule {
     Permalink,
     /// It is a button that copies something, a form control, or a shape in a drawing.
     Control,
+    /// It is a form of the site, which Markdown describes for programs.
+    Form,
     /// It is in a code block and not code: a line number, a prompt, or the name of the language.
     NotCode,
     /// It is the title or the icon of an alert, and says no more than the kind of the alert.
@@ -57,6 +59,7 @@ impl fmt::Display for Rule {
             Self::Navigation => "navigation",
             Self::Permalink => "permalink",
             Self::Control => "form control",
+            Self::Form => "form, described for programs",
             Self::NotCode => "not code",
             Self::AlertTitle => "title of an alert",
             Self::Tab => "tab, written above its panel",

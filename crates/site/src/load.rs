@@ -3,6 +3,7 @@
 //! [`LoadCache`] stores each intermediate result with its inputs. A reload repeats only the steps whose
 //! inputs have changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,6 +118,7 @@ fn load_build_alone(
     }
     let site = sort_faults(&mut faults).then(|| {
         let mut site = Site::new(options, prebuilt::plain_not_found_page());
+        site.shown_forms.clone_from(&build.forms);
         build.insert_into(&mut site);
         site.form_pages = form_pages;
         site.add_rules(redirects.rules);
@@ -164,7 +166,7 @@ impl LoadCache {
         let mut build = options
             .build
             .as_ref()
-            .map(|build| self.build.load(build, options, &mut publication, &mut faults))
+            .map(|build| self.build.load(build, options, forms, &mut publication, &mut faults))
             .transpose()?;
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         // A folder `pages` in the build is a part of it.
@@ -207,6 +209,9 @@ impl LoadCache {
         let site = pages.filter(|_| is_valid).map(|pages| {
             let mut site = compose_site(&structure, &pages, &self.bodies, files.verbatim);
             site.form_pages = answers;
+            let of_build = build.iter().flat_map(|build| &build.forms);
+            let shown = pages.iter().flat_map(|page| &page.forms).chain(of_build).copied();
+            site.shown_forms = shown.collect::<BTreeSet<_>>().into_iter().collect();
             if let Some(mut build) = build {
                 // Written 404 pages replace those of the build, which replace generated ones.
                 let written = site.languages.iter().zip(structure.without_url());

@@ -126,6 +126,14 @@ pub struct FooterLink {
     pub href: String,
 }
 
+/// The hint for a name that no form has.
+pub(super) fn no_such_form(names: &[&str]) -> String {
+    match names {
+        [] => "the site has no forms: each is a file in `forms/`".to_owned(),
+        names => format!("the forms are {}", names.join(", ")),
+    }
+}
+
 /// A form as shown on pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageForm {

@@ -33,14 +33,14 @@ use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;
 use super::memo::MemoMap;
-use super::options::{BuildOptions, PagesOptions};
+use super::options::{BuildOptions, PageForm, PagesOptions, no_such_form};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
-use crate::fault::Fault;
+use crate::fault::{Fault, did_you_mean};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::{FileChanged, Publication};
 
@@ -104,8 +104,11 @@ pub(super) struct BuildCache {
     without_shared: MemoMap<(ConversionInputs, Shared), Arc<Converted>>,
 }
 
-/// The hash of the HTML, the URL, and the selectors.
-type ConversionInputs = (Hash, String, String, String);
+/// The hash of the HTML, the URL, the selectors, and the forms.
+type ConversionInputs = (Hash, String, String, String, FormTexts);
+
+/// The Markdown of each form, by name.
+type FormTexts = Arc<[(String, String)]>;
 
 /// The parts of a page that belong to the site, because other pages have them too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -128,6 +131,8 @@ pub(super) struct Prebuilt {
     not_found: Vec<(String, Page)>,
     /// The rules of `_redirects`.
     pub redirects: Vec<RedirectRule>,
+    /// The names of the site's forms that the pages show.
+    pub forms: Vec<&'static str>,
     /// The path under which the build is served, with a slash at both ends.
     mount: String,
 }
@@ -155,6 +160,7 @@ impl BuildCache {
         &mut self,
         build: &BuildOptions,
         options: &PagesOptions,
+        forms: &[PageForm],
         publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
     ) -> Result<Prebuilt, FileChanged> {
@@ -174,12 +180,15 @@ impl BuildCache {
             files: BTreeMap::new(),
             not_found: Vec::new(),
             redirects,
+            forms: Vec::new(),
             mount: build.mount.clone(),
         };
         for file in others.iter().chain(fragments) {
             prebuilt.add_file(file, &headers);
         }
-        let converted = self.convert_pages(&pages, build, faults);
+        let texts = forms.iter().map(|form| (form.definition.name.to_owned(), form.markdown.clone()));
+        let converted = self.convert_pages(&pages, build, &texts.collect(), faults);
+        prebuilt.find_forms(&pages, &converted, forms, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
@@ -213,22 +222,29 @@ impl BuildCache {
         &mut self,
         pages: &[HtmlPage<'_>],
         build: &BuildOptions,
+        forms: &FormTexts,
         faults: &mut Vec<Fault>,
     ) -> Vec<Arc<Converted>> {
         // Invalid selectors were rejected when the configuration was read.
         let selector =
             |css: &str| Some(css).filter(|css| !css.is_empty()).and_then(|css| Selector::parse(css).ok());
-        let base =
-            Options { main: selector(&build.main), exclude: selector(&build.exclude), ..Options::default() };
+        let base = Options {
+            main: selector(&build.main),
+            exclude: selector(&build.exclude),
+            forms: forms.clone(),
+            ..Options::default()
+        };
         let run = |page: &HtmlPage<'_>, Shared { links: boilerplate, site_name }| {
             let url = parse_url(&page.url).ok();
             panics::catch(Part::Content, || {
                 panics::inject("build-page", &page.file.name);
-                Arc::new(convert(&page.html, &Options { url, boilerplate, site_name, ..base.clone() }))
+                let options = Options { url, boilerplate, site_name, ..base.clone() };
+                Arc::new(with_all_forms(convert(&page.html, &options), forms))
             })
         };
         let inputs = |page: &HtmlPage<'_>| {
-            (page.file.blob.hash, page.url.clone(), build.main.clone(), build.exclude.clone())
+            let selectors = (build.main.clone(), build.exclude.clone());
+            (page.file.blob.hash, page.url.clone(), selectors.0, selectors.1, forms.clone())
         };
         let alone = self.alone.get_all(
             pages,
@@ -278,12 +294,23 @@ impl BuildCache {
     }
 }
 
+/// Adds the Markdown of the page's forms that are outside of the main region.
+fn with_all_forms(mut converted: Converted, forms: &[(String, String)]) -> Converted {
+    for (_, markdown) in forms.iter().filter(|(name, _)| converted.forms.contains(name)) {
+        if !converted.markdown.contains(markdown.trim()) {
+            converted.markdown.extend(["\n", markdown.trim(), "\n"]);
+        }
+    }
+    converted
+}
+
 /// The result for a page whose conversion panicked: Markdown that links to the HTML. The page's inline code
 /// is unknown. `has_policy` prevents a content security policy that would block it.
 fn unconverted(page: &HtmlPage<'_>) -> Converted {
     Converted {
         metadata: Metadata { title: Some(page.path.clone()), ..Metadata::default() },
         embedded: Embedded { has_policy: true, ..Embedded::default() },
+        forms: Vec::new(),
         markdown: format!("This page is available as HTML: <{}>\n", page.url),
         link_blocks: Vec::new(),
         declared_title: None,
@@ -631,6 +658,30 @@ impl Prebuilt {
         }
         for page in &self.pages {
             page.twins.iter().chain(&page.redirects).for_each(|path| names.add_secondary(path.clone()));
+        }
+    }
+
+    /// Notes the forms that pages show, and warns of names that no form has.
+    fn find_forms(
+        &mut self,
+        pages: &[HtmlPage<'_>],
+        converted: &[Arc<Converted>],
+        forms: &[PageForm],
+        faults: &mut Vec<Fault>,
+    ) {
+        let names: Vec<&'static str> = forms.iter().map(|form| form.definition.name).collect();
+        for (page, converted) in pages.iter().zip(converted) {
+            for shown in &converted.forms {
+                match names.iter().find(|name| *name == shown) {
+                    Some(name) if self.forms.contains(name) => {}
+                    Some(name) => self.forms.push(name),
+                    None => {
+                        let message = format!("there is no form `{shown}`, which `data-frontdesk` names");
+                        let hint = did_you_mean(shown, names.iter().copied(), || no_such_form(&names));
+                        faults.push(Fault::warning(&page.file.name, None, message).hint(hint));
+                    }
+                }
+            }
         }
     }
 

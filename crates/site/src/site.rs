@@ -122,6 +122,8 @@ pub struct Site {
     pub confirms_waitlist: bool,
     /// The forms, each of which has an endpoint.
     pub form_set: FormSet,
+    /// The names of the forms that pages show.
+    pub shown_forms: Vec<&'static str>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -153,6 +155,7 @@ impl Site {
             confirm_pages: Vec::new(),
             confirms_waitlist: options.confirms_waitlist,
             form_set: options.form_set.clone(),
+            shown_forms: Vec::new(),
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),

@@ -21,7 +21,7 @@ use super::images::catalog_images;
 use super::language::Language;
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::maps::HashSet;
-use super::options::{PageForm, PagesOptions};
+use super::options::{PageForm, PagesOptions, no_such_form};
 use super::path;
 use super::path_registry::PathRegistry;
 use super::prebuilt::Prebuilt;
@@ -288,7 +288,7 @@ fn check_documents(
         if !forms.iter().any(|known| known.definition.name == form) {
             let fault = document.error_at_key("form", format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.definition.name).collect();
-            let otherwise = || format!("the forms are {}", names.join(", "));
+            let otherwise = || no_such_form(&names);
             faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
