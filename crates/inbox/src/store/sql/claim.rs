@@ -247,8 +247,8 @@ fn begin_attempt(
         Ok(_) => {
             Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
         }
-        // An unreadable row must not block other deliveries. A database that could not read the definition may
-        // read it later.
+        // An unreadable row must not block other deliveries. Other errors, such as those of a query for the
+        // definition, may not occur again.
         Err(error) if error.is_caused_by_row() => Outcome::failed(Cause::Refused, error.to_string()),
         Err(error) => return Err(error),
     };
