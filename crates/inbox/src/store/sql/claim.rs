@@ -247,8 +247,10 @@ fn begin_attempt(
         Ok(_) => {
             Outcome::failed(Cause::Refused, "the submission is sealed, so only its recipient can read it")
         }
-        // An unreadable row must not block other deliveries.
-        Err(error) => Outcome::failed(Cause::Refused, error.to_string()),
+        // An unreadable row must not block other deliveries. Other errors, such as those of a query for the
+        // definition, may not occur again.
+        Err(error) if error.is_caused_by_row() => Outcome::failed(Cause::Refused, error.to_string()),
+        Err(error) => return Err(error),
     };
     deliver::record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)

@@ -31,8 +31,7 @@ impl StoredDefinitions {
     }
 
     /// Stores a definition unless it is stored, and returns its id. `at` is when a submission with it was
-    /// received. If the transaction fails, this value is
-    /// wrong and must be replaced.
+    /// received. If the transaction fails, this value lists definitions that are not stored: discard it.
     pub(super) fn insert(
         &mut self,
         tx: &dyn Sql,
