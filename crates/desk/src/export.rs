@@ -11,9 +11,9 @@ use super::body::{ChunkWriter, stream};
 use super::html::{Reply, stream_reply};
 use super::query::ListQuery;
 use super::state::DeskState;
+use super::{csv, json};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::{csv, json};
 use frontdesk_process::panics::{self, Part};
 
 /// Streams all submissions of a list as a file, whichever page of the list is open. 503 if too many exports

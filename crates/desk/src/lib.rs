@@ -23,8 +23,10 @@ mod notice;
 // Pages.
 mod body;
 mod chart;
+pub mod csv;
 mod export;
 mod html;
+pub mod json;
 mod live;
 mod mailto;
 mod options;

@@ -13,7 +13,6 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use read::LARGEST;
 pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS, is_form_name};
 
 /// A text of a definition, which lives as long as the process.

@@ -11,6 +11,9 @@ use crate::email::Mailbox;
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
+/// The largest integer that all JSON libraries keep.
+pub(crate) const LARGEST: f64 = 9_007_199_254_740_991.0;
+
 /// The value of a field, with its JSON type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -136,9 +139,24 @@ pub(crate) fn number_from(value: f64) -> Option<Number> {
     }
 }
 
-/// The text of a bound in [`Field::bounds`]; `None` if it is that of all integers.
-pub fn number_text(bound: f64) -> Option<String> {
-    (bound.abs() < crate::definition::LARGEST).then(|| bound.to_string())
+impl Field {
+    /// The value that a page shows at first; may be empty. A hidden field always has one.
+    pub fn initial_value(&self) -> &'static str {
+        match self.kind {
+            FieldKind::Hidden if self.default.is_empty() => self.options.first().copied().unwrap_or_default(),
+            _ => self.default,
+        }
+    }
+
+    /// The smallest and the largest number or day as text; empty if there is no such limit.
+    pub fn limits(&self) -> [String; 2] {
+        let number = |bound: f64| if bound.abs() < LARGEST { bound.to_string() } else { String::new() };
+        match self.kind {
+            FieldKind::Date => self.days.map(str::to_owned),
+            FieldKind::Number => self.bounds.map(number),
+            _ => Default::default(),
+        }
+    }
 }
 
 /// Checks a JSON number. `1.0` becomes `1`.

@@ -5,9 +5,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod change;
-pub mod csv;
 pub mod intake;
-pub mod json;
 pub mod removal;
 pub mod screening;
 pub mod session;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use minijinja::{Value, context};
 
-use super::form_values::{default_of, limits};
 use super::language::Language;
 use super::options::{PageForm, PagesOptions};
 use super::placeholder::{fill, plural_name};
@@ -157,7 +156,7 @@ impl FormPage {
                 Piece::Slot(MESSAGE, ..) => html.push_str(&self.message(message, &invalid)),
                 Piece::Slot(VALUE, at, _) => {
                     let field = &fields[*at];
-                    let value = posted.map_or(default_of(field), |posted| posted.value(field.name));
+                    let value = posted.map_or(field.initial_value(), |posted| posted.value(field.name));
                     html.push_str(&escape_html(value));
                 }
                 Piece::Slot(OPTION, at, option) if is_selected(&fields[*at], *option, posted) => {
@@ -230,7 +229,7 @@ impl FormPage {
 
     /// The bounds of a number or a day in words, as HTML; empty if there are none.
     fn range(&self, field: &Field) -> String {
-        let [least, most] = limits(field);
+        let [least, most] = field.limits();
         let bounds = match (least.is_empty(), most.is_empty()) {
             (true, true) => return String::new(),
             (false, true) => "from",

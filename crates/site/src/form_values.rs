@@ -2,19 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::value::{Kwargs, Value};
-use minijinja::{Environment, Error, ErrorKind, State, context};
+use minijinja::context;
+use minijinja::value::{Serde, Value};
 
 use super::form_page::{field_markers, message_marker, option_marker};
 use super::options::PageForm;
-use super::site_context::to_template_value;
 use super::words::WordList;
-use crate::fault::did_you_mean;
-use frontdesk_forms::value::number_text;
 use frontdesk_forms::{Field, FieldKind, FormSet};
-
-/// The partial that shows one form, which it finds in the variable `shown`.
-const PARTIAL: &str = "partials/form.html";
 
 /// How forms are shown.
 #[derive(Clone, Copy)]
@@ -87,7 +81,7 @@ impl FormView<'_> {
 }
 
 fn field_value(field: &'static Field, label: &str, description: &str, is_answered: bool) -> Value {
-    let [least, most] = limits(field);
+    let [least, most] = field.limits();
     let checked = |at: usize, option: &str| {
         let attribute = if field.kind == FieldKind::Choice { " selected" } else { " checked" };
         if is_answered {
@@ -109,7 +103,7 @@ fn field_value(field: &'static Field, label: &str, description: &str, is_answere
         label,
         description,
         name => field.name,
-        kind => to_template_value(field.kind),
+        kind => Value::from(Serde(field.kind)),
         required => field.required,
         max => field.max_chars,
         least,
@@ -118,76 +112,10 @@ fn field_value(field: &'static Field, label: &str, description: &str, is_answere
         inputmode => if field.is_decimal { "decimal" } else { "numeric" },
         autocomplete => field.autocomplete,
         placeholder => field.placeholder,
-        default => default_of(field),
+        default => field.initial_value(),
         options,
         answer => is_answered.then(|| field_markers(field.name)),
     }
-}
-
-/// The value that a page shows at first. A hidden field always has one.
-pub(super) fn default_of(field: &Field) -> &'static str {
-    match field.kind {
-        FieldKind::Hidden if field.default.is_empty() => field.options.first().copied().unwrap_or_default(),
-        _ => field.default,
-    }
-}
-
-/// The smallest and the largest number or day as text; empty if there is no such limit.
-pub(super) fn limits(field: &Field) -> [String; 2] {
-    match field.kind {
-        FieldKind::Date => field.days.map(str::to_owned),
-        FieldKind::Number => field.bounds.map(|bound| number_text(bound).unwrap_or_default()),
-        _ => Default::default(),
-    }
-}
-
-/// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
-/// fields. Fails if there is no such form or field.
-pub(super) fn add_function(environment: &mut Environment<'static>) {
-    environment.add_function("form", |state: &State<'_, '_>, name: String, values: Kwargs| {
-        let failure = |message: String| Error::new(ErrorKind::InvalidOperation, message);
-        let forms = state.lookup("forms").unwrap_or_default();
-        let form = forms.get_attr(&name)?;
-        if form.is_undefined() {
-            let names: Vec<String> = forms.try_iter()?.map(|name| name.to_string()).collect();
-            let hint = did_you_mean(&name, names.iter().map(String::as_str), || {
-                format!("the forms are {}", names.join(", "))
-            });
-            return Err(failure(format!("there is no form `{name}`: {hint}")));
-        }
-        let mut fields = Vec::new();
-        for field in form.get_attr("fields")?.try_iter()? {
-            let given: Option<String> = values.get(&field.get_attr("name")?.to_string())?;
-            let is_shown = |given: &String| {
-                let option = |option: Value| {
-                    let value = option.get_attr("value").unwrap_or_default();
-                    let attribute = if field.get_attr("kind").is_ok_and(|kind| kind.to_string() == "choice") {
-                        " selected"
-                    } else {
-                        " checked"
-                    };
-                    let is_given = value.to_string() == *given;
-                    context! { value, checked => if is_given { attribute } else { "" } }
-                };
-                field.get_attr("options").and_then(|options| options.try_iter()).map(|options| {
-                    let options: Vec<Value> = options.map(option).collect();
-                    context! { default => given.as_str(), options, ..field.clone() }
-                })
-            };
-            // An answer shows the visitor's values.
-            let is_answer = field.get_attr("answer")?.is_true();
-            fields.push(match given.filter(|_| !is_answer) {
-                Some(given) => is_shown(&given)?,
-                None => field.clone(),
-            });
-        }
-        values.assert_all_used().map_err(|_| failure(format!("the form `{name}` has no such field")))?;
-        let shown = context! { fields, ..form };
-        let variable = |name: &str| state.lookup(name).unwrap_or_default();
-        let page = context! { page => variable("page"), site => variable("site"), words => variable("words"), shown };
-        let html = state.env().get_template(PARTIAL)?.render(page)?;
-        Ok(Value::from_safe_string(html))
-    });
 }
 
 #[cfg(test)]
@@ -201,6 +129,7 @@ mod tests {
     use crate::theme::Theme;
     use frontdesk_forms::FormFile;
     use frontdesk_forms::urlencoded::PostedForm;
+    use minijinja::Error;
 
     const HOSTILE: &str = "<b>\"'&{{ 1 }}";
 

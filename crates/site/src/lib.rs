@@ -50,6 +50,7 @@ mod words;
 
 // Forms: the pages that answer visitors, and the texts of mails.
 mod confirm;
+mod form_function;
 mod form_page;
 mod form_pages;
 mod form_values;

@@ -2,8 +2,10 @@
 //! served unchanged, unless the options add a link to the Markdown or the reload script. Files in the build
 //! take precedence over everything that is generated.
 
+mod boilerplate;
 mod content_security_policy;
 mod fingerprint;
+mod forms;
 mod html_pages;
 mod rule_files;
 mod source;
@@ -22,8 +24,10 @@ use frontdesk_convert::{
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
+use self::boilerplate::find_boilerplate;
 use self::content_security_policy::content_security_policy;
 use self::fingerprint::is_fingerprinted;
+use self::forms::FormTexts;
 pub use self::html_pages::decode_html;
 use self::html_pages::{HtmlPage, separate_fragments};
 use self::rule_files::read_rules;
@@ -33,14 +37,14 @@ use super::file::{Blob, Cache, File, document_version};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::media_type::media_type_of;
 use super::memo::MemoMap;
-use super::options::{BuildOptions, PageForm, PagesOptions, no_such_form};
+use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::parallel::in_parallel;
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, read_build};
-use crate::fault::{Fault, did_you_mean};
+use crate::fault::Fault;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::{FileChanged, Publication};
 
@@ -82,11 +86,6 @@ pub fn find_source(folder: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
-/// [`MIN_REPETITIONS`] pages, have it at the same place.
-const BOILERPLATE_PERCENT: usize = 90;
-const MIN_REPETITIONS: usize = 5;
-
 /// The minimum number of pages whose titles must share a part for it to be the site's name.
 const MIN_TITLES: usize = 3;
 
@@ -106,9 +105,6 @@ pub(super) struct BuildCache {
 
 /// The hash of the HTML, the URL, the selectors, and the forms.
 type ConversionInputs = (Hash, String, String, String, FormTexts);
-
-/// The Markdown of each form, by name.
-type FormTexts = Arc<[(String, String)]>;
 
 /// The parts of a page that belong to the site, because other pages have them too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -186,9 +182,9 @@ impl BuildCache {
         for file in others.iter().chain(fragments) {
             prebuilt.add_file(file, &headers);
         }
-        let texts = forms.iter().map(|form| (form.definition.name.to_owned(), form.markdown.clone()));
-        let converted = self.convert_pages(&pages, build, &texts.collect(), faults);
-        prebuilt.find_forms(&pages, &converted, forms, faults);
+        let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
+        let shown = pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.forms[..]));
+        prebuilt.forms = forms::find_forms(shown, forms, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
@@ -239,7 +235,7 @@ impl BuildCache {
             panics::catch(Part::Content, || {
                 panics::inject("build-page", &page.file.name);
                 let options = Options { url, boilerplate, site_name, ..base.clone() };
-                Arc::new(with_all_forms(convert(&page.html, &options), forms))
+                Arc::new(forms::with_all_forms(convert(&page.html, &options), forms))
             })
         };
         let inputs = |page: &HtmlPage<'_>| {
@@ -294,16 +290,6 @@ impl BuildCache {
     }
 }
 
-/// Adds the Markdown of the page's forms that are outside of the main region.
-fn with_all_forms(mut converted: Converted, forms: &[(String, String)]) -> Converted {
-    for (_, markdown) in forms.iter().filter(|(name, _)| converted.forms.contains(name)) {
-        if !converted.markdown.contains(markdown.trim()) {
-            converted.markdown.extend(["\n", markdown.trim(), "\n"]);
-        }
-    }
-    converted
-}
-
 /// The result for a page whose conversion panicked: Markdown that links to the HTML. The page's inline code
 /// is unknown. `has_policy` prevents a content security policy that would block it.
 fn unconverted(page: &HtmlPage<'_>) -> Converted {
@@ -321,24 +307,6 @@ fn unconverted(page: &HtmlPage<'_>) -> Converted {
         loss: Loss::default(),
         omissions: Vec::new(),
     }
-}
-
-/// The hashes of blocks of links that nearly all pages of a language share.
-fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u64> {
-    let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
-    for page in pages {
-        let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();
-        *number += 1;
-        let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();
-        for hash in distinct {
-            *counts.entry(hash).or_default() += 1;
-        }
-    }
-    let repeated = languages.into_values().flat_map(|(number, counts)| {
-        let needed = (number * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
-        counts.into_iter().filter(move |(_, count)| *count >= needed)
-    });
-    repeated.map(|(hash, _)| hash).collect()
 }
 
 /// A warning if text that readers of the page see is missing from its Markdown, or if there is hardly any
@@ -658,30 +626,6 @@ impl Prebuilt {
         }
         for page in &self.pages {
             page.twins.iter().chain(&page.redirects).for_each(|path| names.add_secondary(path.clone()));
-        }
-    }
-
-    /// Notes the forms that pages show, and warns of names that no form has.
-    fn find_forms(
-        &mut self,
-        pages: &[HtmlPage<'_>],
-        converted: &[Arc<Converted>],
-        forms: &[PageForm],
-        faults: &mut Vec<Fault>,
-    ) {
-        let names: Vec<&'static str> = forms.iter().map(|form| form.definition.name).collect();
-        for (page, converted) in pages.iter().zip(converted) {
-            for shown in &converted.forms {
-                match names.iter().find(|name| *name == shown) {
-                    Some(name) if self.forms.contains(name) => {}
-                    Some(name) => self.forms.push(name),
-                    None => {
-                        let message = format!("there is no form `{shown}`, which `data-frontdesk` names");
-                        let hint = did_you_mean(shown, names.iter().copied(), || no_such_form(&names));
-                        faults.push(Fault::warning(&page.file.name, None, message).hint(hint));
-                    }
-                }
-            }
         }
     }
 

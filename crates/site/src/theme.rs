@@ -7,7 +7,7 @@ use blake3::Hash;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
 use super::file::Blob;
-use super::form_values;
+use super::form_function;
 use super::placeholder::add_filters;
 use crate::fault::Fault;
 use frontdesk_forms::text::escape_html;
@@ -111,7 +111,7 @@ impl Theme {
             })
         });
         add_filters(&mut environment);
-        form_values::add_function(&mut environment);
+        form_function::add_to(&mut environment);
         for (name, blob) in self.template_files() {
             if blob.bytes.len() > MAX_TEMPLATE_BYTES {
                 let message = format!("the template is larger than {} KiB", MAX_TEMPLATE_BYTES >> 10);

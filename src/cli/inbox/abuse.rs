@@ -10,8 +10,8 @@ use super::console::Console;
 use super::count_table::write_table;
 use super::stats::{first_day, write_wrapped};
 use crate::cli::output::counted;
+use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{Abuse, SignalCount};
 
 /// Maximum number of sources and agents in text output.

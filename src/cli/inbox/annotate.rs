@@ -10,8 +10,8 @@ use super::console::Console;
 use super::selection::find_all;
 use super::width::{columns, pad};
 use crate::cli::output::counted;
+use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction};
 use frontdesk_inbox::time::{format_local, format_utc};
 

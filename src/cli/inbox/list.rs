@@ -12,7 +12,7 @@ use super::console::Console;
 use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
 use crate::cli::output::{counted, with_hint};
-use frontdesk_inbox::{csv, json};
+use frontdesk_desk::{csv, json};
 
 /// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;

@@ -13,8 +13,8 @@ use super::show;
 use super::width::{columns, pad, wrap};
 use crate::cli::output::counted;
 use frontdesk_deliver::digest::Digest;
+use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::json as json_lines;
 use frontdesk_inbox::store::{ChannelState, DailyCount, InboxReader, LeadCounts, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 

@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 use super::session::ToolError;
+use frontdesk_desk::json;
 use frontdesk_forms::text::{visible, visible_lines};
-use frontdesk_inbox::json;
 
 /// Random bytes in a boundary.
 const BOUNDARY_BYTES: usize = 12;

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
 use crate::lead::LEAD_COLUMNS;
-use crate::value::{check_text, count, is_day};
+use crate::value::{LARGEST, check_text, count, is_day};
 
 /// Maximum number of fields of a form.
 pub const MAX_FIELDS: usize = 40;
@@ -19,8 +19,6 @@ const MAX_TEXT: usize = 1000;
 /// The length of a text without `max`, in characters.
 const LINE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 20_000;
-/// The largest integer that all JSON libraries keep.
-pub const LARGEST: f64 = 9_007_199_254_740_991.0;
 
 /// Names that fields may not have: members that the inbox adds to a submission, and properties of a form in a
 /// browser, which a control of the same name would replace.

@@ -27,8 +27,6 @@ fn the_source_of_a_lead_stays_with_its_submission() {
     assert_eq!(fixture.reader().get(id).unwrap().unwrap().lead, first.lead);
     let unknown = fixture.keep_new(&contact("two"));
     assert!(fixture.reader().get(unknown).unwrap().unwrap().lead.is_empty());
-    let object = crate::json::submission_object(&fixture.reader().get(id).unwrap().unwrap());
-    assert_eq!(object["lead"]["ref"], "ü");
 }
 
 #[test]

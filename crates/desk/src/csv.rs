@@ -10,17 +10,17 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::json;
-use super::time::format_local;
-use crate::submission::Submission;
-use crate::submission::verdict::ScreeningReason;
 use frontdesk_forms::lead::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::verdict::ScreeningReason;
+use frontdesk_inbox::time::format_local;
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
-/// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`] and,
-/// with `all`, the repeats, the source, the result of screening, the agent and the time of confirmation. For
-/// a terminal, leaves out the mark and makes control characters visible. Stops at the first error.
+/// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`]
+/// and, with `all`, the repeats, the source, the result of screening, the agent and the time of confirmation.
+/// For a terminal, leaves out the mark and makes control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     definitions: &[&'static Form],

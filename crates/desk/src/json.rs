@@ -7,11 +7,11 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::time::format_utc;
-use crate::store::Annotation;
-use crate::submission::Submission;
-use crate::submission::delivery::{Attempt, Delivery, Obstacle};
 use frontdesk_forms::text::escape_unsafe_in_json;
+use frontdesk_inbox::store::Annotation;
+use frontdesk_inbox::submission::Submission;
+use frontdesk_inbox::submission::delivery::{Attempt, Delivery, Obstacle};
+use frontdesk_inbox::time::format_utc;
 
 /// Writes each submission as a JSON object on one line. Returns the number of submissions. Stops at the first
 /// error.

@@ -1,0 +1,58 @@
+//! The template function `form`, which shows a form.
+
+use minijinja::value::{Kwargs, Value};
+use minijinja::{Environment, Error, ErrorKind, State, context};
+
+use crate::fault::did_you_mean;
+
+/// The partial that shows one form, which it finds in the variable `shown`.
+const PARTIAL: &str = "partials/form.html";
+
+/// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
+/// fields. Fails if there is no such form or field.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_function("form", |state: &State<'_, '_>, name: String, values: Kwargs| {
+        let failure = |message: String| Error::new(ErrorKind::InvalidOperation, message);
+        let forms = state.lookup("forms").unwrap_or_default();
+        let form = forms.get_attr(&name)?;
+        if form.is_undefined() {
+            let names: Vec<String> = forms.try_iter()?.map(|name| name.to_string()).collect();
+            let hint = did_you_mean(&name, names.iter().map(String::as_str), || {
+                format!("the forms are {}", names.join(", "))
+            });
+            return Err(failure(format!("there is no form `{name}`: {hint}")));
+        }
+        let mut fields = Vec::new();
+        for field in form.get_attr("fields")?.try_iter()? {
+            let given: Option<String> = values.get(&field.get_attr("name")?.to_string())?;
+            let is_shown = |given: &String| {
+                let option = |option: Value| {
+                    let value = option.get_attr("value").unwrap_or_default();
+                    let attribute = if field.get_attr("kind").is_ok_and(|kind| kind.to_string() == "choice") {
+                        " selected"
+                    } else {
+                        " checked"
+                    };
+                    let is_given = value.to_string() == *given;
+                    context! { value, checked => if is_given { attribute } else { "" } }
+                };
+                field.get_attr("options").and_then(|options| options.try_iter()).map(|options| {
+                    let options: Vec<Value> = options.map(option).collect();
+                    context! { default => given.as_str(), options, ..field.clone() }
+                })
+            };
+            // An answer shows the visitor's values.
+            let is_answer = field.get_attr("answer")?.is_true();
+            fields.push(match given.filter(|_| !is_answer) {
+                Some(given) => is_shown(&given)?,
+                None => field.clone(),
+            });
+        }
+        values.assert_all_used().map_err(|_| failure(format!("the form `{name}` has no such field")))?;
+        let shown = context! { fields, ..form };
+        let variable = |name: &str| state.lookup(name).unwrap_or_default();
+        let page = context! { page => variable("page"), site => variable("site"), words => variable("words"), shown };
+        let html = state.env().get_template(PARTIAL)?.render(page)?;
+        Ok(Value::from_safe_string(html))
+    });
+}

@@ -1,0 +1,28 @@
+//! Finds blocks of links that the pages of a build share, such as menus.
+
+use std::collections::{HashMap, HashSet};
+
+use frontdesk_convert::Converted;
+
+/// A block of links is boilerplate if at least this percentage of the pages in a language, and at least
+/// [`MIN_REPETITIONS`] pages, have it at the same place.
+const BOILERPLATE_PERCENT: usize = 90;
+const MIN_REPETITIONS: usize = 5;
+
+/// The hashes of blocks of links that nearly all pages of a language share.
+pub(super) fn find_boilerplate<'a>(pages: impl Iterator<Item = &'a Converted>) -> HashSet<u64> {
+    let mut languages: HashMap<Option<&str>, (usize, HashMap<u64, usize>)> = HashMap::new();
+    for page in pages {
+        let (number, counts) = languages.entry(page.metadata.language.as_deref()).or_default();
+        *number += 1;
+        let distinct: HashSet<u64> = page.link_blocks.iter().flatten().copied().collect();
+        for hash in distinct {
+            *counts.entry(hash).or_default() += 1;
+        }
+    }
+    let repeated = languages.into_values().flat_map(|(number, counts)| {
+        let needed = (number * BOILERPLATE_PERCENT).div_ceil(100).max(MIN_REPETITIONS);
+        counts.into_iter().filter(move |(_, count)| *count >= needed)
+    });
+    repeated.map(|(hash, _)| hash).collect()
+}
