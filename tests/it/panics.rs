@@ -113,7 +113,8 @@ fn content_that_panics_at_the_start_costs_only_that_content() {
     let points = PanicPoints::new(&CONTENT_POINTS);
     let server = TestServer::with(&site, &[points.variable()]);
     assert_degraded(&server);
-    assert!(panics_in(&server, "content") >= 7, "{}", server.log());
+    let panics = panics_in(&server, "content");
+    assert!(panics >= 7, "{panics}: {}", server.log());
 
     let output = frontdesk().arg("check").arg(&site).envs([points.variable()]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(1));

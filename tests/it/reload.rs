@@ -10,10 +10,13 @@ use crate::support::load::Load;
 use crate::support::tls::Authority;
 use crate::support::{PATIENCE, TestServer, frontdesk};
 
-/// A new site in `folder`, created by `init`.
+/// A new site in `folder`, created by `init`, whose configuration has all keys.
 fn site(folder: &Path) -> PathBuf {
     let site = folder.join("site");
     assert!(frontdesk().arg("init").arg(&site).output().expect("it runs").status.success());
+    let complete = frontdesk().args(["config", "--all"]).output().expect("it runs");
+    assert!(complete.status.success());
+    std::fs::write(site.join("frontdesk.toml"), complete.stdout).expect("it can be written");
     site
 }
 

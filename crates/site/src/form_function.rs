@@ -5,7 +5,8 @@ use minijinja::{Environment, Error, ErrorKind, State, context};
 
 use crate::fault::did_you_mean;
 
-/// The partial that shows one form, which it finds in the variable `shown`.
+/// The partial that shows one form, which it finds in the variable `shown`. The theme can have another one for
+/// a form, `partials/form-NAME.html`.
 const PARTIAL: &str = "partials/form.html";
 
 /// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
@@ -51,8 +52,13 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         values.assert_all_used().map_err(|_| failure(format!("the form `{name}` has no such field")))?;
         let shown = context! { fields, ..form };
         let variable = |name: &str| state.lookup(name).unwrap_or_default();
-        let page = context! { page => variable("page"), site => variable("site"), words => variable("words"), shown };
-        let html = state.env().get_template(PARTIAL)?.render(page)?;
+        let answer = shown.get_attr("answer")?;
+        let page = context! {
+            page => variable("page"), site => variable("site"), words => variable("words"), forms, answer, shown,
+        };
+        let environment = state.env();
+        let own = environment.get_template(&format!("partials/form-{name}.html"));
+        let html = own.or_else(|_| environment.get_template(PARTIAL))?.render(page)?;
         Ok(Value::from_safe_string(html))
     });
 }

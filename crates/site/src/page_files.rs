@@ -147,11 +147,12 @@ impl PageFiles {
     }
 }
 
-/// The names of the forms in rendered HTML: the theme's script recognizes them by the same attribute.
-fn form_names(html: &str, forms: &[PageForm]) -> Vec<&'static str> {
+/// The names of the forms on a page: that of its front matter, and those in the rendered HTML, which the
+/// forms' script recognizes by the same attribute.
+fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'static str> {
     const ATTRIBUTE: &str = "data-frontdesk=\"";
-    let names: Vec<&str> =
-        html.split(ATTRIBUTE).skip(1).filter_map(|rest| rest.split_once('"')).map(|(name, _)| name).collect();
+    let in_html = html.split(ATTRIBUTE).skip(1).filter_map(|rest| rest.split_once('"'));
+    let names: Vec<&str> = in_html.map(|(name, _)| name).chain(of_page).collect();
     forms.iter().map(|form| form.definition.name).filter(|name| names.contains(name)).collect()
 }
 
@@ -171,7 +172,7 @@ fn lay_out_page(document: &Document, inputs: &PageInputs) -> Result<Arc<LaidOutP
             (template.render_without_theme(), Some(fault))
         }
     };
-    let forms = form_names(&html, &shared.data.forms);
+    let forms = form_names(&html, document.front_matter.form.as_deref(), &shared.data.forms);
     let is_list_of_tags = document.kind == PageKind::Tags;
     let item = |tag: &Tag| {
         let title = format!("{} ({})", tag.name, tag.count);

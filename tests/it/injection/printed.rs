@@ -1,5 +1,6 @@
 //! Injection into operators' output: tables and exports.
 
+use frontdesk_forms::CONTACT;
 use std::collections::HashMap;
 
 use super::{CHANNELS, Sent, assert_inert};
@@ -37,7 +38,7 @@ fn check_list(text: &str, sent: &[Sent]) {
 /// once. Receivers' replies are indented by two more columns than attempts.
 fn check_shown(text: &str, sent: &Sent) {
     assert_inert(text);
-    let fields = sent.fields.iter().map(|(name, _)| *name);
+    let fields = sent.fields.iter().map(|(name, _)| CONTACT.field(name).expect("a field").label);
     let channels = CHANNELS.map(|channel| format!("{channel}: delivered"));
     let mut expected: Vec<&str> = ["id", "form", "received at", "status", "score", "sent again", "source"]
         .into_iter()

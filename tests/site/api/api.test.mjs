@@ -1,19 +1,21 @@
-// The two endpoints: Schemathesis against the server's own /openapi.json, and the e-mail addresses of the
+// The endpoints: Schemathesis against the server's own /openapi.json, and the e-mail addresses of the
 // JSON Schema Test Suite (optional/format/email) through the waitlist.
 import { after, before, test } from 'node:test';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import assert from 'node:assert/strict';
 import { exchange, postJson } from '../support/http.mjs';
+import { siteWithForms } from '../support/forms_site.mjs';
 import { none } from '../support/list.mjs';
 import { output, python } from '../support/paths.mjs';
 import { startServer } from '../support/server.mjs';
 
 const MIN_CASES = 2000;
 const EXAMPLES_AN_OPERATION = 1500;
+const EXAMPLES_OF_OWN_FORMS = 150;
 const SEED = 20261120;
 
 let server;
@@ -25,19 +27,20 @@ before(async () => {
 
 after(() => server?.stop());
 
-test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () => {
+/** Runs Schemathesis against the server's description of its forms. Returns its report. */
+const runSchemathesis = async ({ origin }, examples) => {
   const schemathesis = join(dirname(python), 'schemathesis');
   assert.ok(existsSync(schemathesis), `${schemathesis}: run scripts/test, which prepares it`);
   const report = join(output, 'schemathesis.json');
   const args = [
     '--config-file', fileURLToPath(new URL('schemathesis.toml', import.meta.url)),
-    'run', `${server.origin}/openapi.json`,
+    'run', `${origin}/openapi.json`,
     // The description contains the public address, so replace it with that of the server under test.
-    '--url', server.origin,
+    '--url', origin,
     '--phases', 'examples,coverage,fuzzing,stateful',
     '--checks', 'all',
     '--mode', 'all',
-    '--max-examples', String(EXAMPLES_AN_OPERATION),
+    '--max-examples', String(examples),
     '--seed', String(SEED),
     '--generation-database', 'none',
     '--continue-on-failure',
@@ -49,13 +52,30 @@ test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () =>
   if (error) throw error;
   console.log(stdout.slice(stdout.indexOf('API Operations:')));
   none(status === 0 ? [] : [stdout + stderr], 'Schemathesis');
-  const { complete, test_cases: cases, failures, errors, operations, phases } = JSON.parse(await readFile(report, 'utf8'));
+  const { complete, failures, errors, phases, ...rest } = JSON.parse(await readFile(report, 'utf8'));
   assert.ok(complete, 'the run was complete');
   assert.deepEqual([failures, errors], [[], []]);
-  assert.equal(operations.tested, 2, 'operations');
   assert.equal(phases.coverage.status, 'success');
   assert.equal(phases.fuzzing.status, 'success');
+  return rest;
+};
+
+test(`Schemathesis finds no failure in at least ${MIN_CASES} cases`, async () => {
+  const { operations, test_cases: cases } = await runSchemathesis(server, EXAMPLES_AN_OPERATION);
+  assert.equal(operations.tested, 2, 'operations');
   assert.ok(cases.generated >= MIN_CASES, `${cases.generated} cases`);
+});
+
+test('Schemathesis finds no failure on a site with ten forms', async () => {
+  const { folder, forms } = await siteWithForms();
+  const own = await startServer({ folder });
+  try {
+    const { operations } = await runSchemathesis(own, EXAMPLES_OF_OWN_FORMS);
+    assert.equal(operations.tested, forms + 2, 'operations');
+  } finally {
+    await own.stop();
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('e-mail addresses are accepted or refused as in the JSON Schema Test Suite', async () => {

@@ -43,25 +43,9 @@ fn example_options() -> PagesOptions {
 
 /// A built-in form with the words of the example site, `site/forms/NAME.toml`.
 fn with_example_words(form: &'static Form) -> &'static Form {
-    let text = fs::read_to_string(repository().join(format!("site/forms/{}.toml", form.name))).unwrap();
-    let words: toml::Table = toml::from_str(&text).unwrap();
-    let mut stored: serde_json::Value = serde_json::from_str(&form.stored()).unwrap();
-    for (key, value) in words {
-        let toml::Value::Array(fields) = value else {
-            stored[&key] = serde_json::to_value(value).unwrap();
-            continue;
-        };
-        for shape in [&key.replace("field", "fields"), "alternative"] {
-            for field in stored[shape].as_array_mut().into_iter().flatten() {
-                let name = field["name"].clone();
-                let changed = fields.iter().filter(|words| words["name"].as_str() == name.as_str());
-                for (key, value) in changed.flat_map(|words| words.as_table().unwrap()) {
-                    field[key] = serde_json::to_value(value).unwrap();
-                }
-            }
-        }
-    }
-    Form::from_stored(&stored.to_string()).unwrap()
+    let place = format!("site/forms/{}.toml", form.name);
+    let text = fs::read_to_string(repository().join(&place)).unwrap();
+    FormFile::extend(form, &text, &place).unwrap().form
 }
 
 /// The options of `starter/frontdesk.toml` that appear in the contract.
