@@ -60,7 +60,7 @@ fn content_site(folder: &Path) -> PathBuf {
     write(&site.join("assets/brand.woff2"), "not a font, but its parser panics first");
     let file = site.join("frontdesk.toml");
     let text = std::fs::read_to_string(&file).expect("it is there");
-    write(&file, text.replace("# font = \"font.woff2\"", "font = \"brand.woff2\""));
+    write(&file, text.replace("[brand]\n", "[brand]\nfont = \"brand.woff2\"\n"));
     site
 }
 
