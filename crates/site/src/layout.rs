@@ -112,7 +112,7 @@ impl TemplateContext<'_> {
             kind => document.kind.name(),
             draft => document.unpublished.is_some(),
             scheduled => scheduled.map(format_time),
-            form => matter.form.as_deref(),
+            form => matter.form.as_deref().filter(|name| shared.has_form(name)),
             cta => to_template_value(&matter.cta),
             highlights => to_template_value(&matter.highlights),
             reading_minutes => content.reading_minutes(),

@@ -147,6 +147,13 @@ impl SiteContext {
     }
 }
 
+impl SiteContext {
+    /// Whether the site has the form. A page that names another one has a fault.
+    pub fn has_form(&self, name: &str) -> bool {
+        self.data.forms.iter().any(|form| form.definition.name == name)
+    }
+}
+
 impl LanguageValues {
     fn new(data: &LanguageData, site: &SiteData, english: &WordList) -> Self {
         let words = &data.language.words;
