@@ -8,6 +8,7 @@ use super::value::{Raw, without_password};
 ///
 /// [`requests`], [`deliveries`], [`agents`] and [`restart`] declare a key: each states what a change affects.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate property")]
 pub struct ConfigKey {
     /// The dotted name, such as `server.listen`, or `channel.crm.url` for the channel `crm`.
     pub name: Cow<'static, str>,

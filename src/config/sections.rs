@@ -15,6 +15,8 @@ use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::{WebOptions, content_security_policy};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
+use frontdesk_desk::DeskOptions;
+use frontdesk_forms::FormSet;
 use frontdesk_http::Address;
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
@@ -81,19 +83,12 @@ impl Config {
         let channels = channel::read(r, &pages, &form_set);
         let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
 
-        pages.home_links = resources::home_links(&form_set);
-        pages.reserved = resources::reserved_paths(&form_set);
-        pages.form_set = form_set;
         pages.html_posts = web.forms.html_posts;
         pages.confirming = form_values.visitor.confirming().collect();
-        pages.confirms_waitlist = !pages.confirming.is_empty();
+        set_forms(&mut pages, form_set);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
-        web.inbox_pages = inbox_pages;
-        web.inbox_pages.channels.clone_from(&channels);
-        web.inbox_pages.title.clone_from(&pages.title);
-        web.inbox_pages.confirms_waitlist = pages.confirms_waitlist;
-        web.inbox_pages.form_set.clone_from(&pages.form_set);
+        web.inbox_pages = complete_desk(inbox_pages, &pages, &channels);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
@@ -137,7 +132,7 @@ impl Config {
         config.check_texts(r);
         config.check_folders(r);
         config.check_listeners(r);
-        config.check_confirmations(r, &form_values.visitor.confirming().collect::<Vec<_>>());
+        config.check_confirmations(r);
         config
     }
 
@@ -194,13 +189,12 @@ impl Config {
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or
-    /// if the request would time out first. `confirming` are the forms whose visitors confirm their
-    /// addresses.
-    fn check_confirmations(&self, r: &mut Reader<'_>, confirming: &[&str]) {
+    /// if the request would time out first.
+    fn check_confirmations(&self, r: &mut Reader<'_>) {
         let confirmed = &self.web.confirmed_forms;
         for form in confirmed {
             r.refuse_if(
-                confirming.contains(form),
+                self.pages.confirming.contains(form),
                 &format!("forms.{form}.accept"),
                 &format!("cannot be \"delivered\" with `forms.{form}.confirm`: nothing is delivered before the visitor confirms the address"),
             );
@@ -259,6 +253,25 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
         ..site
     };
     (pages, security_email)
+}
+
+/// The options of the inbox's web interface, with what other sections configure.
+fn complete_desk(desk: DeskOptions, pages: &PagesOptions, channels: &[ChannelOptions]) -> DeskOptions {
+    DeskOptions {
+        channels: channels.to_vec(),
+        title: pages.title.clone(),
+        confirms_waitlist: pages.confirms_waitlist,
+        form_set: pages.form_set.clone(),
+        ..desk
+    }
+}
+
+/// Fills in the forms, and the paths and links that follow from them.
+fn set_forms(pages: &mut PagesOptions, forms: FormSet) {
+    pages.home_links = resources::home_links(&forms);
+    pages.reserved = resources::reserved_paths(&forms);
+    pages.form_set = forms;
+    pages.confirms_waitlist = !pages.confirming.is_empty();
 }
 
 /// Combines the database with the routes of all channels. Without limits, the routes have no quota.

@@ -26,7 +26,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) ->
         reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
         return reply;
     };
-    let query = query.from_start();
+    let query = query.first_page();
     let (sender, body) = stream();
     let inbox = inbox.clone();
     tokio::runtime::Handle::current().spawn_blocking(move || {

@@ -112,11 +112,11 @@ impl<'a> PageRequest<'a> {
                 text => query.text.clone(),
                 tabs => tabs(query, self.options.confirms_waitlist),
                 forms => form_links(query, &self.options.form_set, &reader.definitions()?),
-                kept => query.from_start().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
+                kept => query.first_page().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
                 view => link_to(query),
-                export => encode(&query.from_start()),
+                export => encode(&query.first_page()),
                 sealed => page.sealed,
-                first => link_to(&query.from_start()),
+                first => link_to(&query.first_page()),
                 is_first => query.before.is_none(),
                 ..self.position(&page, query)
             })
@@ -325,7 +325,7 @@ pub(super) fn link_to(query: &ListQuery) -> String {
 /// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
 /// addresses, or if it is selected.
 fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
-    let start = ListQuery { status: None, is_done: None, ..query.from_start() };
+    let start = ListQuery { status: None, is_done: None, ..query.first_page() };
     let of = |label: &str, status: Option<Status>, is_done: Option<bool>| {
         let target = ListQuery { status, is_done, ..start.clone() };
         let is_current = (query.status, query.is_done) == (status, is_done);
@@ -354,7 +354,7 @@ fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -
         }
     }
     let link = |form: Option<&str>| {
-        let target = ListQuery { form: form.map(str::to_owned), ..query.from_start() };
+        let target = ListQuery { form: form.map(str::to_owned), ..query.first_page() };
         let is_current = query.form.as_deref() == form;
         context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current }
     };

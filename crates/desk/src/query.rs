@@ -64,7 +64,7 @@ impl ListQuery {
 
     /// The same list from its beginning.
     #[must_use]
-    pub(super) fn from_start(&self) -> ListQuery {
+    pub(super) fn first_page(&self) -> ListQuery {
         ListQuery { before: None, ..self.clone() }
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let query = ListQuery::from_pairs(pairs);
         let written = query.to_pairs();
         assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
-        assert!(query.is_filtered() && query.from_start().before.is_none());
+        assert!(query.is_filtered() && query.first_page().before.is_none());
         assert_eq!((query.filter().is_done, query.filter().is_held), (Some(false), None));
         let open = ListQuery::from_pairs([("state", "open")]);
         assert_eq!(open.filter().is_held, Some(false));

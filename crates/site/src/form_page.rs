@@ -22,8 +22,8 @@ pub(super) const THANKS: &str = "/thanks/";
 
 /// The title and the text of the thank-you page, which both forms share.
 pub(super) fn thanks_texts<'a>(language: &'a Language, options: &PagesOptions) -> (&'a str, &'a str) {
-    let confirms = options.confirms_waitlist && options.form_set.named(WAITLIST.name).is_some();
-    let text = if confirms { "thanks_message_confirm" } else { "thanks_message" };
+    let text =
+        if options.confirming.contains(&WAITLIST.name) { "thanks_message_confirm" } else { "thanks_message" };
     (language.words.get("thanks_title"), language.words.get(text))
 }
 
@@ -164,7 +164,7 @@ impl FormPage {
                     html.push_str(if is_choice { " selected" } else { " checked" });
                 }
                 Piece::Slot(INVALID, at, _) if fault(*at).is_some() => {
-                    html.push_str(" aria-invalid=\"true\"")
+                    html.push_str(" aria-invalid=\"true\"");
                 }
                 Piece::Slot(HIDDEN, at, _) if fault(*at).is_none() => html.push_str(" hidden"),
                 Piece::Slot(ERROR, at, _) => html.extend(fault(*at).map(|fault| self.field_error(fault))),
@@ -206,7 +206,9 @@ impl FormPage {
         let field = fault.field;
         let max = field.max_chars.to_string();
         let name = match (fault.problems.first(), field.kind) {
-            (Some(Problem::Missing | Problem::Empty), FieldKind::Consent) => "problem_not_ticked",
+            (Some(Problem::Missing | Problem::Empty | Problem::NotAccepted), FieldKind::Consent) => {
+                "problem_not_ticked"
+            }
             (Some(Problem::Missing | Problem::Empty), FieldKind::Choice | FieldKind::Choices) => {
                 "problem_not_chosen"
             }
@@ -217,7 +219,6 @@ impl FormPage {
             (Some(Problem::NotAccepted), FieldKind::Url) => "problem_not_url",
             (Some(Problem::NotAccepted), FieldKind::Choice) => "problem_not_option",
             (Some(Problem::NotAccepted), FieldKind::Choices) => "problem_not_options",
-            (Some(Problem::NotAccepted), FieldKind::Consent) => "problem_not_ticked",
             (Some(Problem::NotAccepted), FieldKind::Date) => "problem_not_day",
             (Some(Problem::NotAccepted), FieldKind::Number) if field.is_decimal => "problem_not_number",
             (Some(Problem::NotAccepted), FieldKind::Number) => "problem_not_whole",

@@ -90,15 +90,11 @@ fn field_value(field: &'static Field, label: &str, description: &str, is_answere
             Value::from(if !option.is_empty() && option == field.default { attribute } else { "" })
         }
     };
-    let options: Vec<Value> = match field.kind {
-        FieldKind::Consent => vec![context! { value => "true", checked => checked(0, "true") }],
-        _ => {
-            let option = |(at, value): (usize, &&'static str)| {
-                context! { value => *value, checked => checked(at, value) }
-            };
-            field.options.iter().enumerate().map(option).collect()
-        }
+    let texts = if field.kind == FieldKind::Consent { &["true"][..] } else { &field.options };
+    let option = |(at, value): (usize, &&'static str)| {
+        context! { value => *value, checked => checked(at, value) }
     };
+    let options: Vec<Value> = texts.iter().enumerate().map(option).collect();
     context! {
         label,
         description,

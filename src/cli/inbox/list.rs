@@ -13,6 +13,7 @@ use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
 use crate::cli::output::{counted, with_hint};
 use frontdesk_desk::{csv, json};
+use frontdesk_inbox::store::InboxReader;
 
 /// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;
@@ -81,7 +82,7 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
-    let definitions = inbox.map(|inbox| inbox.definitions()).transpose()?.unwrap_or_default();
+    let definitions = inbox.map(InboxReader::definitions).transpose()?.unwrap_or_default();
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
             json::write(&mut selected, out)

@@ -260,7 +260,7 @@ label = "Budget"
 "#;
     let faults = FormFile::extend(*CONTACT, text, "forms/contact.toml").unwrap_err();
     let faults: Vec<String> =
-        faults.iter().map(|fault| fault.to_string().split("\n").next().unwrap().to_owned()).collect();
+        faults.iter().map(|fault| fault.to_string().split('\n').next().unwrap().to_owned()).collect();
     assert_eq!(
         faults,
         [

@@ -30,7 +30,7 @@ pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &R
         forms => forms.iter().map(|form| form_section(form, base)).collect::<Vec<_>>(),
         repeats => repeats(forms),
         has_contact_form => forms.named(CONTACT.name).is_some(),
-        confirms_waitlist => options.confirms_waitlist && forms.named(WAITLIST.name).is_some(),
+        confirms_waitlist => options.confirming.contains(&WAITLIST.name),
         quotas => resources.quotas.map(|(minute, hour)| [minute, hour]),
         duplicate_window => format_duration(resources.duplicate_window),
         pages => pages.map(|page| list_item(base, &page.twin, page)).collect::<String>(),

@@ -69,16 +69,25 @@ fn constraint(field: &Field) -> String {
         FieldKind::Email => written("an e-mail address"),
         FieldKind::Tel => written("a telephone number"),
         FieldKind::Url => written("a web address"),
-        FieldKind::Number if field.is_decimal => format!("a number from {least} to {most}"),
-        FieldKind::Number => format!("a whole number from {least} to {most}"),
-        FieldKind::Date => {
-            let bounds = match field.days {
-                ["", ""] => String::new(),
-                [first, ""] => format!(", not before {first}"),
-                ["", last] => format!(", not after {last}"),
-                [first, last] => format!(", from {first} to {last}"),
+        FieldKind::Number => {
+            let [least, most] = field.limits();
+            let whole = if field.is_decimal { "" } else { "whole " };
+            let range = match (&*least, &*most) {
+                ("", "") => String::new(),
+                (least, "") => format!(", at least {least}"),
+                ("", most) => format!(", at most {most}"),
+                (least, most) => format!(" from {least} to {most}"),
             };
-            format!("a day such as {}{bounds}", field.example)
+            format!("a {whole}number{range}")
+        }
+        FieldKind::Date => {
+            let range = match field.days {
+                ["", ""] => String::new(),
+                [earliest, ""] => format!(", not before {earliest}"),
+                ["", latest] => format!(", not after {latest}"),
+                [earliest, latest] => format!(", from {earliest} to {latest}"),
+            };
+            format!("a day such as {}{range}", field.example)
         }
         FieldKind::Choice | FieldKind::Hidden if field.options.len() == 1 => options(),
         FieldKind::Choice | FieldKind::Hidden => format!("one of {}", options()),
