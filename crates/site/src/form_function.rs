@@ -5,8 +5,8 @@ use minijinja::{Environment, Error, ErrorKind, State, context};
 
 use crate::fault::did_you_mean;
 
-/// The partial that shows one form, which it finds in the variable `shown`. The theme can have another one for
-/// a form, `partials/form-NAME.html`.
+/// The partial that shows one form, which it finds in the variable `shown`. The theme can have another one
+/// for a form, `partials/form-NAME.html`.
 const PARTIAL: &str = "partials/form.html";
 
 /// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
