@@ -88,7 +88,8 @@
   const create = (name, attributes) => Object.assign(document.createElement(name), attributes);
 
   const labelOf = (field) => {
-    const group = kindOf(field) === "choices" && field.closest("fieldset")?.querySelector("legend");
+    const isGroup = field.type === "radio" || kindOf(field) === "choices";
+    const group = isGroup && field.closest("fieldset")?.querySelector("legend");
     const label = group || field.labels?.[0];
     const own = [...(label?.childNodes ?? [])].map((node) => node.data?.trim()).find(Boolean);
     const text = own || field.getAttribute("aria-label") || label?.textContent.trim();
@@ -170,6 +171,12 @@
 
     const or_mail = form.dataset.mail ? fill("or_mail", { mail: form.dataset.mail }) : "";
 
+    const correct = (wrong) => {
+      say(fill("correct", { fields: wrong.map((it) => labels[it.name]).join(", ") }), false);
+      status.classList.add("failed");
+      wrong[0].focus();
+    };
+
     // Splits "`email` must be …; `message` is …" by field. Shows sentences that name no field unchanged.
     const explain = (sentence) => {
       const faults = new Map();
@@ -185,9 +192,7 @@
       }
       const wrong = [...faults.keys()].map((name) => fields.find((it) => it.name === name));
       for (const it of wrong) mark(it, faults.get(it.name));
-      say(fill("correct", { fields: wrong.map((it) => labels[it.name]).join(", ") }), false);
-      status.classList.add("failed");
-      wrong[0].focus();
+      correct(wrong);
     };
 
     const conclude = () => {
@@ -222,6 +227,10 @@
     };
 
     const send = async () => {
+      // The browser gives no value for what it cannot read, such as half of a date.
+      const unread = fields.filter((it) => it.validity.badInput);
+      for (const it of unread) mark(it, it.validationMessage);
+      if (unread.length) return correct(unread);
       const content = read();
       // A retry with the same content keeps its Idempotency-Key. Changed content gets a new key.
       const body = JSON.stringify(content);

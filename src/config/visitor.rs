@@ -298,7 +298,7 @@ mod tests {
     use std::fs;
 
     use crate::config::Config;
-    use frontdesk_deliver::TransportOptions;
+    use frontdesk_deliver::{ChannelOptions, TransportOptions};
     use frontdesk_inbox::submission::visitor_mail::HourlyLimits;
 
     const CHANNEL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"mail.example.com\"\nfrom = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
@@ -326,6 +326,50 @@ mod tests {
         }
         // No submission is delivered to a visitor.
         assert!(config.store.channels.iter().all(|route| route.accepts("contact") == (route.name == "mail")));
+    }
+
+    #[test]
+    fn each_form_has_its_own_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it exists or is new");
+            fs::write(path, text).expect("it can be written");
+        };
+        let form = |key: &str| {
+            format!(
+                "title = \"Demo\"\n{key} = \"mails/demo.md\"\n[[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"E-mail\"\n"
+            )
+        };
+        write("mails/thanks.md", "---\nsubject: Thanks\n---\nHello\n");
+        write("mails/demo.md", "---\nsubject: Demo\n---\nHello {confirm_link}\n");
+        write("forms/demo.toml", &form("confirm"));
+        let (config, faults) = Config::parse(&format!("{SET}{CHANNEL}"), folder.path(), [], &[]);
+        let errors: Vec<_> =
+            faults.iter().filter(|fault| fault.severity == frontdesk_site::fault::Severity::Error).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let texts = |channel: &ChannelOptions| {
+            let TransportOptions::Visitor(visitor) = &channel.kind else { panic!("{}", channel.name) };
+            let texts = visitor.texts.iter().map(|(form, text)| format!("{form}: {}", text.subject));
+            (channel.name.clone(), channel.forms.clone(), texts.collect::<Vec<_>>())
+        };
+        let found: Vec<_> = config.visitor_channels.iter().map(texts).collect();
+        let expected = |name: &str, form: &str, subject: &str| {
+            (name.to_owned(), vec![form.to_owned()], vec![format!("{form}: {subject}")])
+        };
+        assert_eq!(
+            found,
+            [
+                expected("visitor:acknowledgement", "contact", "Thanks"),
+                expected("visitor:confirmation", "demo", "Demo"),
+            ]
+        );
+        assert_eq!(config.pages.confirming, ["demo"]);
+        // A form without an address can have no mail.
+        write("forms/demo.toml", &form("acknowledge").replace("email\"\nlabel", "text\"\nlabel"));
+        let (_, faults) = Config::parse(&format!("{SET}{CHANNEL}"), folder.path(), [], &[]);
+        let said = "forms/demo.toml:2: `forms.demo.acknowledge` needs a field with `type = \"email\"`";
+        assert!(faults.iter().any(|fault| fault.to_string().starts_with(said)), "{faults:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! at its empty lines and boundaries, CSV at its quotes, and a terminal's output at its line ends.
 
 mod chat;
+mod definition;
 mod mailed;
 mod printed;
 

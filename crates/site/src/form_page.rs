@@ -83,6 +83,8 @@ pub enum FormMessage<'a> {
 #[derive(Debug, Clone)]
 pub struct FormPage {
     form: &'static Form,
+    /// The labels of the fields in the page's language.
+    labels: Vec<String>,
     language: usize,
     words: Arc<WordList>,
     /// The operator's e-mail address; may be empty.
@@ -99,10 +101,11 @@ enum Piece {
 
 impl FormPage {
     /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, or of a field's
-    /// value or error. `index` is that of the language.
+    /// value or error. `labels` are those of the fields, and `index` is that of the language.
     pub(super) fn new(
         html: &str,
         form: &PageForm,
+        labels: Vec<String>,
         index: usize,
         language: &Language,
         mail: &str,
@@ -133,6 +136,7 @@ impl FormPage {
         });
         (has(MESSAGE, 0) && shows_fields).then(|| Self {
             form: form.definition,
+            labels,
             language: index,
             words: language.words.clone(),
             mail: mail.to_owned(),
@@ -185,7 +189,9 @@ impl FormPage {
             FormMessage::Invalid => {
                 let link = |fault: &InvalidField| {
                     let (form, name) = (self.form.name, fault.field.name);
-                    let label = self.words.find(&format!("{form}_{name}")).unwrap_or(fault.field.label);
+                    let at = self.form.fields.iter().position(|field| field.name == name);
+                    let label =
+                        at.and_then(|at| self.labels.get(at)).map_or(fault.field.label, String::as_str);
                     format!("<a href=\"#form-{form}-{name}\">{}</a>", escape_html(label))
                 };
                 let links: Vec<String> = invalid.iter().map(link).collect();
@@ -331,6 +337,6 @@ mod tests {
 
     fn page(html: &str, mail: &str) -> Option<FormPage> {
         let form = PageForm { definition: *CONTACT, confirms: false, markdown: String::new() };
-        FormPage::new(html, &form, 0, &Language::only(&PagesOptions::default()), mail)
+        FormPage::new(html, &form, vec!["Name".into()], 0, &Language::only(&PagesOptions::default()), mail)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::content::Bodies;
 use super::form_page::{FormPage, FormPages};
+use super::form_values::FormView;
 use super::language::Language;
 use super::layout::TemplateContext;
 use super::page_files::LaidOutPage;
@@ -51,7 +52,8 @@ pub(super) fn form_pages(
             });
             let rendered = rendered.and_then(|html| html.map_err(|fault| faults.push(fault)).ok());
             let Some(html) = rendered else { continue };
-            let page = FormPage::new(&html, form, index, language, mail);
+            let labels = FormView::answering(language, Some(name)).labels(form.definition);
+            let page = FormPage::new(&html, form, labels, index, language, mail);
             if page.is_none() && html.contains(form.definition.path) {
                 faults.push(form_without_answers(name));
             }

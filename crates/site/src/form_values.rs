@@ -6,9 +6,10 @@ use minijinja::context;
 use minijinja::value::{Serde, Value};
 
 use super::form_page::{field_markers, message_marker, option_marker};
+use super::language::Language;
 use super::options::PageForm;
 use super::words::WordList;
-use frontdesk_forms::{Field, FieldKind, FormSet};
+use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 
 /// How forms are shown.
 #[derive(Clone, Copy)]
@@ -21,12 +22,29 @@ pub(super) struct FormView<'a> {
     pub answered: Option<&'a str>,
 }
 
-impl FormView<'_> {
+impl<'a> FormView<'a> {
+    /// For a page that answers the form `answered` without JavaScript.
+    pub fn answering(language: &'a Language, answered: Option<&'a str>) -> Self {
+        let is_default_language = language.prefix.is_empty();
+        FormView { words: &language.words, is_default_language, works_without_script: true, answered }
+    }
+
     /// The forms by name.
     pub fn values(&self, forms: &[PageForm]) -> Value {
         let forms: BTreeMap<&str, Value> =
             forms.iter().map(|form| (form.definition.name, self.form(form))).collect();
         Value::from(forms)
+    }
+
+    /// The labels of a form's fields.
+    pub fn labels(&self, form: &Form) -> Vec<String> {
+        form.fields.iter().map(|field| self.label(form, field)).collect()
+    }
+
+    fn label(&self, form: &Form, field: &Field) -> String {
+        let base = FormSet::built_in().named(form.name).and_then(|base| base.field(field.name));
+        let word = self.words.find(&format!("{}_{}", form.name, field.name));
+        self.choose(word, field.label, base.map(|base| base.label)).to_owned()
     }
 
     fn form(&self, form: &PageForm) -> Value {
@@ -39,7 +57,7 @@ impl FormView<'_> {
         let is_answered = self.answered == Some(definition.name);
         let field = |field: &'static Field| {
             let base = base.and_then(|base| base.field(field.name));
-            let label = text(field.name, field.label, base.map(|base| base.label));
+            let label = self.label(definition, field);
             let hint = format!("{}_hint", field.name);
             let description = text(&hint, field.description, base.map(|base| base.description));
             field_value(field, &label, &description, is_answered)
@@ -120,7 +138,6 @@ mod tests {
 
     use super::*;
     use crate::form_page::{FormMessage, FormPage};
-    use crate::language::Language;
     use crate::options::PagesOptions;
     use crate::theme::Theme;
     use frontdesk_forms::FormFile;
@@ -215,7 +232,7 @@ mod tests {
         let html = render("{{ form('demo') }}", Some("demo")).expect("it is rendered");
         let form = form();
         let language = Language::only(&PagesOptions::default());
-        let page = FormPage::new(&html, &form, 0, &language, "").expect("all places are there");
+        let page = FormPage::new(&html, &form, Vec::new(), 0, &language, "").expect("all places are there");
         let body = b"text=&number=12&date=2025-12-31&tel=none&url=no+url&choice=Two&choices=Three&choices=Nine&hidden=Three";
         let posted = PostedForm::decode(form.definition, body).expect("it is decoded");
         let html = page.render(FormMessage::Invalid, Some(&posted));

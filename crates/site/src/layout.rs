@@ -59,8 +59,7 @@ impl TemplateContext<'_> {
         let title = words.fill("answer_title", &[("title", &self.html_title())]);
         let page = values.get_attr("page").unwrap_or_default();
         let page = context! { head_title => title, ..page };
-        let is_default_language = self.shared.language(self.document).language.prefix.is_empty();
-        let view = FormView { words, is_default_language, works_without_script: true, answered: Some(form) };
+        let view = FormView::answering(&self.shared.language(self.document).language, Some(form));
         self.render(context! { page, forms => view.values(&data.forms), ..values })
     }
 

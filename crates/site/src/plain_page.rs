@@ -36,7 +36,14 @@ pub(super) fn plain_form_page(
     // The form's own address is no page, so the answer is in the language of the site.
     let page = context! { title, head_title, language => language.tag.as_str(), path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
-    Ok(FormPage::new(&html, form, 0, language, &options.operator.email))
+    Ok(FormPage::new(
+        &html,
+        form,
+        FormView::answering(language, None).labels(form.definition),
+        0,
+        language,
+        &options.operator.email,
+    ))
 }
 
 /// Inserts the stylesheet, and the thank-you page unless the site has its own, if forms work without
@@ -78,12 +85,7 @@ fn render(
 ) -> Result<String, Fault> {
     let theme = Theme::new([]).compile(std::collections::BTreeMap::new());
     let site = context! { operator => minijinja::Value::from(Serde(&options.operator)) };
-    let view = FormView {
-        words: &language.words,
-        is_default_language: language.prefix.is_empty(),
-        works_without_script: true,
-        answered: forms.first().map(|form| form.definition.name),
-    };
+    let view = FormView::answering(language, forms.first().map(|form| form.definition.name));
     let values = context! {
         page,
         site,

@@ -1,10 +1,10 @@
 //! Injection into operators' output: tables and exports.
 
-use frontdesk_forms::CONTACT;
 use std::collections::HashMap;
 
 use super::{CHANNELS, Sent, assert_inert};
 use crate::support::channel_site::ChannelSite;
+use frontdesk_forms::CONTACT;
 
 /// The number of submissions to show with `inbox show`; each takes a separate process.
 const SHOWN: usize = 60;

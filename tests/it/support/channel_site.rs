@@ -73,7 +73,9 @@ impl ChannelSite {
         let site = write_site(folder.path(), channels);
         std::fs::create_dir_all(site.join("mails")).expect("it can be created");
         for (name, text) in mails {
-            std::fs::write(site.join("mails").join(name), text).expect("it can be written");
+            let path = site.join("mails").join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be created");
+            std::fs::write(path, text).expect("it can be written");
         }
         let mut all = vec![("FRONTDESK_LIMITS__ENABLED", "false")];
         all.extend(environment);

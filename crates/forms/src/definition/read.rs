@@ -471,7 +471,15 @@ impl<'a> Reader<'a> {
             DeValue::String(text) if text.chars().count() > MAX_TEXT => {
                 format!("`{key}` has more than {MAX_TEXT} characters")
             }
-            DeValue::String(text) if text.contains('\0') => format!("`{key}` contains a NUL character"),
+            // A description may have several lines; other texts stand in lists, subjects and labels.
+            DeValue::String(text)
+                if text.contains(|c: char| c.is_control() && (key != "description" || c != '\n')) =>
+            {
+                format!(
+                    "`{key}` must be {} without control characters",
+                    if key == "description" { "text" } else { "one line" }
+                )
+            }
             DeValue::String(text) => return Some(intern(text.trim())),
             _ => format!("`{key}` must be text in quotes"),
         };

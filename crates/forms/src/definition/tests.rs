@@ -193,6 +193,18 @@ fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
 }
 
 #[test]
+fn texts_have_no_control_characters() {
+    let text = "title = \"a\\nb\"\ndescription = \"a\\nb\"\nsubmit = \"a\\u001bb\"\n[[field]]\nname = \"a\"\ntype = \"text\"\nlabel = \"a\\tb\"\n";
+    let faults = FormFile::read("demo", text, "forms/demo.toml").unwrap_err();
+    let lines: Vec<_> = faults.iter().map(|fault| (fault.line.unwrap(), fault.message.as_str())).collect();
+    let message = |key: &str| format!("`{key}` must be one line without control characters");
+    for (line, key) in [(1, "title"), (3, "submit"), (7, "label")] {
+        assert!(lines.contains(&(line, &message(key))), "{key}: {lines:?}");
+    }
+    assert!(lines.iter().all(|(line, _)| *line != 2), "{lines:?}");
+}
+
+#[test]
 fn a_file_changes_the_words_of_a_built_in_form_and_adds_optional_fields() {
     let text = r#"
 title = "Write to us"
