@@ -1,6 +1,6 @@
 //! JSON Schemas of fields (draft 2020-12), which agree with the server about JSON values.
 //!
-//! A value has the same verdict from a schema and from [`crate::parse`], except that:
+//! A value has the same verdict from a schema and from [`crate::parse()`], except that:
 //!
 //! - the schema of a web address accepts some texts that are no address, such as a port above 65535;
 //! - the schema of a date does not check its first and last day, which the description states;
