@@ -30,6 +30,7 @@ use super::site_files::{Asset, SiteFiles, name_assets};
 use super::theme::Theme;
 use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
+use frontdesk_forms::FormSet;
 use frontdesk_publish::Exclusion;
 
 /// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load
@@ -286,10 +287,15 @@ fn check_documents(
         }
         let Some(form) = &document.front_matter.form else { continue };
         if !forms.iter().any(|known| known.definition.name == form) {
-            let fault = document.error_at_key("form", format!("there is no form `{form}`"));
             let names: Vec<&str> = forms.iter().map(|form| form.definition.name).collect();
-            let otherwise = || no_such_form(&names);
-            faults.push(fault.hint(did_you_mean(form, names.iter().copied(), otherwise)));
+            let (message, hint) = if FormSet::built_in().named(form).is_some() {
+                let hint = format!("remove this line or the page, or `enabled = false` in [forms.{form}]");
+                (format!("the form `{form}` is switched off"), hint)
+            } else {
+                let hint = did_you_mean(form, names.iter().copied(), || no_such_form(&names));
+                (format!("there is no form `{form}`"), hint)
+            };
+            faults.push(document.error_at_key("form", message).hint(hint));
         } else if options.operator.email.is_empty() {
             let fault = document.error_at_key("form", "the form needs `operator.email` in frontdesk.toml");
             let hint = "set it: the page shows this address if the form cannot be sent, without JavaScript or after an error";

@@ -500,8 +500,12 @@ impl<'a> Reader<'a> {
         for (key, _) in table {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
-                let hint =
-                    did_you_mean(name, known.iter().copied(), || format!("known keys: {}", known.join(", ")));
+                let is_of_form = FORM_KEYS.contains(&name) || SETTINGS.contains(&name);
+                let hint = if is_of_form && !known.contains(&FORM_KEYS[0]) {
+                    format!("`{name}` belongs above the first `[[field]]`")
+                } else {
+                    did_you_mean(name, known.iter().copied(), || format!("known keys: {}", known.join(", ")))
+                };
                 self.fault(key.span(), format!("unknown key `{name}`"), &hint);
             }
         }

@@ -193,6 +193,15 @@ fn members(class: &str) -> (bool, Vec<RangeInclusive<u32>>) {
 }
 
 #[test]
+fn a_key_of_the_form_below_a_field_has_a_hint() {
+    let text = "title = \"x\"\n[[field]]\nname = \"a\"\ntype = \"text\"\nlabel = \"A\"\nlimits = 3\n";
+    let faults = FormFile::read("demo", text, "forms/demo.toml").unwrap_err();
+    let expected =
+        "forms/demo.toml:6: unknown key `limits`\n    hint: `limits` belongs above the first `[[field]]`";
+    assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+}
+
+#[test]
 fn texts_have_no_control_characters() {
     let text = "title = \"a\\nb\"\ndescription = \"a\\nb\"\nsubmit = \"a\\u001bb\"\n[[field]]\nname = \"a\"\ntype = \"text\"\nlabel = \"a\\tb\"\n";
     let faults = FormFile::read("demo", text, "forms/demo.toml").unwrap_err();
