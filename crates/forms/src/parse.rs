@@ -107,7 +107,7 @@ pub struct ParsedForm {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The body is empty or only white space.
-    #[error("The body must be a JSON object with {}, but is empty.", list_required_fields(.0))]
+    #[error("The body must be a JSON object{}, but is empty.", list_required_fields(.0))]
     Empty(&'static Form),
     /// The position of the first invalid byte, counted from 1.
     #[error("The body must be JSON in UTF-8, but byte {0} is not valid UTF-8.")]
@@ -116,7 +116,7 @@ pub enum Rejection {
     #[error("The body must be JSON, but is not: {0}.")]
     NotJson(String),
     /// The type of the JSON value.
-    #[error("The body must be a JSON object with {}, not {}.", list_required_fields(.0), .1)]
+    #[error("The body must be a JSON object{}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
     /// A name or a value of an HTML form is not UTF-8.
     #[error("The fields must be in UTF-8.")]
@@ -154,6 +154,10 @@ pub(super) fn parse_texts(
 ) -> Result<Entry, Rejection> {
     let mut members = Members::new();
     for (field, value) in values {
+        // A menu without a selection sends an empty value.
+        if field.kind == FieldKind::Choices && value.chars().all(is_blank) {
+            continue;
+        }
         let value = value.clone();
         let known = members.iter_mut().find(|(name, _)| *name == field.name).map(|(_, given)| given);
         match (known, field.kind) {
@@ -418,11 +422,11 @@ fn list_options(field: &Field) -> String {
     join_with_and(&options)
 }
 
-/// The names of the required fields: "`name`, `email` and `message`".
+/// The required fields: " with `name`, `email` and `message`"; empty if there are none.
 fn list_required_fields(form: &Form) -> String {
     let required = form.fields.iter().filter(|field| field.required);
     let names: Vec<String> = required.map(|field| format!("`{}`", field.name)).collect();
-    join_with_and(&names)
+    if names.is_empty() { String::new() } else { format!(" with {}", join_with_and(&names)) }
 }
 
 /// Joins texts with commas, and the last one with "and".

@@ -123,7 +123,7 @@ impl Reader<'_> {
             *text = self.text(table, key).unwrap_or(text);
         }
         for (key, value) in [("example", field.example), ("default", field.default)] {
-            if !value.is_empty() && check_text(field, value).is_err() {
+            if !value.is_empty() && !matches!(check_text(field, value), Ok(Some(_))) {
                 let message =
                     format!("`{key}` of the field `{}` is not a value that the field accepts", field.name);
                 self.fault(span(table, key), message, "");

@@ -48,7 +48,8 @@ pub const RESERVED_FIELDS: [&str; 22] = [
 ];
 
 /// Keys of the file that configure what the server does with submissions. The configuration reads them.
-pub const SETTINGS: [&str; 6] = ["enabled", "acknowledge", "confirm", "accept", "retention", "limits"];
+pub const SETTINGS: [&str; 8] =
+    ["enabled", "acknowledge", "confirm", "confirm_within", "remind_after", "accept", "retention", "limits"];
 
 pub(super) const FORM_KEYS: [&str; 9] =
     ["title", "summary", "description", "submit", "thanks", "unique", "heading", "preview", "field"];
@@ -108,8 +109,12 @@ fn is_field_name(name: &str) -> bool {
 
 /// `book-a-demo` as `BookADemo`.
 fn camel_case(name: &str) -> String {
-    let capitalized = |part: &str| part[..1].to_ascii_uppercase() + &part[1..];
-    name.split('-').filter(|part| !part.is_empty()).map(capitalized).collect()
+    let capitalized = |part: &str| {
+        let mut letters = part.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    name.split('-').map(capitalized).collect()
 }
 
 /// Reads one file and collects its faults.
@@ -169,7 +174,7 @@ impl<'a> Reader<'a> {
             self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
         }
         let alternative = table.get("alternative").map(|_| self.fields(table, "alternative"));
-        let title = self.text(table, "title").unwrap_or_else(|| {
+        let title = self.text(table, "title").filter(|title| !title.is_empty()).unwrap_or_else(|| {
             self.fault(0..0, "`title` is missing".to_owned(), "add `title = \"…\"`");
             ""
         });
@@ -274,7 +279,8 @@ impl<'a> Reader<'a> {
         let kind = self.kind(table, &place)?;
         let mut field = Field {
             name,
-            label: self.text(table, "label").unwrap_or_default(),
+            // Lists and mails name a hidden field, too.
+            label: self.text(table, "label").unwrap_or(if kind == FieldKind::Hidden { name } else { "" }),
             kind,
             // A consent that may be missing must be said to be so.
             required: self.flag(table, "required").unwrap_or(kind == FieldKind::Consent),
@@ -291,6 +297,10 @@ impl<'a> Reader<'a> {
         };
         if field.label.is_empty() && kind != FieldKind::Hidden {
             self.fault(place, format!("the field `{name}` has no `label`"), "add `label = \"…\"`");
+        }
+        if kind == FieldKind::Consent && table.get("default").is_some() {
+            let message = "a consent has no `default`: visitors tick it themselves".to_owned();
+            self.fault(span(table, "default"), message, "remove the line");
         }
         self.limits(table, &mut field);
         let written = self.text(table, "example");
@@ -539,7 +549,7 @@ fn is_accepted(field: &Field, value: &str) -> bool {
     if field.kind == FieldKind::Choices {
         field.options.contains(&value)
     } else {
-        check_text(field, value).is_ok()
+        matches!(check_text(field, value), Ok(Some(_)))
     }
 }
 

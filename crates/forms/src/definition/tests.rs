@@ -294,3 +294,35 @@ label = "Budget"
         ]
     );
 }
+
+#[test]
+fn names_and_values_of_definitions_are_checked() {
+    let consent = |more: &str| {
+        format!("title = \"x\"\n[[field]]\nname = \"a\"\ntype = \"consent\"\nlabel = \"A\"\n{more}\n")
+    };
+    for (name, text, expected) in [
+        ("ä-é", consent(""), "`ä-é` cannot be the name of a form"),
+        ("demo", consent("default = \"true\""), "a consent has no `default`"),
+        (
+            "demo",
+            consent("example = \"no\""),
+            "`example` of the field `a` is not a value that the field accepts",
+        ),
+        ("demo", consent("").replace("\"x\"", "\"\""), "`title` is missing"),
+    ] {
+        let faults = FormFile::read(name, &text, "forms/demo.toml").unwrap_err();
+        assert!(faults.iter().any(|fault| fault.message.starts_with(expected)), "{expected}: {faults:?}");
+    }
+    let hidden = "title = \"x\"\nconfirm_within = \"2d\"\n[[field]]\nname = \"plan\"\ntype = \"hidden\"\noptions = [\"a\"]\n";
+    let file = FormFile::read("demo", hidden, "forms/demo.toml").unwrap();
+    assert_eq!((file.form.fields[0].label, file.settings.len()), ("plan", 1));
+    let text =
+        "title = \"x\"\n[[field]]\nname = \"many\"\ntype = \"choices\"\nlabel = \"M\"\noptions = [\"a\"]\n";
+    let form = FormFile::read("demo", text, "forms/demo.toml").unwrap().form;
+    let posted = crate::urlencoded::PostedForm::decode(form, b"many=").unwrap();
+    assert_eq!(posted.parse().unwrap().entry.fields().count(), 0, "a menu without a selection");
+    assert_eq!(
+        crate::parse(form, b"[]").unwrap_err().to_string(),
+        "The body must be a JSON object, not an array."
+    );
+}

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::error::StoreError;
 use super::sql::Sql;
 use crate::submission::visitor_mail::MailLimit;
-use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
+use frontdesk_forms::{DedupKey, FieldValue};
 use frontdesk_limits::source::Source;
 
 /// A hash of 128 bits, which is enough to rule out accidental collisions and, without the secret, forgery.
@@ -85,13 +85,13 @@ impl Secret {
         match entry.form().dedup_key {
             DedupKey::Field(name) => {
                 let value = entry.get(name).unwrap_or_default().to_ascii_lowercase();
-                self.hash("content", [form, value.as_bytes()])
+                // The name, because another field may be the unique one after a change of the definition.
+                self.hash("unique", [form, name.as_bytes(), value.as_bytes()])
             }
             DedupKey::Content => {
-                let texts: Vec<(&str, Cow<'_, str>)> =
-                    entry.fields().map(|(name, value)| (name, value.display())).collect();
-                let fields = texts.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
-                self.hash("content", [form].into_iter().chain(fields))
+                let mut parts: Vec<Cow<'_, str>> = Vec::new();
+                entry.fields().for_each(|(name, value)| add_content(&mut parts, name, value));
+                self.hash("content", [form].into_iter().chain(parts.iter().map(|part| part.as_bytes())))
             }
         }
     }
@@ -112,6 +112,20 @@ impl Secret {
         let mut hash = Hash::default();
         hasher.finalize_xof().fill(&mut hash);
         hash
+    }
+}
+
+/// Adds the name and the value of a field as parts of a hash. Values of different types, and different lists,
+/// have different parts: no text has a NUL character.
+fn add_content<'a>(parts: &mut Vec<Cow<'a, str>>, name: &'a str, value: &'a FieldValue) {
+    parts.push(name.into());
+    match value {
+        FieldValue::Text(text) => parts.push(text.into()),
+        FieldValue::List(items) => {
+            parts.push(format!("\0{}", items.len()).into());
+            parts.extend(items.iter().map(Cow::from));
+        }
+        FieldValue::Number(_) | FieldValue::Flag(_) => parts.extend(["\0".into(), value.display()]),
     }
 }
 

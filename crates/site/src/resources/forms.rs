@@ -31,7 +31,7 @@ pub(super) fn form_section(form: &'static Form, base_url: &str) -> String {
         max_kib => MAX_BODY_BYTES / 1024,
         fields => rows(&form.fields),
         alternative => form.alternative.as_deref().map(rows),
-        example => example_body(&form.fields).to_string().replace('\'', "’"),
+        example => example_body(&form.fields).to_string().replace('\'', r"\u0027"),
     };
     render(include_str!("form.md"), values)
 }

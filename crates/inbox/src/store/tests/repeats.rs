@@ -231,3 +231,31 @@ fn a_request_is_not_a_repeat_of_what_retention_soon_removes() {
         assert_eq!(fixture.status(id), Status::Kept, "held: {held}");
     }
 }
+
+#[test]
+fn different_values_with_the_same_text_are_no_repeats() {
+    let form = |kind: &str, unique: &str| {
+        let text = format!(
+            "title = \"T\"\nunique = \"{unique}\"\n[[field]]\nname = \"a\"\ntype = \"{kind}\"\nlabel = \"A\"\nrequired = true\n{}\n\
+             [[field]]\nname = \"b\"\ntype = \"text\"\nlabel = \"B\"\nrequired = true\n",
+            if kind == "choices" { "options = [\"x\", \"y\", \"x, y\", \"1\"]" } else { "" }
+        );
+        frontdesk_forms::FormFile::read("demo", &text, "forms/demo.toml").unwrap().form
+    };
+    let fixture = Fixture::new();
+    let keep = |form, body: &str| {
+        let entry = frontdesk_forms::parse(form, body.as_bytes()).unwrap();
+        fixture.keep_new(&Arrival { entry, ..contact("any") });
+    };
+    let (list, number, text) =
+        (form("choices", "content"), form("number", "content"), form("text", "content"));
+    keep(list, r#"{"a":["x","y"],"b":"c"}"#);
+    keep(list, r#"{"a":["x, y"],"b":"c"}"#);
+    keep(list, r#"{"a":["1"],"b":"c"}"#);
+    keep(number, r#"{"a":1,"b":"c"}"#);
+    keep(text, r#"{"a":"1","b":"c"}"#);
+    // After a change of the unique field, the values of the other one do not count.
+    keep(form("text", "a"), r#"{"a":"ann","b":"bob"}"#);
+    keep(form("text", "b"), r#"{"a":"carol","b":"ann"}"#);
+    assert_eq!(fixture.count("submission"), 7);
+}
