@@ -256,7 +256,9 @@ fn check_field(field: &Field, given: Option<MemberValue>) -> Result<Option<Field
         (_, Some(MemberValue::Malformed)) => Err(vec![Problem::HalfCharacter]),
         (_, Some(MemberValue::Posted(text))) => check_text(field, &text),
         (FieldKind::Number, Some(MemberValue::Number(Some(number)))) => check_number(field, &number),
-        (FieldKind::Number, Some(MemberValue::Number(None))) => Err(vec![Problem::NotAccepted]),
+        // A number out of range, or an array with an item that is no string.
+        (FieldKind::Number, Some(MemberValue::Number(None)))
+        | (FieldKind::Choices, Some(MemberValue::Other("an array"))) => Err(vec![Problem::NotAccepted]),
         (FieldKind::Consent, Some(MemberValue::Flag(true))) => Ok(Some(FieldValue::Flag(true))),
         (FieldKind::Choices, Some(MemberValue::List(texts))) => check_list(field, &texts),
         (FieldKind::Number | FieldKind::Consent | FieldKind::Choices, Some(MemberValue::Text(_))) => {
