@@ -160,7 +160,7 @@ impl Config {
             "set it: forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         r.warn_if(
-            pages.confirms_waitlist
+            pages.confirms_addresses()
                 && self.base_url.is_none()
                 && tls::acme_base_url(&self.web.http.tls).is_none(),
             "base_url",
@@ -260,7 +260,7 @@ fn complete_desk(desk: DeskOptions, pages: &PagesOptions, channels: &[ChannelOpt
     DeskOptions {
         channels: channels.to_vec(),
         title: pages.title.clone(),
-        confirms_waitlist: pages.confirms_waitlist,
+        confirms_addresses: pages.confirms_addresses(),
         form_set: pages.form_set.clone(),
         ..desk
     }
@@ -271,7 +271,6 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet) {
     pages.home_links = resources::home_links(&forms);
     pages.reserved = resources::reserved_paths(&forms);
     pages.form_set = forms;
-    pages.confirms_waitlist = !pages.confirming.is_empty();
 }
 
 /// Combines the database with the routes of all channels. Without limits, the routes have no quota.

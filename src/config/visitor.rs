@@ -174,7 +174,8 @@ pub(super) fn read_channels(
     found
 }
 
-/// Adds the text and the rule of another form to the channel of a mail.
+/// Adds the text and the rule of another form to the channel of a mail. The mail server of the first form
+/// sends all mails of one kind, because they share a queue and its limits.
 fn add_form(known: &mut ChannelOptions, other: ChannelOptions) {
     known.forms.extend(other.forms);
     if let (TransportOptions::Visitor(known), TransportOptions::Visitor(other)) =

@@ -111,7 +111,7 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> Description {
             .form_set
             .iter()
             .map(|form| form.path)
-            .chain(site.confirms_waitlist.then_some(CONFIRM_PATH))
+            .chain(site.confirms_addresses.then_some(CONFIRM_PATH))
             .collect(),
         urls,
     }

@@ -155,7 +155,7 @@ impl FormRequest<'_> {
         let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
         let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let idempotency_key = idempotency_key(&head.headers);
-        let lead = self.complete(lead);
+        let lead = self.complete_lead(lead);
         let arrival = Arrival { entry, idempotency_key, source, received_at, evidence, agent, lead };
         let id = app.intake.accept(arrival).await.map_err(|error| {
             let request = self.id();
@@ -171,7 +171,7 @@ impl FormRequest<'_> {
     /// Completes the source of the lead, as the body states it, from the form's address and from a `Referer`
     /// on this site, which browsers send without JavaScript too. A permitted origin counts as another site.
     /// Empty if the operator has switched the source off.
-    fn complete(&self, mut lead: LeadSource) -> LeadSource {
+    fn complete_lead(&self, mut lead: LeadSource) -> LeadSource {
         let Self { snapshot, form, head, .. } = *self;
         let (options, base_url) = (&snapshot.options.forms, snapshot.site.base_url.as_str());
         if !options.lead_source {

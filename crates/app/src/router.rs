@@ -49,7 +49,7 @@ impl PublicSite {
             let request = FormRequest { app, snapshot, form, peer: context.peer, head };
             return (Box::pin(request.respond(body)).await, FORM).into();
         }
-        if confirm::is_link(&path) && snapshot.site.confirms_waitlist {
+        if confirm::is_link(&path) && snapshot.site.confirms_addresses {
             let request = ConfirmRequest { app, snapshot, peer: context.peer, head, path: &path };
             return (Box::pin(request.respond()).await, NONE).into();
         }

@@ -29,8 +29,8 @@ pub struct DeskOptions {
     pub trusted_proxies: Vec<Network>,
     /// The channels through which test messages can be sent.
     pub channels: Vec<ChannelOptions>,
-    /// Whether visitors must confirm waitlist entries, so that lists offer those that wait for it.
-    pub confirms_waitlist: bool,
+    /// Whether visitors of any form confirm their addresses, so that lists offer the unconfirmed submissions.
+    pub confirms_addresses: bool,
     /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
     pub form_set: FormSet,
 }

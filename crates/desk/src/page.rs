@@ -110,7 +110,7 @@ impl<'a> PageRequest<'a> {
                 is_empty,
                 is_filtered => query.is_filtered(),
                 text => query.text.clone(),
-                tabs => tabs(query, self.options.confirms_waitlist),
+                tabs => tabs(query, self.options.confirms_addresses),
                 forms => form_links(query, &self.options.form_set, &reader.definitions()?),
                 kept => query.first_page().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
                 view => link_to(query),
@@ -324,7 +324,7 @@ pub(super) fn link_to(query: &ListQuery) -> String {
 
 /// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
 /// addresses, or if it is selected.
-fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
+fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     let start = ListQuery { status: None, is_done: None, ..query.first_page() };
     let of = |label: &str, status: Option<Status>, is_done: Option<bool>| {
         let target = ListQuery { status, is_done, ..start.clone() };
@@ -332,7 +332,7 @@ fn tabs(query: &ListQuery, confirms_waitlist: bool) -> Vec<Value> {
         context! { label, href => link_to(&target), is_current }
     };
     let unconfirmed = Some(Status::Unconfirmed);
-    let asks = confirms_waitlist || query.status == unconfirmed;
+    let asks = confirms_addresses || query.status == unconfirmed;
     let unconfirmed = asks.then(|| of("Unconfirmed", unconfirmed, None));
     let tabs = [
         of("Open", None, Some(false)),

@@ -26,26 +26,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let mut fields = Vec::new();
         for field in form.get_attr("fields")?.try_iter()? {
             let given: Option<String> = values.get(&field.get_attr("name")?.to_string())?;
-            let is_shown = |given: &String| {
-                let option = |option: Value| {
-                    let value = option.get_attr("value").unwrap_or_default();
-                    let attribute = if field.get_attr("kind").is_ok_and(|kind| kind.to_string() == "choice") {
-                        " selected"
-                    } else {
-                        " checked"
-                    };
-                    let is_given = value.to_string() == *given;
-                    context! { value, checked => if is_given { attribute } else { "" } }
-                };
-                field.get_attr("options").and_then(|options| options.try_iter()).map(|options| {
-                    let options: Vec<Value> = options.map(option).collect();
-                    context! { default => given.as_str(), options, ..field.clone() }
-                })
-            };
             // An answer shows the visitor's values.
             let is_answer = field.get_attr("answer")?.is_true();
             fields.push(match given.filter(|_| !is_answer) {
-                Some(given) => is_shown(&given)?,
+                Some(given) => with_default(&field, &given)?,
                 None => field.clone(),
             });
         }
@@ -61,4 +45,16 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let html = own.or_else(|_| environment.get_template(PARTIAL))?.render(page)?;
         Ok(Value::from_safe_string(html))
     });
+}
+
+/// The field with another default, which is also the selected one of its options.
+fn with_default(field: &Value, given: &str) -> Result<Value, Error> {
+    let attribute = if field.get_attr("kind")?.as_str() == Some("choice") { " selected" } else { " checked" };
+    let option = |option: Value| {
+        let value = option.get_attr("value").unwrap_or_default();
+        let checked = if value.as_str() == Some(given) { attribute } else { "" };
+        context! { value, checked }
+    };
+    let options: Vec<Value> = field.get_attr("options")?.try_iter()?.map(option).collect();
+    Ok(context! { default => given, options, ..field.clone() })
 }

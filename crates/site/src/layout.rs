@@ -198,7 +198,7 @@ impl TemplateContext<'_> {
             footer,
             year => options.today.year(),
             custom_css => data.custom_css.as_deref(),
-            confirms_waitlist => options.confirms_waitlist,
+            confirms_waitlist => options.confirms_addresses(),
             search => data.has_search.then(|| language.search_index_path()),
             extra => to_template_value(&options.extra),
         }

@@ -65,8 +65,6 @@ pub struct PagesOptions {
     pub html_posts: bool,
     /// The forms of the site that are not switched off.
     pub form_set: FormSet,
-    /// Whether visitors confirm their addresses before they are on the waitlist.
-    pub confirms_waitlist: bool,
     /// The names of the forms whose visitors confirm their addresses.
     pub confirming: Vec<&'static str>,
     /// The operator's own values, for templates.
@@ -74,6 +72,11 @@ pub struct PagesOptions {
 }
 
 impl PagesOptions {
+    /// Whether visitors of any form confirm their addresses, so the site needs the pages of their links.
+    pub fn confirms_addresses(&self) -> bool {
+        !self.confirming.is_empty()
+    }
+
     /// The tags of all languages, the default language first.
     pub(super) fn language_tags(&self) -> Vec<&str> {
         let others = self.languages.iter().map(String::as_str).filter(|tag| *tag != self.language);

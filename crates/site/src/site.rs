@@ -118,9 +118,9 @@ pub struct Site {
     /// The pages behind links that confirm addresses, in the order of [`ConfirmPage::ALL`]. Empty if visitors
     /// do not confirm their addresses, or if the site has no theme.
     pub(super) confirm_pages: Vec<Page>,
-    /// Whether visitors confirm their addresses before they are on the waitlist.
-    pub confirms_waitlist: bool,
-    /// The forms, each of which has an endpoint.
+    /// Whether visitors of any form confirm their addresses.
+    pub confirms_addresses: bool,
+    /// The site's forms. Each form has an endpoint, `/api/NAME`.
     pub form_set: FormSet,
     /// The names of the forms that pages show.
     pub shown_forms: Vec<&'static str>,
@@ -153,7 +153,7 @@ impl Site {
             not_found,
             folder_not_found: Vec::new(),
             confirm_pages: Vec::new(),
-            confirms_waitlist: options.confirms_waitlist,
+            confirms_addresses: options.confirms_addresses(),
             form_set: options.form_set.clone(),
             shown_forms: Vec::new(),
             base_url: options.base_url.clone(),

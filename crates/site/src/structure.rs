@@ -142,7 +142,7 @@ impl Structure {
         let not_found = take_not_found_pages(&mut documents, languages);
         let count = documents.len();
         documents.extend(not_found);
-        if options.confirms_waitlist {
+        if options.confirms_addresses() {
             documents.extend(confirm_documents(languages));
         }
         let links_of_matter =

@@ -6,9 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::read::{FORM_KEYS, FormFile, MAX_FIELDS, Reader, SETTINGS, Table, span};
 use super::{Field, FieldKind, Form};
-use crate::value::check_text;
 
-/// The keys of a form that a file may replace.
+/// The key of a form that a file must not replace: it decides which submissions are repeats.
 const FIXED_KEY: &str = "unique";
 /// The keys of a built-in field that a file may replace.
 const WORDS: [&str; 6] = ["label", "description", "example", "placeholder", "autocomplete", "default"];
@@ -70,14 +69,9 @@ impl Reader<'_> {
                 self.fault(span(table, "name"), format!("the field `{name}` exists twice"), "");
             }
             seen.push(name);
-            let mut is_built_in = false;
-            for field in form.fields.iter_mut().chain(form.alternative.iter_mut().flatten()) {
-                if field.name == name {
-                    self.replace_words(table, field, form.name, is_built_in);
-                    is_built_in = true;
-                }
-            }
-            if !is_built_in && let Some(field) = self.field(table, item.span()) {
+            if let Some(field) = form.field(name).cloned() {
+                self.replace_words(table, &field, form);
+            } else if let Some(field) = self.field(table, item.span()) {
                 if field.required {
                     let message = format!("the field `{name}` of the form `{}` must be optional", form.name);
                     let hint = "write `required = false`: clients send this form without the field";
@@ -92,9 +86,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Replaces the texts of a built-in field. `is_repeated` means that the faults of the table are known.
-    fn replace_words(&mut self, table: &DeTable<'_>, field: &mut Field, form: &str, is_repeated: bool) {
-        let known = self.faults.len();
+    /// Replaces the texts of the built-in field `field` in both shapes.
+    fn replace_words(&mut self, table: &DeTable<'_>, field: &Field, form: &mut Form) {
         let same_kind = FieldKind::ALL.iter().any(|(name, kind)| {
             *kind == field.kind && table.get("type").is_none_or(|it| it.get_ref().as_str() == Some(name))
         });
@@ -107,30 +100,25 @@ impl Reader<'_> {
         for (key, value) in table {
             let key = key.get_ref();
             if !is_same(key) {
-                let message = format!("`{key}` of the field `{}` of the form `{form}` is fixed", field.name);
+                let message =
+                    format!("`{key}` of the field `{}` of the form `{}` is fixed", field.name, form.name);
                 let hint = format!("only {} can be changed", WORDS.join(", "));
                 self.fault(value.span(), message, &hint);
             }
         }
-        for (key, text) in [
-            ("label", &mut field.label),
-            ("description", &mut field.description),
-            ("example", &mut field.example),
-            ("placeholder", &mut field.placeholder),
-            ("autocomplete", &mut field.autocomplete),
-            ("default", &mut field.default),
-        ] {
-            *text = self.text(table, key).unwrap_or(text);
+        let words = WORDS.map(|key| self.text(table, key));
+        for (key, value) in WORDS.iter().zip(words).filter(|(key, _)| ["example", "default"].contains(key)) {
+            self.check_stated(table, field, key, value.unwrap_or_default());
         }
-        for (key, value) in [("example", field.example), ("default", field.default)] {
-            if !value.is_empty() && !matches!(check_text(field, value), Ok(Some(_))) {
-                let message =
-                    format!("`{key}` of the field `{}` is not a value that the field accepts", field.name);
-                self.fault(span(table, key), message, "");
-            }
-        }
-        if is_repeated {
-            self.faults.truncate(known);
+        let shapes = form.fields.iter_mut().chain(form.alternative.iter_mut().flatten());
+        for same in shapes.filter(|other| other.name == field.name) {
+            let [label, description, example, placeholder, autocomplete, default] = words;
+            same.label = label.unwrap_or(same.label);
+            same.description = description.unwrap_or(same.description);
+            same.example = example.unwrap_or(same.example);
+            same.placeholder = placeholder.unwrap_or(same.placeholder);
+            same.autocomplete = autocomplete.unwrap_or(same.autocomplete);
+            same.default = default.unwrap_or(same.default);
         }
     }
 }

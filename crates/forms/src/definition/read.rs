@@ -305,9 +305,9 @@ impl<'a> Reader<'a> {
         self.limits(table, &mut field);
         let written = self.text(table, "example");
         for (key, value) in [("example", written.unwrap_or_default()), ("default", field.default)] {
-            if !value.is_empty() && self.faults.is_empty() && !is_accepted(&field, value) {
-                let message = format!("`{key}` of the field `{name}` is not a value that the field accepts");
-                self.fault(span(table, key), message, "");
+            // Faults of the limits would cause others.
+            if self.faults.is_empty() {
+                self.check_stated(table, &field, key, value);
             }
         }
         if let Some(example) = written.map(str::to_owned).or_else(|| example(&field)) {
@@ -318,6 +318,15 @@ impl<'a> Reader<'a> {
             self.fault(span(table, "max"), message, "increase `max`, or add `example = \"…\"`");
         }
         Some(field)
+    }
+
+    /// Reports a value of the key `key` that the field would not accept. An empty value is none.
+    pub(super) fn check_stated(&mut self, table: &Table<'_>, field: &Field, key: &str, value: &str) {
+        if !value.is_empty() && !is_accepted(field, value) {
+            let message =
+                format!("`{key}` of the field `{}` is not a value that the field accepts", field.name);
+            self.fault(span(table, key), message, "");
+        }
     }
 
     fn check_name(&mut self, name: &str, place: Range<usize>) {

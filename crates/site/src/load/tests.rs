@@ -242,7 +242,8 @@ impl Bench {
                 ];
             }
             Edit::Options(15) => self.options.html_posts ^= true,
-            Edit::Options(16) => self.options.confirms_waitlist ^= true,
+            Edit::Options(16) if self.options.confirms_addresses() => self.options.confirming.clear(),
+            Edit::Options(16) => self.options.confirming.push("waitlist"),
             Edit::Options(_) => {
                 let link = |href: &str| FooterLink { title: None, href: href.into() };
                 let links = vec![link("/about/"), link("/nowhere/")];
