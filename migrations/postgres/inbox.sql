@@ -59,13 +59,21 @@ CREATE TABLE submission (
     flood           integer NOT NULL DEFAULT 0 CHECK (flood IN (0, 1)),
     other_senders   bytea   CHECK (octet_length(other_senders) % 16 = 0),
     definition      bytea   CHECK (octet_length(definition) = 16),
-    lead            text
+    lead            text,
+    seen_at         bigint,
+    done_at         bigint,
+    spam_at         bigint
 );
 
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
 CREATE INDEX submission_other_senders ON submission (id) WHERE other_senders IS NOT NULL;
+CREATE INDEX submission_open ON submission (id) WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_unread ON submission (id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_done ON submission (id) WHERE done_at IS NOT NULL;
+CREATE INDEX submission_spam ON submission (id) WHERE spam_at IS NOT NULL;
+CREATE INDEX submission_form ON submission (form, id);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
@@ -159,13 +167,40 @@ CREATE TABLE referrer (
 );
 
 CREATE TABLE annotation (
-    submission uuid PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
-    done_at    bigint,
+    submission uuid    PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
     note       text,
-    CHECK (done_at IS NOT NULL OR note IS NOT NULL)
+    assignee   text,
+    follow_up  bigint,
+    replied_at bigint,
+    replied_by text,
+    CHECK ((replied_at IS NULL) = (replied_by IS NULL))
 );
 
-CREATE INDEX annotation_done ON annotation (submission) WHERE done_at IS NOT NULL;
+CREATE INDEX annotation_assignee ON annotation (assignee, submission) WHERE assignee IS NOT NULL;
+CREATE INDEX annotation_follow_up ON annotation (follow_up, submission) WHERE follow_up IS NOT NULL;
+
+CREATE TABLE note (
+    id         uuid   PRIMARY KEY,
+    submission uuid   NOT NULL REFERENCES submission (id) ON DELETE CASCADE,
+    at         bigint NOT NULL,
+    actor      text   NOT NULL,
+    text       text   NOT NULL
+);
+
+CREATE INDEX note_submission ON note (submission, id);
+
+CREATE TABLE saved_view (
+    name  text PRIMARY KEY,
+    query text NOT NULL,
+    actor text NOT NULL
+);
+
+CREATE TABLE undo (
+    id     uuid   PRIMARY KEY,
+    actor  text   NOT NULL,
+    change text   NOT NULL,
+    expires_at bigint NOT NULL
+);
 
 CREATE TABLE operator_log (
     id         uuid    PRIMARY KEY,
@@ -224,10 +259,10 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS integer) AS channels, CAST(NULL AS text) AS error, suspicious,
-           definition, other_senders, lead
+           definition, other_senders, lead, seen_at, done_at, spam_at
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS bigint), sealed, CAST(NULL AS bigint), CAST(NULL AS text), sender,
            CAST(NULL AS integer), CAST(NULL AS integer), CAST(NULL AS json), 0, CAST(NULL AS bigint), agent, channels, error, 0,
-           definition, other_senders, lead
+           definition, other_senders, lead, CAST(NULL AS bigint), CAST(NULL AS bigint), CAST(NULL AS bigint)
     FROM intake;

@@ -64,12 +64,21 @@ CREATE TABLE submission (
     threshold       INTEGER,                                       -- the points from which on screening holds a submission
     reasons         TEXT,                                          -- JSON: the reasons for the score, as objects with `signal`, `points` and `detail`
     lead            TEXT,                                          -- as in `intake`
+    seen_at         INTEGER,                                       -- when an operator first opened it; NULL if it is unread
+    done_at         INTEGER,                                       -- since when it has been done; NULL if it is open
+    spam_at         INTEGER,                                       -- when an operator marked it as spam
     fields          TEXT    NOT NULL,                              -- a JSON object, in the form's order
     sealed          BLOB                                           -- the fields and `lead`, encrypted to the operator's key; `fields` is then `{}`, and `lead` NULL
 ) STRICT;
 
 CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
+-- The lists of the web interface. `submission_form` also has those that are held.
+CREATE INDEX submission_open ON submission (id) WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_unread ON submission (id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_done ON submission (id) WHERE done_at IS NOT NULL;
+CREATE INDEX submission_spam ON submission (id) WHERE spam_at IS NOT NULL;
+CREATE INDEX submission_form ON submission (form, id);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;
@@ -173,15 +182,45 @@ CREATE TABLE referrer (
     PRIMARY KEY (day, host)
 ) STRICT, WITHOUT ROWID;
 
--- What operators added to a submission. There is a row only if it is done or has a note.
+-- What operators added to a submission, besides notes.
 CREATE TABLE annotation (
     submission BLOB    PRIMARY KEY CHECK (length(submission) = 16) REFERENCES submission (id) ON DELETE CASCADE,
-    done_at    INTEGER,                     -- since when it has been done; NULL if it is open
     note       TEXT,
-    CHECK (done_at IS NOT NULL OR note IS NOT NULL)
+    assignee   TEXT,                        -- the name of the user who works on it
+    follow_up  INTEGER,                     -- the day on which to come back to it, in days since 1970-01-01
+    replied_at INTEGER,                     -- when an operator last replied by mail
+    replied_by TEXT,
+    CHECK ((replied_at IS NULL) = (replied_by IS NULL))
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX annotation_done ON annotation (submission) WHERE done_at IS NOT NULL;
+CREATE INDEX annotation_assignee ON annotation (assignee, submission) WHERE assignee IS NOT NULL;
+CREATE INDEX annotation_follow_up ON annotation (follow_up, submission) WHERE follow_up IS NOT NULL;
+
+-- The notes of operators on a submission.
+CREATE TABLE note (
+    id         BLOB    PRIMARY KEY CHECK (length(id) = 16),      -- UUID version 7, so in order of time
+    submission BLOB    NOT NULL CHECK (length(submission) = 16) REFERENCES submission (id) ON DELETE CASCADE,
+    at         INTEGER NOT NULL,            -- when it was last changed
+    actor      TEXT    NOT NULL,            -- the user's name
+    text       TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX note_submission ON note (submission, id);
+
+-- Lists that operators saved under a name, for all of them.
+CREATE TABLE saved_view (
+    name  TEXT PRIMARY KEY,
+    query TEXT NOT NULL,                    -- the list's filters, as in the URL of its page
+    actor TEXT NOT NULL                     -- the user who saved it
+) STRICT, WITHOUT ROWID;
+
+-- Changes of many submissions that can be undone for a while.
+CREATE TABLE undo (
+    id     BLOB    PRIMARY KEY CHECK (length(id) = 16),          -- UUID version 7, so in order of time
+    actor  TEXT    NOT NULL,                -- the user who made the change
+    change TEXT    NOT NULL,                -- a JSON object: what to restore, with the ids of the submissions
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- The changes that operators made. Rows are never removed, and contain nothing that a visitor wrote.
 CREATE TABLE operator_log (
@@ -247,10 +286,10 @@ CREATE INDEX confirmation_mail ON confirmation (reminds, low_priority, mail_at) 
 CREATE VIEW accepted AS
     SELECT id, form, received_at, fields, source, repeats, sealed, held_at, held_because, sender,
            score, threshold, reasons, withheld, released_at, agent, CAST(NULL AS INTEGER) AS channels, CAST(NULL AS TEXT) AS error, suspicious,
-           definition, other_senders, lead
+           definition, other_senders, lead, seen_at, done_at, spam_at
     FROM submission
     UNION ALL
     SELECT id, form, received_at, fields, source, CAST(0 AS INTEGER), sealed, CAST(NULL AS INTEGER), CAST(NULL AS TEXT), sender,
            CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS TEXT), CAST(0 AS INTEGER), CAST(NULL AS INTEGER), agent, channels, error, CAST(0 AS INTEGER),
-           definition, other_senders, lead
+           definition, other_senders, lead, CAST(NULL AS INTEGER), CAST(NULL AS INTEGER), CAST(NULL AS INTEGER)
     FROM intake;

@@ -539,6 +539,9 @@ impl Fixture {
                 "page_view",
                 "referrer",
                 "annotation",
+                "note",
+                "saved_view",
+                "undo",
             ];
             let mut rows =
                 tables.map(|table| sql.query(&format!("SELECT t::text AS t FROM {table} t"), &[]).unwrap());

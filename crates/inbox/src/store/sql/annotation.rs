@@ -1,4 +1,5 @@
-//! Annotations that operators add to a submission: whether it is done, and a private note.
+//! What operators add to a submission: whether it was read, is done or is spam, who works on it, and a private
+//! note.
 
 use std::collections::HashMap;
 
@@ -16,9 +17,20 @@ pub const MAX_NOTE: usize = 4000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
+    /// When an operator first opened the submission; `None` if it is unread.
+    pub seen_at: Option<Timestamp>,
     /// Since when the submission has been done; `None` if it is open.
     pub done_at: Option<Timestamp>,
+    /// When an operator marked the submission as spam.
+    pub spam_at: Option<Timestamp>,
     pub note: Option<String>,
+    /// The name of the user who works on it, who may no longer exist.
+    pub assignee: Option<String>,
+    /// The day on which to come back to it, in days since 1970-01-01.
+    pub follow_up: Option<i64>,
+    /// When an operator last replied, and who.
+    pub replied_at: Option<Timestamp>,
+    pub replied_by: Option<String>,
 }
 
 /// The result of a change to an annotation.
@@ -34,21 +46,11 @@ impl Editor {
     /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         let action = if is_done { OperatorAction::Done } else { OperatorAction::Reopen };
+        let at = is_done.then(|| now.as_millisecond());
         self.annotate(id, action, |tx| {
-            if is_done {
-                return tx.execute(
-                    "INSERT INTO annotation (submission, done_at) VALUES (?1, ?2)
-                     ON CONFLICT (submission) DO UPDATE SET done_at = excluded.done_at WHERE annotation.done_at IS NULL",
-                    values![id, now.as_millisecond()],
-                );
-            }
-            let removed =
-                tx.execute("DELETE FROM annotation WHERE submission = ?1 AND note IS NULL", values![id])?;
-            let changed = tx.execute(
-                "UPDATE annotation SET done_at = NULL WHERE submission = ?1 AND done_at IS NOT NULL",
-                values![id],
-            )?;
-            Ok(removed + changed)
+            let set = "UPDATE submission SET done_at = CAST(?2 AS bigint)
+                 WHERE id = ?1 AND (done_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
+            tx.execute(set, values![id, at])
         })
     }
 
@@ -62,21 +64,16 @@ impl Editor {
             return Err(StoreError::NoteTooLong { length, max: MAX_NOTE });
         }
         self.annotate(id, OperatorAction::Note, |tx| {
-            if !note.is_empty() {
-                return tx.execute(
-                    "INSERT INTO annotation (submission, note) VALUES (?1, ?2)
-                     ON CONFLICT (submission) DO UPDATE SET note = excluded.note
-                     WHERE annotation.note IS NULL OR annotation.note <> excluded.note",
-                    values![id, note],
-                );
+            if note.is_empty() {
+                let remove = "UPDATE annotation SET note = NULL WHERE submission = ?1 AND note IS NOT NULL";
+                return tx.execute(remove, values![id]);
             }
-            let removed =
-                tx.execute("DELETE FROM annotation WHERE submission = ?1 AND done_at IS NULL", values![id])?;
-            let changed = tx.execute(
-                "UPDATE annotation SET note = NULL WHERE submission = ?1 AND note IS NOT NULL",
-                values![id],
-            )?;
-            Ok(removed + changed)
+            tx.execute(
+                "INSERT INTO annotation (submission, note) VALUES (?1, ?2)
+                 ON CONFLICT (submission) DO UPDATE SET note = excluded.note
+                 WHERE annotation.note IS NULL OR annotation.note <> excluded.note",
+                values![id, note],
+            )
         })
     }
 
@@ -102,15 +99,16 @@ impl Editor {
     }
 }
 
-from_row! { Annotation { done_at, note } }
+from_row! { Annotation { seen_at, done_at, spam_at, note, assignee, follow_up, replied_at, replied_by } }
 
 impl InboxReader {
-    /// The annotations of these submissions. Submissions without one are open and have no note.
+    /// The annotations of these submissions. Those that are not processed yet have none.
     pub fn annotations(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Annotation>, StoreError> {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();
-        let select = "SELECT submission, done_at, note FROM annotation WHERE";
-        let read = |row: &Row| Ok((row.get("submission")?, Annotation::from_row(row)?));
-        self.sql.query_in(select, "submission", &keys, "")?.iter().map(read).collect()
+        let select = "SELECT s.id, s.seen_at, s.done_at, s.spam_at, a.note, a.assignee, a.follow_up, a.replied_at, a.replied_by
+             FROM submission s LEFT JOIN annotation a ON a.submission = s.id WHERE";
+        let read = |row: &Row| Ok((row.get("id")?, Annotation::from_row(row)?));
+        self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Table {
 }
 
 /// Tables that others refer to come first.
-pub(crate) const TABLES: [Table; 20] = [
+pub(crate) const TABLES: [Table; 23] = [
     Table { name: "meta", key: "name", rest: "value" },
     Table { name: "definition", key: "id", rest: "form, stored_at, json" },
     Table {
@@ -51,7 +51,7 @@ pub(crate) const TABLES: [Table; 20] = [
         key: "id",
         rest: "form, received_at, fields, sealed, source, network, sender, agent, repeats, content, idempotency_key, score, reasons, withheld, \
                held_at, held_because, threshold, released_at, suspicious, flood, \
-               other_senders, definition, lead",
+               other_senders, definition, lead, seen_at, done_at, spam_at",
     },
     Table {
         name: "intake",
@@ -76,7 +76,14 @@ pub(crate) const TABLES: [Table; 20] = [
     Table { name: "network_rate", key: "network, form", rest: "rested" },
     Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
     Table { name: "referrer", key: "day, host", rest: "views" },
-    Table { name: "annotation", key: "submission", rest: "done_at, note" },
+    Table {
+        name: "annotation",
+        key: "submission",
+        rest: "note, assignee, follow_up, replied_at, replied_by",
+    },
+    Table { name: "note", key: "id", rest: "submission, at, actor, text" },
+    Table { name: "saved_view", key: "name", rest: "query, actor" },
+    Table { name: "undo", key: "id", rest: "actor, change, expires_at" },
     Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
     Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
     Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },

@@ -116,7 +116,7 @@ fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
             concat!("SELECT submission FROM delivery WHERE due_at IS NOT NULL AND ", to_team!()),
             "SELECT id FROM intake",
         ],
-        (_, Some(true)) => &["SELECT submission FROM annotation WHERE done_at IS NOT NULL"],
+        (_, Some(true)) => &["SELECT id FROM submission WHERE done_at IS NOT NULL"],
         _ => &[],
     }
 }

@@ -107,10 +107,7 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
         parts.push(if is_held { "s.held_at IS NOT NULL" } else { "s.held_at IS NULL" }.to_owned());
     }
     if let Some(is_done) = filter.is_done {
-        let not = if is_done { "" } else { "NOT " };
-        parts.push(format!(
-            "{not}EXISTS (SELECT 1 FROM annotation WHERE submission = s.id AND done_at IS NOT NULL)"
-        ));
+        parts.push(if is_done { "s.done_at IS NOT NULL" } else { "s.done_at IS NULL" }.to_owned());
     }
     parts.extend(filter.status.map(|status| status_condition(status).to_owned()));
     (parts.join(" AND "), values)

@@ -99,6 +99,10 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
             .unwrap();
         sql.execute("INSERT INTO visitor_mail VALUES (?1, 'visitor:x', 7)", values![id.as_bytes()]).unwrap();
         sql.execute("INSERT INTO visitor_rate VALUES (?1, 7)", values![id.as_bytes()]).unwrap();
+        let note = "INSERT INTO note (id, submission, at, actor, text) SELECT id, id, 7, 'ada', 'Called' FROM submission LIMIT 1";
+        sql.execute(note, &[]).unwrap();
+        sql.execute("INSERT INTO saved_view VALUES ('Mine', 'state=open', 'ada')", &[]).unwrap();
+        sql.execute("INSERT INTO undo VALUES (?1, 'ada', '{}', 7)", values![id]).unwrap();
     }
     let mut editor = Editor::open(place).unwrap().on_behalf_of("ada");
     let listed = list(place).remove(1).id;
