@@ -73,11 +73,11 @@ CREATE TABLE submission (
 
 CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
--- The lists of the web interface. `submission_form` also has those that are held.
-CREATE INDEX submission_open ON submission (id) WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
-CREATE INDEX submission_unread ON submission (id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
-CREATE INDEX submission_done ON submission (id) WHERE done_at IS NOT NULL;
-CREATE INDEX submission_spam ON submission (id) WHERE spam_at IS NOT NULL;
+-- The lists of the web interface.
+CREATE INDEX submission_open ON submission (form, id) WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_unread ON submission (form, id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
+CREATE INDEX submission_done ON submission (form, id) WHERE done_at IS NOT NULL;
+CREATE INDEX submission_spam ON submission (form, id) WHERE spam_at IS NOT NULL;
 CREATE INDEX submission_form ON submission (form, id);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;

@@ -480,7 +480,7 @@ fn hostile_text_stays_text_on_every_page() {
     // The confirmation before a removal.
     let selected: String = ids.iter().map(|id| format!("&id={id}")).collect();
     let body = format!("form_token={}&action=discard&from=review{selected}", operator.form_token());
-    let answer = operator.post_with("/review", &[FORM, ORIGIN], &body);
+    let answer = operator.post_with("/selected", &[FORM, ORIGIN], &body);
     assert_eq!(answer.status, 200);
     check_markup(answer.text(), "/review");
     for id in &ids[..3] {
@@ -577,7 +577,8 @@ fn submissions_are_changed_annotated_and_removed() {
         "action=hold",
     ] {
         let location = operator.post(&path, fields);
-        notices.push(location.rsplit_once('=').expect("a notice").1.to_owned());
+        let notice = location.split_once("notice=").expect("a notice").1;
+        notices.push(notice.split('&').next().unwrap_or_default().to_owned());
     }
     assert_eq!(
         notices,
@@ -612,11 +613,12 @@ fn submissions_are_changed_annotated_and_removed() {
         assert!(preview.status == 200 && preview.text().contains("permanently"), "{action}");
     }
     assert_eq!(desk.server.inbox().len(), 1);
-    let release = format!("action=release&id={id}");
-    assert_eq!(operator.post("/review", &release), "/review?notice=released-selected");
-    assert_eq!(operator.post("/review", &release), "/review?notice=none-released");
+    let release = format!("action=release&from=review&id={id}");
+    let location = operator.post("/selected", &release);
+    assert!(location.starts_with("/review?notice=released-only&count=1&undo="), "{location}");
+    assert_eq!(operator.post("/selected", &release), "/review?notice=not-held");
     operator.post(&path, "action=hold");
-    let location = operator.post("/review", &format!("action=discard&from=review&confirmed=yes&id={id}"));
+    let location = operator.post("/selected", &format!("action=discard&from=review&confirmed=yes&id={id}"));
     assert!(
         ["/review?notice=removed", "/review?notice=not-wiped"].contains(&location.as_str()),
         "{location}"
@@ -625,7 +627,7 @@ fn submissions_are_changed_annotated_and_removed() {
     let second = desk.submit("Bob", "Hello again");
     let location = operator.post(&format!("/submissions/{second}"), "action=erase&confirmed=yes");
     assert!(["/?notice=removed", "/?notice=not-wiped"].contains(&location.as_str()), "{location}");
-    assert_eq!(operator.post("/review", "action=release"), "/review?notice=none-selected");
+    assert_eq!(operator.post("/selected", "action=release&from=review"), "/review?notice=none-selected");
     let mut log = desk.log();
     log.truncate(8);
     assert_eq!(log, ["erase", "discard", "hold", "release", "hold", "release", "hold", "note"]);
@@ -653,7 +655,7 @@ fn lists_are_filtered_searched_and_exported() {
     assert_eq!(names("/?q=engine"), [true, false, false]);
     assert_eq!(names("/?q=EXAMPLE.com&form=contact"), [true, true, false]);
     assert_eq!(names("/?status=held"), [false; 3]);
-    assert_eq!(names(&format!("/?before={ada}")), [false; 3]);
+    assert_eq!(names(&format!("/?order=newest&before={ada}")), [false; 3]);
     assert!(operator.page("/?q=nosuch").contains("No submission matches"));
     let export = |path: &str| {
         let mut connection = Connection::open(desk.address);
@@ -670,6 +672,92 @@ fn lists_are_filtered_searched_and_exported() {
     let lines = export("/export.jsonl?q=compilers");
     assert!(lines.contains("\"name\":\"Grace\"") && !lines.contains("Ada"), "{lines}");
     desk.server.expect(3);
+}
+
+#[test]
+fn selected_submissions_are_changed_together_and_undone() {
+    let desk = Desk::start();
+    let ids = ["Ada", "Grace", "Bob"].map(|name| desk.submit(name, "Hello, a robot please"));
+    let operator = desk.log_in();
+    let shown = |path: &str| {
+        let page = operator.page(path);
+        ["Ada", "Grace", "Bob"].map(|name| page.contains(&format!("class=\"who\">{name}")))
+    };
+    let view = "view=%2F%3Fstate%3Dopen%26q%3Drobot";
+    let two = format!("id={}&id={}&id={}&id=nonsense", ids[0], ids[1], ids[0]);
+    let undo_of = |location: &str| location.split_once("undo=").expect("an undo").1.to_owned();
+    for (action, lists) in [
+        ("done", ["/?state=done", "/?state=open"]),
+        ("spam", ["/?state=spam", "/?state=open"]),
+        ("hold", ["/?status=held", "/?state=open"]),
+    ] {
+        let location = operator.post("/selected", &format!("action={action}&{view}&{two}"));
+        assert!(
+            location.starts_with("/?state=open&q=robot&notice=") && location.contains("&count=2&undo="),
+            "{location}"
+        );
+        assert_eq!(lists.map(shown), [[true, true, false], [false, false, true]], "{action}");
+        let page = operator.page(&location);
+        assert!(page.contains("2 submissions: ") && page.contains("action=\"/undo\""), "{page}");
+        let undo = format!("undo={}&{view}", undo_of(&location));
+        assert_eq!(operator.post("/undo", &undo), "/?state=open&q=robot&notice=undone");
+        assert_eq!(lists.map(shown), [[false; 3], [true; 3]], "{action}");
+        assert_eq!(operator.post("/undo", &undo), "/?state=open&q=robot&notice=not-undone");
+        assert!(!operator.page(&location).contains("action=\"/undo\""));
+    }
+    // Another list or site is never the target.
+    for wrong in ["%2F%2Fevil.example", "https%3A%2F%2Fevil.example%2F%3Fq%3Da", "%2Fsessions"] {
+        let location = operator.post("/selected", &format!("action=done&view={wrong}&id={}", ids[2]));
+        assert!(location.starts_with("/?"), "{location}");
+    }
+    assert_eq!(
+        operator.post("/selected", &format!("action=done&{view}")),
+        "/?state=open&q=robot&notice=none-selected"
+    );
+    desk.server.expect(3);
+}
+
+#[test]
+fn opened_submissions_are_read_and_leads_come_before_sign_ups() {
+    let desk = Desk::start();
+    let ada = desk.submit("Ada", "Hello");
+    let operator = desk.log_in();
+    assert_eq!(desk.server.post("/api/waitlist", &json!({ "email": "bob@example.com" })).status, 200);
+    desk.server.catch_up();
+    let order = |path: &str| {
+        let page = operator.page(path);
+        let at = |name: &str| page.find(&format!("class=\"who\">{name}")).expect("a row");
+        at("Ada") < at("bob@example.com")
+    };
+    assert!(order("/") && order("/?state=open") && !order("/?order=newest"));
+    let page = operator.page("/");
+    assert!(
+        page.contains("<h2 class=\"part\">Leads</h2>") && page.contains("<h2 class=\"part\">Sign-ups</h2>")
+    );
+    let unread = || operator.page("/?state=unread").matches("is-unread").count();
+    assert_eq!(unread(), 2);
+    operator.page(&format!("/submissions/{ada}"));
+    assert_eq!(unread(), 1);
+    operator.post(&format!("/submissions/{ada}"), "action=unread");
+    assert_eq!(unread(), 2);
+    desk.server.expect(2);
+}
+
+#[test]
+fn a_list_is_saved_as_a_view_for_all_users() {
+    let desk = Desk::start();
+    let operator = desk.log_in();
+    let view = "view=%2F%3Fstate%3Dopen%26q%3Drobot%26before%3D019a0000-0000-7000-8000-000000000001";
+    let saved = operator.post("/views", &format!("action=save&name=Robots+%3Cb%3E&{view}"));
+    assert_eq!(saved, "/?state=open&q=robot&notice=view-saved");
+    let page = operator.page("/");
+    assert!(page.contains("<a href=\"/?state=open&amp;q=robot\""), "{page}");
+    assert!(page.contains(">Robots &lt;b&gt;</a>"), "{page}");
+    let removed = operator.post("/views", &format!("action=remove&name=Robots+%3Cb%3E&{view}"));
+    assert_eq!(removed, "/?state=open&q=robot&notice=view-removed");
+    assert!(!operator.page("/").contains("Robots"));
+    assert!(operator.post("/views", &format!("action=save&name=&{view}")).ends_with("view-invalid"));
+    desk.server.expect(0);
 }
 
 /// Requests an export, and reads only the beginning of the response, which is its status.

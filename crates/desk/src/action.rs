@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
-use super::page::{PageRequest, link_to};
+use super::list::link_to;
+use super::page::PageRequest;
 use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
 use super::view;
@@ -18,7 +19,8 @@ use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::removal::DiscardPreview;
-use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, Saved, StoreError};
+use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A change of one submission.
@@ -37,8 +39,43 @@ pub(super) enum Change {
     Retry,
     Deliver,
     SetDone(bool),
+    /// Marks it as spam, or removes the mark.
+    SetSpam(bool),
+    MarkUnread,
     SetNote(String),
     Remove(Removal),
+}
+
+impl Change {
+    /// The change with this name, if it needs no further values.
+    pub(super) fn parse(action: &str) -> Option<Self> {
+        Some(match action {
+            "hold" => Self::Hold,
+            "release" => Self::Release { even_unconfirmed: false },
+            "deliver-unconfirmed" => Self::Release { even_unconfirmed: true },
+            "retry" => Self::Retry,
+            "deliver" => Self::Deliver,
+            "done" => Self::SetDone(true),
+            "reopen" => Self::SetDone(false),
+            "spam" => Self::SetSpam(true),
+            "not-spam" => Self::SetSpam(false),
+            "unread" => Self::MarkUnread,
+            _ => return None,
+        })
+    }
+}
+
+/// The name of the change that undoes one with this result; `None` if nothing can be undone.
+fn undoing(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "done" => "reopen",
+        "reopened" => "done",
+        "held" => "release",
+        "released" | "released-only" => "hold",
+        "spam" => "not-spam",
+        "not-spam" => "spam",
+        _ => return None,
+    })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +84,6 @@ pub(super) struct Removal {
     pub(super) is_erasure: bool,
     /// Whether the operator has seen what is removed.
     pub(super) is_confirmed: bool,
-    pub(super) is_from_review: bool,
 }
 
 /// Which sessions to end.
@@ -65,69 +101,171 @@ pub(super) fn change_one(
     form: &SubmissionForm,
 ) -> Result<Reply, StoreError> {
     let change = match &form.change {
-        Change::Remove(removal) => return remove(request, &[id], *removal),
+        Change::Remove(removal) => return remove(request, &[id], *removal, None),
         change => change,
     };
-    let inbox = request.inbox;
-    let now = request.clock.now;
-    let code = inbox.readers.with(|reader| {
-        let Some(submission) = reader.get(id)? else { return Ok("gone") };
-        let channels = inbox.store.channels.load_full();
-        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
-        Ok(match change {
-            Change::Hold => match changes.hold(&submission, None, now)? {
-                Held::Held { .. } => "held",
-                Held::AlreadyHeld => "already-held",
-                Held::AlreadyDelivered => "already-delivered",
-                Held::Missing => "gone",
-            },
-            // A second click on the button of a held submission must not deliver it without a confirmation.
-            Change::Release { even_unconfirmed: false } if submission.status == Status::Unconfirmed => {
-                "asks-visitor"
-            }
-            Change::Release { .. } => match changes.release(id, &channels, now)? {
-                Released::Released(0) => "released-only",
-                Released::Released(_) => "released",
-                Released::AsksVisitor => "asks-visitor",
-                Released::NotHeld => "not-held",
-                Released::Missing => "gone",
-            },
-            Change::Retry => {
-                let which = Filter { id: Some(id), ..Filter::default() };
-                match changes.retry(&Retry { which, ..Retry::default() }, now)? {
-                    0 => "nothing-to-retry",
-                    _ => "retried",
-                }
-            }
-            Change::Deliver => match changes.deliver(&submission, &channels, now)? {
-                Queued::Queued(_) => "queued",
-                Queued::Missing => "gone",
-                _ => "not-queued",
-            },
-            Change::SetDone(is_done) => match changes.set_done(id, *is_done, now)? {
-                Annotated::Changed if *is_done => "done",
-                Annotated::Changed => "reopened",
-                Annotated::Unchanged => "unchanged",
-                Annotated::Missing => "pending",
-            },
-            Change::SetNote(note) if note.trim().chars().count() > MAX_NOTE => "note-long",
-            Change::SetNote(note) => match changes.set_note(id, note)? {
-                Annotated::Changed => "note",
-                Annotated::Unchanged => "unchanged",
-                Annotated::Missing => "pending",
-            },
-            Change::Remove(_) => "unchanged",
-        })
-    })?;
+    let (code, _, undo) = apply_all(request, &[id], change)?;
     let path = match &form.list {
         Some(list) => link_to(list),
         None if code == "gone" => "/".to_owned(),
         None => submission_path(id),
     };
+    Ok(see_other(&(notice_path(&path, code) + &undo)))
+}
+
+/// Makes a change of the submissions that were selected in a list, and redirects to the list. Skips those that
+/// it does not apply to.
+pub(super) fn change_selected(
+    request: &PageRequest<'_>,
+    ids: &[Uuid],
+    change: &Change,
+    back: &str,
+) -> Result<Reply, StoreError> {
+    if ids.is_empty() {
+        return Ok(see_other(&notice_path(back, "none-selected")));
+    }
+    if let Change::Remove(removal) = change {
+        return remove(request, ids, *removal, Some(back));
+    }
+    let (code, count, undo) = apply_all(request, ids, change)?;
+    let count = if count == 0 { String::new() } else { format!("&count={count}") };
+    Ok(see_other(&(notice_path(back, code) + &count + &undo)))
+}
+
+/// Makes a change of several submissions, and remembers how to undo it. Returns the code of the first result
+/// that is a change, or of the last result if nothing has changed; the number of changes; and the parameter
+/// of the URL that offers to undo them, which is empty if they cannot be undone.
+fn apply_all(
+    request: &PageRequest<'_>,
+    ids: &[Uuid],
+    change: &Change,
+) -> Result<(&'static str, usize, String), StoreError> {
+    let inbox = request.inbox;
+    let channels = inbox.store.channels.load_full();
+    let mut code = "gone";
+    let mut changed = Vec::new();
+    inbox.readers.with(|reader| {
+        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
+        for submission in find_all(reader, ids)? {
+            let result = apply(&mut changes, &submission, change, &channels, request.clock.now)?;
+            let is_change =
+                undoing(result).is_some() || matches!(result, "asks-visitor" | "unread" | "queued");
+            if changed.is_empty() || !is_change {
+                code = if changed.is_empty() { result } else { code };
+            }
+            if is_change {
+                changed.push((result, submission.id));
+            }
+        }
+        Ok(())
+    })?;
+    let undoable = changed.iter().find_map(|(result, _)| undoing(result));
+    let Some(action) = undoable else { return Ok((code, changed.len(), String::new())) };
+    let of_action = changed.iter().filter(|(result, _)| undoing(result) == Some(action));
+    let ids: Vec<String> = of_action.map(|(_, id)| id.to_string()).collect();
+    let undo = serde_json::json!({ "action": action, "ids": ids }).to_string();
+    let undo = editor(request)?.remember_undo(&undo, request.clock.now)?;
+    Ok((code, changed.len(), format!("&undo={undo}")))
+}
+
+/// Makes a change of one submission, which must have been read just before. Returns the code of its notice.
+fn apply(
+    changes: &mut Changes<'_>,
+    submission: &Submission,
+    change: &Change,
+    channels: &[Route],
+    now: Timestamp,
+) -> Result<&'static str, StoreError> {
+    let id = submission.id;
+    let annotated = |code: &'static str, annotated: Annotated| match annotated {
+        Annotated::Changed => code,
+        Annotated::Unchanged => "unchanged",
+        Annotated::Missing => "pending",
+    };
+    Ok(match change {
+        Change::Hold => match changes.hold(submission, None, now)? {
+            Held::Held { .. } => "held",
+            Held::AlreadyHeld => "already-held",
+            Held::AlreadyDelivered => "already-delivered",
+            Held::Missing => "gone",
+        },
+        // A second click on the button of a held submission must not deliver it without a confirmation.
+        Change::Release { even_unconfirmed: false } if submission.status == Status::Unconfirmed => {
+            "asks-visitor"
+        }
+        Change::Release { .. } => match changes.release(id, channels, now)? {
+            Released::Released(0) => "released-only",
+            Released::Released(_) => "released",
+            Released::AsksVisitor => "asks-visitor",
+            Released::NotHeld => "not-held",
+            Released::Missing => "gone",
+        },
+        Change::Retry => {
+            let which = Filter { id: Some(id), ..Filter::default() };
+            match changes.retry(&Retry { which, ..Retry::default() }, now)? {
+                0 => "nothing-to-retry",
+                _ => "retried",
+            }
+        }
+        Change::Deliver => match changes.deliver(submission, channels, now)? {
+            Queued::Queued(_) => "queued",
+            Queued::Missing => "gone",
+            _ => "not-queued",
+        },
+        Change::SetDone(true) => annotated("done", changes.set_done(id, true, now)?),
+        Change::SetDone(false) => annotated("reopened", changes.set_done(id, false, now)?),
+        Change::SetSpam(true) => annotated("spam", changes.mark_spam(submission, now)?),
+        Change::SetSpam(false) => annotated("not-spam", changes.unmark_spam(submission, channels, now)?),
+        Change::MarkUnread => annotated("unread", changes.editor.set_seen(id, false, now)?),
+        Change::SetNote(note) if note.trim().chars().count() > MAX_NOTE => "note-long",
+        Change::SetNote(note) => annotated("note", changes.set_note(id, note)?),
+        Change::Remove(_) => "unchanged",
+    })
+}
+
+/// Undoes a change that the operator made, and redirects to `back`.
+pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
+    let taken = editor(request)?.take_undo(id, request.clock.now)?;
+    let stored = taken.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    let change = stored.as_ref().and_then(|stored| Change::parse(stored["action"].as_str()?));
+    let (Some(stored), Some(change)) = (&stored, change) else {
+        return Ok(see_other(&notice_path(back, "not-undone")));
+    };
+    let ids = stored["ids"].as_array().into_iter().flatten();
+    let ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
+    let (_, count, _) = apply_all(request, &ids, &change)?;
+    let code = match count {
+        0 => "not-undone",
+        count if count == ids.len() => "undone",
+        _ => "undone-some",
+    };
+    Ok(see_other(&notice_path(back, code)))
+}
+
+/// Saves a list under a name, or removes the name.
+pub(super) fn change_view(
+    request: &PageRequest<'_>,
+    name: &str,
+    list: &ListQuery,
+    is_removal: bool,
+) -> Result<Reply, StoreError> {
+    let mut editor = editor(request)?;
+    let path = link_to(list);
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    let code = if is_removal {
+        editor.remove_view(name)?;
+        "view-removed"
+    } else {
+        match editor.save_view(name, query)? {
+            Saved::Saved => "view-saved",
+            Saved::Invalid => "view-invalid",
+            Saved::TooMany => "view-many",
+        }
+    };
     Ok(see_other(&notice_path(&path, code)))
 }
 
-fn submission_path(id: Uuid) -> String {
+pub(super) fn submission_path(id: Uuid) -> String {
     format!("/submissions/{id}")
 }
 
@@ -136,46 +274,23 @@ fn notice_path(path: &str, code: &str) -> String {
     format!("{path}{joint}notice={code}")
 }
 
-/// Releases or removes the selected submissions. Skips those that are not held (any more), and does not
-/// release those that visitors must confirm.
-pub(super) fn change_selected(
-    request: &PageRequest<'_>,
-    ids: &[Uuid],
-    removal: Option<Removal>,
-) -> Result<Reply, StoreError> {
-    if ids.is_empty() {
-        return Ok(see_other(&notice_path("/review", "none-selected")));
-    }
-    if let Some(removal) = removal {
-        return remove(request, ids, removal);
-    }
-    let inbox = request.inbox;
-    let channels = inbox.store.channels.load_full();
-    let code = inbox.readers.with(|reader| {
-        let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
-        let mut code = "none-released";
-        for found in find_all(reader, ids)?.iter().filter(|found| found.status == Status::Held) {
-            let released = changes.release(found.id, &channels, request.clock.now)?;
-            if matches!(released, Released::Released(_) | Released::AsksVisitor) {
-                code = "released-selected";
-            }
-        }
-        Ok(code)
-    })?;
-    Ok(see_other(&notice_path("/review", code)))
-}
-
 fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
     Ok(Editor::open(request.inbox.readers.database())?.on_behalf_of(&request.operator.user))
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission; otherwise only held submissions are removed.
-fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<Reply, StoreError> {
+/// the address of the first submission; otherwise only held submissions are removed. `list` is the path of the
+/// list in which the submissions were selected; `None` on the page of the only one.
+fn remove(
+    request: &PageRequest<'_>,
+    ids: &[Uuid],
+    removal: Removal,
+    list: Option<&str>,
+) -> Result<Reply, StoreError> {
     let inbox = request.inbox;
     let found = inbox.readers.with(|reader| find_all(reader, ids))?;
     let is_file = inbox.readers.database().file().is_some();
-    let back = if removal.is_from_review { "/review" } else { "/" };
+    let back = list.unwrap_or("/");
     if removal.is_erasure {
         let Some(email) = found.first().and_then(|submission| submission.email()).map(str::to_owned) else {
             return Ok(see_other(&notice_path(back, "gone")));
@@ -201,15 +316,15 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
         return Ok(see_other(&notice_path(back, code)));
     }
     let rows: Vec<Value> = preview.held.iter().map(|found| view::row(found, None, &request.clock)).collect();
-    let page = if removal.is_from_review { "/review".to_owned() } else { submission_path(ids[0]) };
+    let page = submission_path(ids[0]);
     request.confirm(&context! {
         kind => "discard",
         count => rows.len(),
         rows,
         others => preview.others.len(),
-        from => removal.is_from_review.then_some("review"),
-        target => page.clone(),
-        back => page,
+        list,
+        target => if list.is_some() { "/selected" } else { &page },
+        back => list.unwrap_or(&page),
     })
 }
 

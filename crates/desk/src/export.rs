@@ -1,5 +1,6 @@
 //! Downloads of all submissions of a list, as CSV or JSON Lines.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::Arc;
 
@@ -70,8 +71,11 @@ fn write_export(
     let words = query.words();
     let filter = Filter { limit: None, ..query.filter() };
     let listing = reader.list(&filter).map_err(io::Error::other)?;
+    let notes = if words.is_some() { reader.note_texts().map_err(io::Error::other)? } else { HashMap::new() };
     let is_wanted = |found: &Result<Submission, StoreError>| match (&words, found) {
-        (Some(words), Ok(submission)) => words.are_in(&submission.fields),
+        (Some(words), Ok(submission)) => {
+            words.are_in(&submission.fields, notes.get(&submission.id).map_or("", String::as_str))
+        }
         _ => true,
     };
     let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));

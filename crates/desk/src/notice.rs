@@ -1,7 +1,36 @@
 //! The results of changes as short texts, which pages show after a redirect.
 
-/// The text for a `notice` parameter: a page shows no other text from its URL.
-pub(super) fn notice_text(code: &str) -> Option<&'static str> {
+use uuid::Uuid;
+
+use super::request::Pairs;
+
+/// The result of a change, as parameters of the URL of the next page.
+pub(super) struct Notice {
+    text: &'static str,
+    /// How many submissions changed, if several were selected.
+    count: Option<u16>,
+    /// What undoes the change.
+    pub(super) undo: Option<Uuid>,
+}
+
+impl Notice {
+    /// `None` if there is no notice. A page shows no other text from its URL.
+    pub(super) fn from_pairs(pairs: &Pairs) -> Option<Self> {
+        let text = notice_text(pairs.get("notice")?)?;
+        let count = pairs.get("count").and_then(|count| count.parse().ok());
+        Some(Self { text, count, undo: pairs.get("undo").and_then(|id| Uuid::try_parse(id).ok()) })
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self.count {
+            Some(1) => format!("1 submission: {}", self.text),
+            Some(count) => format!("{count} submissions: {}", self.text),
+            None => self.text.to_owned(),
+        }
+    }
+}
+
+fn notice_text(code: &str) -> Option<&'static str> {
     Some(match code {
         "held" => "Held. Deliveries that had not started are stopped until you release it.",
         "already-held" => "It was held already.",
@@ -11,10 +40,16 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
             "It is delivered once the visitor has confirmed the address. You can also deliver it without that."
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
-        "released-selected" => {
-            "Released. Deliveries are due now, unless a visitor must confirm the address first."
-        }
-        "none-released" => "Nothing was released: none of the selected submissions is held any more.",
+        "spam" => "Marked as spam. Deliveries that had not started are stopped.",
+        "not-spam" => "Not spam. What the mark had held is delivered.",
+        "unread" => "Marked as unread.",
+        "undone" => "Undone.",
+        "undone-some" => "Undone, except where that is no longer possible.",
+        "not-undone" => "It can no longer be undone.",
+        "view-saved" => "The view is saved. All users of the inbox see it.",
+        "view-removed" => "The view is removed.",
+        "view-invalid" => "The view was not saved: its name must have 1 to 60 characters.",
+        "view-many" => "The view was not saved: there are 50 already. Remove one first.",
         "not-held" => "It is not held any more.",
         "retried" => "Its deliveries are due now.",
         "nothing-to-retry" => "There was nothing to retry.",

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use jiff::civil::Date;
@@ -14,22 +13,19 @@ use uuid::Uuid;
 use super::auth::InboxUser;
 use super::chart;
 use super::html::Reply;
+use super::list::link_to;
 use super::mailto::reply_link;
-use super::notice::notice_text;
+use super::notice::Notice;
 use super::options::DeskOptions;
 use super::query::ListQuery;
-use super::request::{Pairs, encode_pairs};
+use super::request::Pairs;
 use super::state::DeskState;
 use super::view::{self, Clock};
 use frontdesk_forms::text::visible;
-use frontdesk_forms::{Form, FormSet};
-use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
+use frontdesk_inbox::store::{Editor, InboxReader, LeadCounts, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
-/// How long a list searches for submissions before it shows those that it has found.
-const SEARCH_TIME: Duration = Duration::from_millis(25);
-const PAGE_SIZE: usize = 50;
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
@@ -46,7 +42,7 @@ pub(super) struct PageRequest<'a> {
     /// The list and the position that the URL names.
     pub(super) query: ListQuery,
     /// The result of the change before this page.
-    pub(super) notice: Option<&'static str>,
+    notice: Option<Notice>,
     pub(super) clock: Clock,
 }
 
@@ -59,19 +55,17 @@ impl<'a> PageRequest<'a> {
         query: &Pairs,
     ) -> Self {
         let clock = Clock { now: Timestamp::now(), zone: TimeZone::system() };
-        let notice = query.get("notice").and_then(notice_text);
+        let notice = Notice::from_pairs(query);
         Self { inbox, options, operator, query: ListQuery::from_pairs(query.iter()), notice, clock }
     }
 
     /// Values that every page needs.
     fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
-        let count = |status| -> Result<String, StoreError> {
-            Ok(match reader.count_up_to(status, MAX_COUNTED)? {
-                0 => String::new(),
-                MAX_COUNTED => format!("{}+", MAX_COUNTED - 1),
-                count => count.to_string(),
-            })
-        };
+        let count = |status| reader.count_up_to(status, MAX_COUNTED).map(count_text);
+        let [open, unread] = reader.count_open(MAX_COUNTED)?.map(count_text);
+        let undo = self.notice.as_ref().and_then(|notice| notice.undo);
+        let can_undo =
+            |id: &Uuid| reader.can_undo(*id, &self.operator.user, self.clock.now).unwrap_or_default();
         Ok(context! {
             site => self.options.title.clone(),
             section,
@@ -80,12 +74,17 @@ impl<'a> PageRequest<'a> {
             has_session => self.operator.session.is_some(),
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
-            notice => self.notice,
+            open_count => open,
+            unread_count => unread,
+            can_edit => true,
+            notice => self.notice.as_ref().map(Notice::text),
+            undo => undo.filter(can_undo).map(|id| id.to_string()),
+            view => link_to(&self.query),
         })
     }
 
     /// Renders a template with `values` and those that every page needs, read over one connection.
-    fn render(
+    pub(super) fn render(
         &self,
         template: &str,
         section: &str,
@@ -98,39 +97,12 @@ impl<'a> PageRequest<'a> {
         Ok(self.inbox.templates.page(StatusCode::OK, template, values))
     }
 
-    /// The list with its filters. If a search runs out of time, the page says how far it has got.
-    pub(super) fn list(&self) -> Result<Reply, StoreError> {
-        let query = &self.query;
-        self.render("list.html", "list", |reader| {
-            let page = read_page(reader, query, PAGE_SIZE)?;
-            let rows = self.rows(reader, &page.submissions)?;
-            let is_empty = rows.is_empty() && page.next.is_none() && query.before.is_none();
-            Ok(context! {
-                rows,
-                is_empty,
-                is_filtered => query.is_filtered(),
-                text => query.text.clone(),
-                tabs => tabs(query, self.options.confirms_addresses),
-                forms => form_links(query, &self.options.form_set, &reader.definitions()?),
-                kept => query.first_page().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
-                view => link_to(query),
-                export => encode(&query.first_page()),
-                sealed => page.sealed,
-                first => link_to(&query.first_page()),
-                is_first => query.before.is_none(),
-                ..self.position(&page, query)
-            })
-        })
-    }
-
-    /// The link to older submissions and, if the search ran out of time, how far back it has got.
-    fn position(&self, page: &SearchPage, query: &ListQuery) -> Value {
-        let next = page.next.map(|id| link_to(&ListQuery { before: Some(id), ..query.clone() }));
-        let reached = page.next.filter(|_| page.is_partial).and_then(time_of).map(|at| self.clock.time(at));
-        context! { next, is_partial => page.is_partial, reached }
-    }
-
-    fn rows(&self, reader: &InboxReader, submissions: &[Submission]) -> Result<Vec<Value>, StoreError> {
+    /// The values of a list's rows.
+    pub(super) fn rows(
+        &self,
+        reader: &InboxReader,
+        submissions: &[Submission],
+    ) -> Result<Vec<Value>, StoreError> {
         let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
         let annotations = reader.annotations(&ids)?;
         let row =
@@ -138,28 +110,19 @@ impl<'a> PageRequest<'a> {
         Ok(submissions.iter().map(row).collect())
     }
 
-    /// Held submissions, to be released or discarded.
-    pub(super) fn review(&self) -> Result<Reply, StoreError> {
-        let before = self.query.before;
-        let query = ListQuery { status: Some(Status::Held), before, ..ListQuery::default() };
-        self.render("review.html", "review", |reader| {
-            let page = read_page(reader, &query, PAGE_SIZE)?;
-            let rows = self.rows(reader, &page.submissions)?;
-            let floods: Vec<Value> = reader
-                .floods()?
-                .iter()
-                .map(|flood| context! { form => visible(&flood.form), held => flood.held })
-                .collect();
-            let next = page.next.map(|id| format!("/review?before={id}"));
-            Ok(context! { rows, floods, is_first => before.is_none(), ..context! { next, ..self.position(&page, &query) } })
-        })
-    }
-
-    /// One submission; `None` if it does not exist.
+    /// One submission, which is then no longer unread; `None` if it does not exist.
     pub(super) fn submission(&self, id: Uuid) -> Result<Option<Reply>, StoreError> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
+            // An operator who has just marked it as unread still sees its page.
+            if annotation.seen_at.is_none() && self.notice.is_none() {
+                let marked = Editor::open(self.inbox.readers.database())
+                    .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));
+                if let Err(error) = marked {
+                    tracing::warn!(%error, "a submission that was opened stays unread");
+                }
+            }
             let deliveries = reader.deliveries(id)?;
             let reply = reply_link(&submission, &self.options.title);
             let channels = self.inbox.store.channels.load();
@@ -303,87 +266,11 @@ fn lead_tables(counts: &LeadCounts) -> Vec<Value> {
         .collect()
 }
 
-/// Reads one page of a list. The page is partial if the search takes longer than [`SEARCH_TIME`].
-fn read_page(reader: &InboxReader, query: &ListQuery, size: usize) -> Result<SearchPage, StoreError> {
-    let began = Instant::now();
-    reader.page(&query.filter(), query.words().as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
-}
-
-fn encode(query: &ListQuery) -> String {
-    let pairs = query.to_pairs();
-    encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
-}
-
-/// The path of a list.
-pub(super) fn link_to(query: &ListQuery) -> String {
-    match encode(query) {
-        parameters if parameters.is_empty() => "/".to_owned(),
-        parameters => format!("/?{parameters}"),
-    }
-}
-
-/// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
-/// addresses, or if it is selected.
-fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
-    let start = ListQuery { status: None, is_done: None, ..query.first_page() };
-    let of = |label: &str, status: Option<Status>, is_done: Option<bool>| {
-        let target = ListQuery { status, is_done, ..start.clone() };
-        let is_current = (query.status, query.is_done) == (status, is_done);
-        context! { label, href => link_to(&target), is_current }
-    };
-    let unconfirmed = Some(Status::Unconfirmed);
-    let asks = confirms_addresses || query.status == unconfirmed;
-    let unconfirmed = asks.then(|| of("Unconfirmed", unconfirmed, None));
-    let tabs = [
-        of("Open", None, Some(false)),
-        of("Done", None, Some(true)),
-        of("All", None, None),
-        of("Waiting", Some(Status::Waiting), None),
-        of("Held", Some(Status::Held), None),
-        of("Failed", Some(Status::Parked), None),
-    ];
-    tabs.into_iter().chain(unconfirmed).collect()
-}
-
-/// The filters by form, with one for all forms: those of the site, then those of stored definitions.
-fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -> Vec<Value> {
-    let mut names: Vec<&str> = Vec::new();
-    for form in form_set.iter().chain(stored.iter().copied()) {
-        if !names.contains(&form.name) {
-            names.push(form.name);
-        }
-    }
-    let link = |form: Option<&str>| {
-        let target = ListQuery { form: form.map(str::to_owned), ..query.first_page() };
-        let is_current = query.form.as_deref() == form;
-        context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current }
-    };
-    [None].into_iter().chain(names.into_iter().map(Some)).map(link).collect()
-}
-
-/// The time of arrival, which a submission's id contains (UUID version 7).
-fn time_of(id: Uuid) -> Option<Timestamp> {
-    Timestamp::from_millisecond((id.as_u64_pair().0 >> 16).cast_signed()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use frontdesk_forms::definition::FormFile;
-    use frontdesk_forms::{CONTACT, WAITLIST};
-
-    #[test]
-    fn lists_can_be_filtered_by_forms_of_the_site_and_of_submissions() {
-        let text = "title = \"Book\"\ndescription = \"D.\"\nsubmit = \"S\"\n\
-                    [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"E-mail\"\n";
-        let book = FormFile::read("book", text, "forms/book.toml").unwrap().form;
-        let query = ListQuery { form: Some("book".to_owned()), ..ListQuery::default() };
-        // The waitlist was switched off, and the form `book` was removed.
-        let links = form_links(&query, &FormSet::new([*CONTACT]), &[book, book, *WAITLIST]);
-        let text = |link: &Value, name| link.get_attr(name).unwrap().to_string();
-        let labels: Vec<String> = links.iter().map(|link| text(link, "label")).collect();
-        assert_eq!(labels, ["all forms", "contact", "book", "waitlist"]);
-        assert_eq!(text(&links[2], "href"), "/?form=book");
-        assert!(links[2].get_attr("is_current").unwrap().is_true());
+/// A count for a badge: empty for none, and `999+` for [`MAX_COUNTED`].
+fn count_text(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        MAX_COUNTED => format!("{}+", MAX_COUNTED - 1),
+        count => count.to_string(),
     }
 }

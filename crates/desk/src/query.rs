@@ -10,15 +10,43 @@ use frontdesk_inbox::submission::Status;
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Which submissions a list shows.
+/// What operators have done with the submissions of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListState {
+    /// Neither done nor held nor spam.
+    Open,
+    /// Open, and not opened by any operator yet.
+    Unread,
+    Done,
+    Spam,
+}
+
+impl ListState {
+    const ALL: [ListState; 4] = [Self::Open, Self::Unread, Self::Done, Self::Spam];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Unread => "unread",
+            Self::Done => "done",
+            Self::Spam => "spam",
+        }
+    }
+}
+
+/// Which submissions a list shows, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListQuery {
     /// The form's name, which need not be configured.
     pub(super) form: Option<String>,
     pub(super) status: Option<Status>,
-    pub(super) is_done: Option<bool>,
+    pub(super) state: Option<ListState>,
+    /// Whether the list is in order of time only. Otherwise sign-ups follow all other submissions.
+    pub(super) is_newest_first: bool,
     /// The search text, without surrounding white space; empty for none.
     pub(super) text: String,
+    /// Whether the list begins with the sign-ups.
+    pub(super) is_in_signups: bool,
     /// The list begins after this submission.
     pub(super) before: Option<Uuid>,
 }
@@ -31,13 +59,9 @@ impl ListQuery {
             match name {
                 "form" => query.form = Some(value.to_owned()).filter(|name| is_form_name(name)),
                 "status" => query.status = Status::from_name(value),
-                "state" => {
-                    query.is_done = match value {
-                        "open" => Some(false),
-                        "done" => Some(true),
-                        _ => None,
-                    }
-                }
+                "state" => query.state = ListState::ALL.into_iter().find(|state| state.name() == value),
+                "order" => query.is_newest_first = value == "newest",
+                "part" => query.is_in_signups = value == "signups",
                 "q" => shortened(value.trim()).clone_into(&mut query.text),
                 "before" => query.before = Uuid::try_parse(value).ok(),
                 _ => {}
@@ -48,13 +72,15 @@ impl ListQuery {
 
     /// The parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] reads them again.
     pub(super) fn to_pairs(&self) -> Vec<(&'static str, String)> {
-        let state = self.is_done.map(|is_done| if is_done { "done" } else { "open" }.to_owned());
+        let fixed = |value: &str, is_set: bool| is_set.then(|| value.to_owned());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
         [
             ("form", self.form.clone()),
             ("status", self.status.map(|status| status.name().to_owned())),
-            ("state", state),
+            ("state", self.state.map(|state| state.name().to_owned())),
+            ("order", fixed("newest", self.is_newest_first)),
             ("q", text),
+            ("part", fixed("signups", self.is_in_signups)),
             ("before", self.before.map(|id| id.to_string())),
         ]
         .into_iter()
@@ -65,24 +91,36 @@ impl ListQuery {
     /// The same list from its beginning.
     #[must_use]
     pub(super) fn first_page(&self) -> ListQuery {
-        ListQuery { before: None, ..self.clone() }
+        ListQuery { before: None, is_in_signups: false, ..self.clone() }
     }
 
-    /// Whether the query has a filter or a search text. Its position does not count.
+    pub(super) fn is_first_page(&self) -> bool {
+        self.before.is_none() && !self.is_in_signups
+    }
+
+    /// Whether the query has a filter or a search text. Its order and position do not count.
     pub(super) fn is_filtered(&self) -> bool {
-        *self != ListQuery { before: self.before, ..ListQuery::default() }
+        let order = ListQuery { is_newest_first: self.is_newest_first, ..ListQuery::default() };
+        self.first_page() != order
     }
 
-    /// The filter without the search text. For open submissions of any status, leaves out held ones.
+    /// The filter without the search text.
     pub(super) fn filter(&self) -> Filter {
-        Filter {
-            form: self.form.clone(),
-            status: self.status,
-            is_done: self.is_done,
-            // Held submissions wait for a review, and are not yet work to be done.
-            is_held: (self.is_done == Some(false) && self.status.is_none()).then_some(false),
-            before: self.before,
-            ..Filter::default()
+        let filter =
+            Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };
+        match self.state {
+            Some(ListState::Open | ListState::Unread) => Filter {
+                is_done: Some(false),
+                // Held submissions wait for a review, and are not yet work to be done.
+                is_held: self.status.is_none().then_some(false),
+                is_spam: Some(false),
+                is_unread: self.state == Some(ListState::Unread),
+                ..filter
+            },
+            Some(ListState::Done) => Filter { is_done: Some(true), ..filter },
+            Some(ListState::Spam) => Filter { is_spam: Some(true), ..filter },
+            // What is marked as spam needs no review.
+            None => Filter { is_spam: (self.status == Some(Status::Held)).then_some(false), ..filter },
         }
     }
 
@@ -103,15 +141,27 @@ mod tests {
     #[test]
     fn a_query_is_written_as_it_was_read() {
         let id = "019a0000-0000-7000-8000-000000000001";
-        let pairs =
-            [("form", "contact"), ("status", "held"), ("state", "open"), ("q", "Ada & Co"), ("before", id)];
+        let pairs = [
+            ("form", "contact"),
+            ("status", "waiting"),
+            ("state", "unread"),
+            ("order", "newest"),
+            ("q", "Ada & Co"),
+            ("part", "signups"),
+            ("before", id),
+        ];
         let query = ListQuery::from_pairs(pairs);
         let written = query.to_pairs();
         assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
-        assert!(query.is_filtered() && query.first_page().before.is_none());
-        assert_eq!((query.filter().is_done, query.filter().is_held), (Some(false), None));
-        let open = ListQuery::from_pairs([("state", "open")]);
-        assert_eq!(open.filter().is_held, Some(false));
+        assert!(query.is_filtered() && !query.is_first_page() && query.first_page().is_first_page());
+        let filter = query.filter();
+        assert_eq!((filter.is_done, filter.is_held, filter.is_unread), (Some(false), None, true));
+        let filter = |state: &str| ListQuery::from_pairs([("state", state)]).filter();
+        assert_eq!((filter("open").is_held, filter("open").is_spam), (Some(false), Some(false)));
+        assert_eq!((filter("done").is_done, filter("done").is_spam), (Some(true), None));
+        assert_eq!(filter("spam").is_spam, Some(true));
+        assert_eq!(ListQuery::from_pairs([("status", "held")]).filter().is_spam, Some(false));
+        assert!(!ListQuery::from_pairs([("order", "newest"), ("part", "signups")]).is_filtered());
     }
 
     #[test]

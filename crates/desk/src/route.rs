@@ -14,6 +14,7 @@ use super::auth::{Cookies, InboxUser, identify};
 use super::body::DeskBody;
 use super::export::export;
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
+use super::list::link_to;
 use super::options::DeskOptions;
 use super::page::PageRequest;
 use super::query::ListQuery;
@@ -68,13 +69,16 @@ impl Page {
 
 /// A form, by its path and its fields.
 enum Form {
-    /// Held submissions that were selected.
-    Selected {
-        ids: Vec<Uuid>,
-        /// How to remove them; `None` releases them.
-        removal: Option<Removal>,
-    },
+    /// Submissions that were selected in a list, and the path of the list.
+    Selected(Vec<Uuid>, Change, String),
     Submission(Uuid, SubmissionForm),
+    /// What to undo, and the path to return to.
+    Undo(Uuid, String),
+    SaveView {
+        name: String,
+        list: ListQuery,
+        is_removal: bool,
+    },
     Sessions(Revocation),
     TestChannel(String),
     LogOut,
@@ -85,51 +89,55 @@ impl Form {
     /// missing. Invalid ids are skipped.
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
-        let removal = |is_erasure| Removal {
-            is_erasure,
-            is_confirmed: fields.get("confirmed") == Some("yes"),
-            is_from_review: fields.get("from") == Some("review"),
-        };
+        let removal =
+            |is_erasure| Removal { is_erasure, is_confirmed: fields.get("confirmed") == Some("yes") };
         Some(match path {
-            "/review" => {
+            "/selected" => {
                 let ids = fields.all("id").filter_map(|id| Uuid::try_parse(id).ok());
                 let mut ids: Vec<Uuid> = ids.take(MAX_IDS).collect();
                 ids.sort_unstable();
                 ids.dedup();
-                match action {
-                    "release" => Self::Selected { ids, removal: None },
-                    "discard" => Self::Selected { ids, removal: Some(removal(false)) },
-                    _ => return None,
-                }
+                let change = match action {
+                    "discard" => Change::Remove(removal(false)),
+                    action => Change::parse(action)?,
+                };
+                let is_from_review = fields.get("from") == Some("review");
+                let back = if is_from_review { "/review".to_owned() } else { link_to(&list_in(fields)) };
+                Self::Selected(ids, change, back)
             }
+            "/undo" => {
+                let on = fields.get("on").and_then(|id| Uuid::try_parse(id).ok());
+                let back = on.map_or_else(|| link_to(&list_in(fields)), action::submission_path);
+                Self::Undo(Uuid::try_parse(fields.get("undo")?).ok()?, back)
+            }
+            "/views" => Self::SaveView {
+                name: fields.get("name")?.to_owned(),
+                list: list_in(fields).first_page(),
+                is_removal: action == "remove",
+            },
             "/sessions" if action == "all" => Self::Sessions(Revocation::All),
             "/sessions" => Self::Sessions(Revocation::One(fields.get("id")?.to_owned())),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
             _ => {
                 let change = match action {
-                    "hold" => Change::Hold,
-                    "release" => Change::Release { even_unconfirmed: false },
-                    "deliver-unconfirmed" => Change::Release { even_unconfirmed: true },
-                    "retry" => Change::Retry,
-                    "deliver" => Change::Deliver,
-                    "done" => Change::SetDone(true),
-                    "reopen" => Change::SetDone(false),
                     // Browsers send line breaks as CR LF.
                     "note" => Change::SetNote(fields.get("note").unwrap_or_default().replace("\r\n", "\n")),
                     "discard" => Change::Remove(removal(false)),
                     "erase" => Change::Remove(removal(true)),
-                    _ => return None,
+                    action => Change::parse(action)?,
                 };
-                // Only known parameters are taken from the form, so it cannot lead to another site.
-                let list = fields.get("view").map(|view| {
-                    let query = view.split_once('?').map_or("", |(_, query)| query);
-                    ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())
-                });
+                let list = fields.get("view").is_some().then(|| list_in(fields));
                 Self::Submission(submission_in(path)?, SubmissionForm { change, list })
             }
         })
     }
+}
+
+/// The list whose URL is in a form. Only known parameters are taken from it, so it cannot lead to another site.
+fn list_in(fields: &Pairs) -> ListQuery {
+    let query = fields.get("view").and_then(|view| view.split_once('?')).map_or("", |(_, query)| query);
+    ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())
 }
 
 /// The submission in the path `/submissions/ID`.
@@ -315,7 +323,11 @@ impl Visit {
     /// test does not exist.
     fn make_change(&self, request: &PageRequest<'_>, form: Form) -> Result<Option<Reply>, StoreError> {
         Ok(Some(match form {
-            Form::Selected { ids, removal } => action::change_selected(request, &ids, removal)?,
+            Form::Selected(ids, change, back) => action::change_selected(request, &ids, &change, &back)?,
+            Form::Undo(id, back) => action::undo(request, id, &back)?,
+            Form::SaveView { name, list, is_removal } => {
+                action::change_view(request, &name, &list, is_removal)?
+            }
             Form::Submission(id, form) => action::change_one(request, id, &form)?,
             Form::Sessions(which) => action::revoke(request, &which)?,
             Form::TestChannel(name) => return action::test_channel(&self.inbox, request, &name),

@@ -4,14 +4,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
-use frontdesk_forms::text::{cut, visible, visible_lines};
+use super::preview::preview;
+use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::{format_distance, format_duration, format_utc};
-
-/// Maximum length of a line in a list, in characters.
-const MAX_LINE: usize = 160;
 
 /// The clock and the time zone of a request.
 pub(super) struct Clock {
@@ -44,18 +42,17 @@ pub(super) fn sender(submission: &Submission) -> String {
     visible(&name)
 }
 
-/// The first line of the preview that is not empty, or the address unless [`sender`] shows it; at most
-/// [`MAX_LINE`] characters. A fixed text if the submission is encrypted.
+/// The beginning of the message without its greeting, or the address unless [`sender`] shows it. A fixed text
+/// if the submission is encrypted.
 fn first_line(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "Encrypted to your key: `frontdesk inbox show --identity FILE ID` decrypts it".to_owned();
     }
-    let message = submission.preview().unwrap_or_default();
-    let line = message.lines().map(str::trim).find(|line| !line.is_empty());
-    let email = submission.email().filter(|email| *email != sender(submission));
-    let line = line.or(email).unwrap_or_default();
-    let shown = cut(line, MAX_LINE);
-    visible(shown) + if shown.len() < line.len() { "…" } else { "" }
+    let line = submission.preview().map(|message| preview(&message)).unwrap_or_default();
+    if !line.is_empty() {
+        return visible(&line);
+    }
+    submission.email().filter(|email| *email != sender(submission)).map(visible).unwrap_or_default()
 }
 
 /// One row of a list.
@@ -74,6 +71,8 @@ pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, cloc
         status => submission.status.name(),
         status_text => status_text(submission.status),
         is_done => annotation.is_some_and(|it| it.done_at.is_some()),
+        is_unread => annotation.is_none_or(|it| it.seen_at.is_none()),
+        is_spam => annotation.is_some_and(|it| it.spam_at.is_some()),
         has_note => annotation.is_some_and(|it| it.note.is_some()),
         is_suspicious => submission.screening.as_ref().is_some_and(|screening| screening.suspicious),
         is_sealed => submission.sealed.is_some(),

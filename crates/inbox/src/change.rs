@@ -10,6 +10,8 @@ use crate::submission::{Status, Submission};
 
 /// The reason of a hold for which the operator gives none.
 const DEFAULT_REASON: &str = "held by the operator";
+/// The reason of a hold because an operator marked the submission as spam. Removing the mark releases it.
+const SPAM_REASON: &str = "marked as spam";
 
 /// The result of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +140,29 @@ impl<'a> Changes<'a> {
     /// Replaces the note of a submission; an empty one removes it. Fails if the note is too long.
     pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
         self.editor.set_note(id, note)
+    }
+
+    /// Marks a submission as spam, and holds it unless every channel has it.
+    pub fn mark_spam(&mut self, submission: &Submission, now: Timestamp) -> Result<Annotated, StoreError> {
+        if self.exists(submission.id)? {
+            self.editor.hold(submission.id, SPAM_REASON, now)?;
+        }
+        self.editor.set_spam(submission.id, true, now)
+    }
+
+    /// Removes the mark of spam, and releases the submission if the mark had held it.
+    pub fn unmark_spam(
+        &mut self,
+        submission: &Submission,
+        channels: &[Route],
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let unmarked = self.editor.set_spam(submission.id, false, now)?;
+        let is_held_for_it = submission.held.as_ref().is_some_and(|held| held.because == SPAM_REASON);
+        if unmarked == Annotated::Changed && is_held_for_it {
+            self.editor.release(submission.id, channels, now)?;
+        }
+        Ok(unmarked)
     }
 
     fn exists(&self, id: Uuid) -> Result<bool, StoreError> {

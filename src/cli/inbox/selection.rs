@@ -1,5 +1,6 @@
 //! Selects the submissions that a command applies to: by options, or by ids and unambiguous prefixes of ids.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -123,6 +124,8 @@ impl SelectionOptions {
 pub(super) struct SelectedSubmissions<'a> {
     listing: Option<Listing<'a>>,
     words: Option<SearchText>,
+    /// All notes, by submission; empty unless there is a search text.
+    notes: HashMap<Uuid, String>,
     /// How many more submissions the limit allows.
     left: usize,
     identity: Option<AgeIdentity>,
@@ -152,8 +155,22 @@ impl<'a> SelectedSubmissions<'a> {
             Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
         };
         let listing = reader.map(list).transpose()?;
+        let notes = match reader.filter(|_| words.is_some()) {
+            Some(reader) => reader.note_texts()?,
+            None => HashMap::new(),
+        };
         let left = limit.unwrap_or(usize::MAX);
-        Ok(SelectedSubmissions { listing, words, left, identity, err, failed: 0, unsearched: 0, sealed: 0 })
+        Ok(SelectedSubmissions {
+            listing,
+            words,
+            notes,
+            left,
+            identity,
+            err,
+            failed: 0,
+            unsearched: 0,
+            sealed: 0,
+        })
     }
 
     /// Prints how many submissions were not searched. Returns failure if the identity could not open a sealed
@@ -193,7 +210,8 @@ impl<'a> SelectedSubmissions<'a> {
         if submission.sealed.is_some() {
             self.unsearched += 1;
         }
-        words.are_in(&submission.fields)
+        let notes = self.notes.get(&submission.id).map_or("", String::as_str);
+        words.are_in(&submission.fields, notes)
     }
 }
 

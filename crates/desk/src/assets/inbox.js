@@ -79,18 +79,48 @@ if (live && window.EventSource) {
   if (!document.hidden) open();
 }
 
-/* The review */
+/* A search that ran out of time goes on by itself */
+async function continueSearch() {
+  const target = one('[data-live]');
+  for (let rounds = 0; rounds < 60; rounds += 1) {
+    const link = one('[data-continue]', target);
+    if (!link || all('[data-row]', target).length >= 50) return;
+    says.textContent = 'Searching older submissions';
+    const response = await fetch(link.href, { headers: { accept: 'text/html' } });
+    if (!response.ok) return;
+    const fresh = one('[data-live]', new DOMParser().parseFromString(await response.text(), 'text/html'));
+    if (!fresh) return;
+    one('.earlier', fresh)?.remove();
+    // Rows join those that are shown; everything else is newer on the page that was read last.
+    const lists = all('.rows', target);
+    if (lists.length && one('.rows', fresh)) {
+      for (const row of all('[data-row]', fresh)) lists.at(-1).append(row);
+      const more = one('.more', fresh);
+      one('.more', target).replaceWith(...(more ? [more] : []));
+    } else if (lists.length) {
+      const more = one('.more', fresh);
+      one('.more', target).replaceWith(...(more ? [more] : []));
+    } else {
+      target.replaceChildren(...fresh.childNodes);
+    }
+    refreshTimes(target);
+    showSelectAll();
+  }
+}
+if (one('[data-continue]')) continueSearch().catch(() => {});
+
+/* Selections */
 function showSelectAll() {
   const button = one('[data-select-all]');
   if (button) button.hidden = false;
 }
 showSelectAll();
-document.addEventListener('click', (event) => {
-  if (!event.target.closest?.('[data-select-all]')) return;
+function selectAll() {
   const boxes = all('input[name=id]');
   const select = boxes.some((box) => !box.checked);
   for (const box of boxes) box.checked = select;
-});
+}
+document.addEventListener('click', (event) => event.target.closest?.('[data-select-all]') && selectAll());
 
 /* Keyboard shortcuts, which can be switched off (WCAG 2.1.4) */
 const KEY = 'frontdesk-inbox-keys';
@@ -130,12 +160,12 @@ function move(by) {
 }
 
 function press(key) {
+  const bulk = one('input[name=id]:checked') && one(`[data-bulk="${key}"]`);
+  if (bulk) return bulk.click();
   const row = document.activeElement?.closest('[data-row]');
-  const target = one(`[data-key="${key}"]`, row ?? (one('[data-row]') ? document.createElement('p') : document));
-  if (!target) return false;
-  if (target.matches('textarea')) target.focus();
-  else target.click();
-  return true;
+  const target = (row && one(`[data-key="${key}"]`, row)) ?? all(`[data-key="${key}"]`).find((it) => !it.closest('[data-row]'));
+  if (target?.matches('textarea')) target.focus();
+  else target?.click();
 }
 
 document.addEventListener('keydown', (event) => {
@@ -148,9 +178,10 @@ document.addEventListener('keydown', (event) => {
     k: () => move(-1),
     '/': () => one('#q')?.focus(),
     '?': () => dialog.showModal(),
-    x: () => one('input[name=id]', row ?? document.createElement('p'))?.click(),
+    x: () => row && one('input[name=id]', row)?.click(),
+    X: selectAll,
   };
-  const act = Object.hasOwn(keys, event.key) ? keys[event.key] : 'ehrnu'.includes(event.key) && event.key.length === 1 ? () => press(event.key) : null;
+  const act = Object.hasOwn(keys, event.key) ? keys[event.key] : 'ehrnusz'.includes(event.key) && event.key.length === 1 ? () => press(event.key) : null;
   if (!act) return;
   event.preventDefault();
   act();

@@ -23,9 +23,13 @@ pub(super) mod operator_log;
 pub(super) mod page;
 pub(super) mod read;
 pub(super) mod rows;
+pub(super) mod saved_view;
+pub(super) mod search_text;
 pub(super) mod session;
 pub(super) mod stats;
 pub(crate) mod transaction;
+pub(super) mod triage;
+pub(super) mod undo;
 pub(super) mod views;
 pub(super) mod visitor_mail;
 

@@ -78,7 +78,7 @@ impl Editor {
     }
 
     /// Applies a change to the annotation of a processed submission. Logs it unless `change` returns zero.
-    fn annotate(
+    pub(super) fn annotate(
         &mut self,
         id: Uuid,
         action: OperatorAction,

@@ -23,6 +23,8 @@ named_enum! {
         Erase = "erase",
         Done = "done",
         Reopen = "reopen",
+        Spam = "spam",
+        NotSpam = "not-spam",
         /// Wrote, changed or removed the note.
         Note = "note",
         /// Sent a test message through a channel.

@@ -10,14 +10,24 @@ use uuid::Uuid;
 
 use super::read::InboxReader;
 use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submission, to_team};
-use super::{Bind, Cell, Value, bind_all, values};
+use super::search_text::SearchText;
+use super::{Bind, Cell, Dialect, Value, bind_all, values};
 use crate::store::error::StoreError;
-use crate::submission::{Status, Submission, parse_fields};
-use frontdesk_forms::FieldValue;
-use frontdesk_forms::text::{fold, folded};
+use crate::submission::{Status, Submission};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
 const WINDOW: usize = 256;
+/// The number of parameters of a query for few submissions.
+const FEW_IDS: usize = 64;
+/// The forms of processed submissions. Reads one entry of the index for each.
+const FORMS: &str = "WITH RECURSIVE found (form) AS (
+         SELECT min(form) FROM submission
+         UNION ALL
+         SELECT (SELECT min(form) FROM submission WHERE form > found.form) FROM found WHERE found.form IS NOT NULL
+     ) SELECT form FROM found WHERE form IS NOT NULL";
+/// Conditions of submissions in the inbox's main lists, for which there are indexes.
+const OPEN: &str = "done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
+const UNREAD: &str = "seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
 /// How many ids are read from an index. If more submissions meet a condition, windows find them quickly.
 const MAX_CANDIDATES: usize = 1000;
 
@@ -32,53 +42,6 @@ pub struct SearchPage {
     pub is_partial: bool,
     /// How many sealed submissions could not be searched.
     pub sealed: usize,
-}
-
-/// Text to find in the fields of submissions, regardless of case and of the composition of accents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchText {
-    /// In the form of [`fold`].
-    folded: String,
-    /// Whether the text looks the same in the JSON of the fields.
-    is_plain: bool,
-}
-
-impl SearchText {
-    /// `None` if the text is blank.
-    pub fn parse(text: &str) -> Option<SearchText> {
-        let folded = fold(text.trim());
-        let is_plain =
-            folded.bytes().all(|byte| matches!(byte, b' '..=b'~' if byte != b'"' && byte != b'\\'));
-        (!folded.is_empty()).then_some(SearchText { folded, is_plain })
-    }
-
-    /// The byte offset at which the text first begins in `value`.
-    pub fn find(&self, value: &str) -> Option<usize> {
-        let begins_at = |at: usize| {
-            let mut rest = folded(&value[at..]);
-            self.folded.chars().all(|c| rest.next() == Some(c))
-        };
-        value.char_indices().map(|(at, _)| at).find(|at| begins_at(*at))
-    }
-
-    /// Whether a field contains the text.
-    pub fn are_in(&self, fields: &[(String, FieldValue)]) -> bool {
-        fields.iter().any(|(_, value)| fold(&value.display()).contains(&self.folded))
-    }
-
-    /// Whether a field in a JSON object contains the text.
-    fn are_in_json(&self, json: &str, buffer: &mut String) -> Result<bool, StoreError> {
-        // Most submissions are excluded without parsing them.
-        if self.is_plain && json.is_ascii() {
-            buffer.clear();
-            buffer.push_str(json);
-            buffer.make_ascii_lowercase();
-            if !buffer.contains(&self.folded) {
-                return Ok(false);
-            }
-        }
-        Ok(self.are_in(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?))
-    }
 }
 
 /// The query for the last id of the window that begins before `?1`. Returns no row if fewer submissions are
@@ -98,27 +61,64 @@ fn select_ids(condition: &str) -> String {
     format!("SELECT s.id FROM accepted s WHERE {condition}")
 }
 
-fn select_fields(condition: &str) -> String {
-    format!("SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed FROM accepted s WHERE {condition}")
+fn select_texts(condition: &str) -> String {
+    format!(
+        "SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed,
+             (SELECT string_agg(text, ' ') FROM note WHERE submission = s.id) AS notes
+         FROM accepted s WHERE {condition}"
+    )
 }
 
-/// Queries for the ids of all submissions that can meet a condition that has an index; none if the filter has
-/// no such condition.
-fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
-    match (filter.status, filter.is_done) {
-        (Some(Status::Held), _) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
-        (Some(Status::Unconfirmed), _) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
-        (Some(Status::Parked), _) => &[
+/// Where a page looks for submissions that meet its filter.
+enum Source {
+    /// All that can meet it, newest first.
+    Candidates(std::vec::IntoIter<Uuid>),
+    /// The rows of these forms that meet a condition for which there is an index by form and id.
+    Forms(Vec<String>, IndexedCondition),
+    /// One window of all submissions after another.
+    Windows,
+}
+
+/// Queries for the ids of all submissions that can have a filter's status; none if the status has no index.
+fn candidate_queries(status: Option<Status>) -> &'static [&'static str] {
+    match status {
+        Some(Status::Held) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
+        Some(Status::Unconfirmed) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
+        Some(Status::Parked) => &[
             concat!("SELECT submission FROM delivery WHERE state = 'parked' AND ", to_team!()),
             "SELECT id FROM intake WHERE error IS NOT NULL",
         ],
-        (Some(Status::Waiting), _) => &[
+        Some(Status::Waiting) => &[
             concat!("SELECT submission FROM delivery WHERE due_at IS NOT NULL AND ", to_team!()),
             "SELECT id FROM intake",
         ],
-        (_, Some(true)) => &["SELECT id FROM submission WHERE done_at IS NOT NULL"],
         _ => &[],
     }
+}
+
+/// A condition on `submission` that all submissions of a filter meet, and for which there is an index by form
+/// and id; `None` if the filter selects neither a state nor a form.
+fn indexed_condition(filter: &Filter) -> Option<IndexedCondition> {
+    let is_open = [filter.is_done, filter.is_held, filter.is_spam] == [Some(false); 3];
+    match filter {
+        Filter { is_spam: Some(true), .. } => Some(("submission_spam", "spam_at IS NOT NULL")),
+        Filter { is_done: Some(true), .. } => Some(("submission_done", "done_at IS NOT NULL")),
+        Filter { is_unread: true, .. } if is_open => Some(("submission_unread", UNREAD)),
+        _ if is_open => Some(("submission_open", OPEN)),
+        Filter { form: Some(_), .. } | Filter { forms: Some(_), .. } => Some(("submission_form", "TRUE")),
+        _ => None,
+    }
+}
+
+/// The name of an index by form and id, and its condition.
+type IndexedCondition = (&'static str, &'static str);
+
+/// The newest ids of a form before `?2` that meet a condition with an index.
+fn select_ids_of_form(dialect: Dialect, (index, condition): IndexedCondition) -> String {
+    let table = dialect.table_with_index("submission", index);
+    format!(
+        "SELECT id FROM {table} WHERE form = ?1 AND {condition} AND id < ?2 ORDER BY id DESC LIMIT {WINDOW}"
+    )
 }
 
 /// The statements that read a page, for tests of their plans.
@@ -126,8 +126,9 @@ fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
 pub(crate) fn statements(filter: &Filter) -> Vec<String> {
     let filter = Filter { before: Some(Uuid::max()), ..filter.clone() };
     let (window, _) = window_condition(&filter, Uuid::nil());
-    let mut statements = vec![window_end(), select_ids(&window), select_fields(&window)];
-    statements.extend(candidate_queries(&filter).iter().map(|query| format!("{query} LIMIT 1")));
+    let mut statements = vec![window_end(), select_ids(&window), select_texts(&window), FORMS.to_owned()];
+    statements.extend(candidate_queries(filter.status).iter().map(|query| format!("{query} LIMIT 1")));
+    statements.extend(indexed_condition(&filter).map(|it| select_ids_of_form(Dialect::Sqlite, it)));
     statements.push(format!("SELECT {SUBMISSION} FROM accepted s WHERE s.id IN (?1, ?2) ORDER BY s.id"));
     statements
 }
@@ -144,15 +145,21 @@ impl InboxReader {
     ) -> Result<SearchPage, StoreError> {
         let mut page = SearchPage::default();
         let mut filter = filter.clone();
-        let candidates = self.candidates(&filter)?;
-        let mut candidates = candidates.as_deref().map(|ids| ids.chunks(64));
+        let mut source = self.source(&filter)?;
         loop {
-            let (ids, last) = if let Some(chunks) = &mut candidates {
-                let Some(ids) = chunks.next() else { return Ok(page) };
-                (self.among(&filter, ids, words, &mut page)?, ids.last().copied())
-            } else {
-                let last = self.window_end(filter.before)?;
-                (self.in_window(&filter, last, words, &mut page)?, last)
+            let (ids, last) = match &mut source {
+                Source::Windows => {
+                    let last = self.window_end(filter.before)?;
+                    (self.in_window(&filter, last, words, &mut page)?, last)
+                }
+                Source::Candidates(ids) => {
+                    let ids: Vec<Uuid> = ids.by_ref().take(WINDOW).collect();
+                    (self.among(&filter, &ids, words, &mut page)?, ids.last().copied())
+                }
+                Source::Forms(forms, condition) => {
+                    let ids = self.newest_of_forms(forms, *condition, filter.before)?;
+                    (self.among(&filter, &ids, words, &mut page)?, ids.last().copied())
+                }
             };
             let left = size - page.submissions.len();
             page.submissions.extend(self.get_all(&ids[..ids.len().min(left)])?);
@@ -173,6 +180,53 @@ impl InboxReader {
                 return Ok(page);
             }
         }
+    }
+
+    fn source(&self, filter: &Filter) -> Result<Source, StoreError> {
+        if let Some(ids) = self.candidates(filter)? {
+            return Ok(Source::Candidates(ids.into_iter()));
+        }
+        // Too many have the status: windows find them quickly.
+        let has_status_index = !candidate_queries(filter.status).is_empty();
+        let Some(condition) = indexed_condition(filter).filter(|_| !has_status_index) else {
+            return Ok(Source::Windows);
+        };
+        let forms = match (&filter.form, &filter.forms) {
+            (Some(form), _) => vec![form.clone()],
+            (None, Some(forms)) => forms.clone(),
+            (None, None) => self.forms()?,
+        };
+        Ok(Source::Forms(forms, condition))
+    }
+
+    /// The newest ids of these forms that meet a condition, and those of unprocessed submissions of any form,
+    /// newest first: at most [`WINDOW`], without a gap.
+    fn newest_of_forms(
+        &self,
+        forms: &[String],
+        condition: IndexedCondition,
+        before: Option<Uuid>,
+    ) -> Result<Vec<Uuid>, StoreError> {
+        let before = before.unwrap_or(Uuid::max());
+        let unprocessed = format!("SELECT id FROM intake WHERE id < ?1 ORDER BY id DESC LIMIT {WINDOW}");
+        let mut ids: Vec<Uuid> = self.sql.column(&unprocessed, values![before])?;
+        let select = select_ids_of_form(self.sql.dialect(), condition);
+        for form in forms {
+            ids.extend(self.sql.column::<Uuid>(&select, values![form, before])?);
+        }
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.dedup();
+        ids.truncate(WINDOW);
+        Ok(ids)
+    }
+
+    /// The names of all forms that have submissions, sorted.
+    pub fn forms(&self) -> Result<Vec<String>, StoreError> {
+        let mut forms: Vec<String> = self.sql.column(FORMS, &[])?;
+        forms.extend(self.sql.column::<String>("SELECT DISTINCT form FROM intake", &[])?);
+        forms.sort_unstable();
+        forms.dedup();
+        Ok(forms)
     }
 
     /// Whether there are submissions before the filter's position, ignoring its other conditions.
@@ -199,7 +253,7 @@ impl InboxReader {
         self.matching(&window, &bind_all(&values), words, page)
     }
 
-    /// The ids among `ids` that meet the filter and contain the words, newest first.
+    /// The ids among `ids`, at most [`WINDOW`], that meet the filter and contain the words, newest first.
     fn among(
         &self,
         filter: &Filter,
@@ -207,10 +261,12 @@ impl InboxReader {
         words: Option<&SearchText>,
         page: &mut SearchPage,
     ) -> Result<Vec<Uuid>, StoreError> {
+        let Some(last) = ids.last() else { return Ok(Vec::new()) };
         let (chosen, values) = filter_condition(filter);
         let mut all: Vec<Value<'_>> = bind_all(&values);
-        // Always 64 parameters, so that there is one statement.
-        all.extend(ids.iter().chain(ids.last().into_iter().cycle()).take(64).map(Bind::bind));
+        // One of two numbers of parameters, so that there are few statements.
+        let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
+        all.extend(ids.iter().chain(std::iter::repeat(last)).take(count).map(Bind::bind));
         let list: Vec<String> = (values.len() + 1..=all.len()).map(|number| format!("?{number}")).collect();
         let list = format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", list.join(", "));
         self.matching(&list, &all, words, page)
@@ -229,9 +285,10 @@ impl InboxReader {
             return self.sql.column(&select_ids(condition), values);
         };
         let (mut found, mut buffer) = (Vec::new(), String::new());
-        for row in self.sql.query(&select_fields(condition), values)? {
+        for row in self.sql.query(&select_texts(condition), values)? {
             page.sealed += usize::from(row.get::<bool>("is_sealed")?);
-            if words.are_in_json(row.text("fields")?, &mut buffer)? {
+            let notes = row.get::<Option<String>>("notes")?.unwrap_or_default();
+            if words.are_in_json(row.text("fields")?, &notes, &mut buffer)? {
                 found.push(row.get("id")?);
             }
         }
@@ -247,10 +304,10 @@ impl InboxReader {
         rows.iter().rev().map(|row| read_submission(&*self.sql, row)).collect()
     }
 
-    /// The ids of all submissions that can meet a condition that has an index, newest first. `None` if the
-    /// filter has no such condition, or if too many submissions meet it.
+    /// The ids of all submissions that can have the filter's status, newest first. `None` if the status has no
+    /// index, or if too many submissions have it.
     fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
-        let queries = candidate_queries(filter);
+        let queries = candidate_queries(filter.status);
         if queries.is_empty() {
             return Ok(None);
         }
@@ -290,9 +347,10 @@ impl InboxReader {
     /// have no index, the number of all processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let ids = match status {
-            // Every open entry is held, so count both by their indexes.
+            // Every open entry is held, so count both by their indexes. What is marked as spam is decided.
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
+                     - (SELECT count(*) FROM submission WHERE spam_at IS NOT NULL AND held_at IS NOT NULL)
                      - (SELECT count(*) FROM confirmation WHERE state = 'open')";
                 return Ok(self.sql.one_value::<usize>(count, &[])?.min(most));
             }
@@ -314,8 +372,19 @@ impl InboxReader {
         self.sql.one_value(&count, values![most])
     }
 
-    /// A value that changes with most changes to the list: arrivals, holds, finished deliveries and the
-    /// operators' changes.
+    /// The numbers of processed submissions that are open, and of those that are unread as well, each up to
+    /// `most`.
+    pub fn count_open(&self, most: usize) -> Result<[usize; 2], StoreError> {
+        let count = |index, condition| {
+            let table = self.sql.dialect().table_with_index("submission", index);
+            let some = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT ?1");
+            self.sql.one_value(&format!("SELECT count(*) FROM ({some}) AS counted"), values![most])
+        };
+        Ok([count("submission_open", OPEN)?, count("submission_unread", UNREAD)?])
+    }
+
+    /// A value that changes with most changes to the list: arrivals, holds, finished deliveries, the
+    /// operators' changes, and the first time that a submission is opened.
     pub fn list_stamp(&self) -> Result<String, StoreError> {
         let newest = |table| format!("SELECT id FROM {table} ORDER BY id DESC LIMIT 1");
         let mut stamp = String::new();
@@ -325,6 +394,7 @@ impl InboxReader {
         for status in [Status::Held, Status::Unconfirmed, Status::Parked, Status::Waiting] {
             stamp += &format!("-{}", self.count_up_to(status, MAX_CANDIDATES)?);
         }
+        stamp += &format!("-{}", self.count_open(MAX_CANDIDATES)?[1]);
         Ok(stamp)
     }
 }

@@ -73,6 +73,12 @@ pub struct Filter {
     /// Whether an operator has marked the submission as done.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
+    /// Selects only those of these forms.
+    pub forms: Option<Vec<String>>,
+    /// Selects only those that no operator has opened.
+    pub is_unread: bool,
+    /// Whether an operator has marked the submission as spam.
+    pub is_spam: Option<bool>,
     pub limit: Option<usize>,
 }
 
@@ -103,11 +109,24 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             with(&format!("s.received_at {comparison}"), Cell::Integer(time), "");
         }
     }
-    if let Some(is_held) = filter.is_held {
-        parts.push(if is_held { "s.held_at IS NOT NULL" } else { "s.held_at IS NULL" }.to_owned());
+    if let Some(forms) = &filter.forms {
+        let start = values.len();
+        values.extend(forms.iter().map(|form| Cell::Text(form.clone())));
+        let list: Vec<String> = (start + 1..=values.len()).map(|number| format!("?{number}")).collect();
+        parts.push(if list.is_empty() {
+            "FALSE".to_owned()
+        } else {
+            format!("s.form IN ({})", list.join(", "))
+        });
     }
-    if let Some(is_done) = filter.is_done {
-        parts.push(if is_done { "s.done_at IS NOT NULL" } else { "s.done_at IS NULL" }.to_owned());
+    let has_time = [
+        ("s.held_at", filter.is_held),
+        ("s.done_at", filter.is_done),
+        ("s.spam_at", filter.is_spam),
+        ("s.seen_at", filter.is_unread.then_some(false)),
+    ];
+    for (column, is_set) in has_time {
+        parts.extend(is_set.map(|is_set| format!("{column} IS {}NULL", if is_set { "NOT " } else { "" })));
     }
     parts.extend(filter.status.map(|status| status_condition(status).to_owned()));
     (parts.join(" AND "), values)

@@ -1,0 +1,294 @@
+//! The list of submissions with its filters, and the review of held ones. Both are read within a time limit.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use minijinja::{Value, context};
+use uuid::Uuid;
+
+use super::html::Reply;
+use super::page::PageRequest;
+use super::query::{ListQuery, ListState};
+use super::request::encode_pairs;
+use frontdesk_forms::definition::DedupKey;
+use frontdesk_forms::text::visible;
+use frontdesk_forms::{Form, FormSet};
+use frontdesk_inbox::store::{InboxReader, SavedView, SearchPage, StoreError};
+use frontdesk_inbox::submission::{Status, Submission};
+
+/// How long a list searches for submissions before it shows those that it has found.
+const SEARCH_TIME: Duration = Duration::from_millis(25);
+const PAGE_SIZE: usize = 50;
+
+/// One page of a list in its parts, each with a heading if there are two.
+#[derive(Default)]
+struct ListPage {
+    parts: Vec<(Option<&'static str>, Vec<Submission>)>,
+    /// Where the list continues; `None` at its end.
+    next: Option<ListQuery>,
+    /// If the search ran out of time, the time of arrival that it has reached.
+    reached: Option<Timestamp>,
+    is_partial: bool,
+    /// How many encrypted submissions could not be searched.
+    sealed: usize,
+}
+
+impl PageRequest<'_> {
+    /// The list with its filters. If a search runs out of time, the page says how far it has got.
+    pub(super) fn list(&self) -> Result<Reply, StoreError> {
+        let query = &self.query;
+        self.render("list.html", "list", |reader| {
+            let stored = reader.definitions()?;
+            let groups = groups(query, &reader.forms()?, &self.options.form_set, &stored);
+            let page = read_list(reader, query, groups.as_ref())?;
+            let mut parts = Vec::new();
+            for (heading, submissions) in &page.parts {
+                let rows = self.rows(reader, submissions)?;
+                parts.push(context! { heading, rows });
+            }
+            let has_rows = page.parts.iter().any(|(_, rows)| !rows.is_empty());
+            let views = reader.saved_views()?;
+            let own_query = encode(&query.first_page());
+            Ok(context! {
+                parts,
+                has_rows,
+                is_empty => !has_rows && page.next.is_none() && query.is_first_page(),
+                is_filtered => query.is_filtered(),
+                text => query.text.clone(),
+                tabs => tabs(query, self.options.confirms_addresses),
+                forms => form_links(query, &self.options.form_set, &stored),
+                orders => if query.form.is_none() { order_links(query) } else { Vec::new() },
+                kept => query.first_page().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
+                export => own_query.clone(),
+                views => views.iter().map(|it| view_value(it, &own_query)).collect::<Vec<_>>(),
+                is_done_list => query.state == Some(ListState::Done),
+                is_spam_list => query.state == Some(ListState::Spam),
+                is_held_list => matches!(query.status, Some(Status::Held | Status::Unconfirmed)),
+                sealed => page.sealed,
+                first => link_to(&query.first_page()),
+                is_first => query.is_first_page(),
+                next => page.next.as_ref().map(link_to),
+                is_partial => page.is_partial,
+                reached => page.reached.map(|at| self.clock.time(at)),
+            })
+        })
+    }
+
+    /// Held submissions, to be released or discarded.
+    pub(super) fn review(&self) -> Result<Reply, StoreError> {
+        let before = self.query.before;
+        let query = ListQuery { status: Some(Status::Held), before, ..ListQuery::default() };
+        self.render("review.html", "review", |reader| {
+            let page = read_list(reader, &query, None)?;
+            let found = page.parts.into_iter().flat_map(|(_, submissions)| submissions).collect::<Vec<_>>();
+            let floods = reader.floods()?;
+            let floods = floods.iter().map(|flood| context! { form => visible(&flood.form), held => flood.held });
+            let next = page.next.and_then(|query| query.before).map(|id| format!("/review?before={id}"));
+            Ok(context! { rows => self.rows(reader, &found)?, floods => floods.collect::<Vec<_>>(), is_first => before.is_none(), next })
+        })
+    }
+}
+
+/// The forms of leads and of sign-ups. A form is for sign-ups, such as a waitlist, if it keeps one submission
+/// of each value of a field. `None` if the list has no two such parts.
+fn groups(
+    query: &ListQuery,
+    names: &[String],
+    form_set: &FormSet,
+    stored: &[&'static Form],
+) -> Option<[Vec<String>; 2]> {
+    let is_signup = |name: &String| {
+        let form = form_set.iter().chain(stored.iter().copied()).find(|form| form.name == name);
+        form.is_some_and(|form| matches!(form.dedup_key, DedupKey::Field(_)))
+    };
+    let (signups, leads): (Vec<String>, Vec<String>) = names.iter().cloned().partition(is_signup);
+    let has_both = !signups.is_empty() && !leads.is_empty();
+    (has_both && query.form.is_none() && !query.is_newest_first).then_some([leads, signups])
+}
+
+/// Reads one page of a list, in the parts that `groups` names. The page is partial if the search takes longer
+/// than [`SEARCH_TIME`].
+fn read_list(
+    reader: &InboxReader,
+    query: &ListQuery,
+    groups: Option<&[Vec<String>; 2]>,
+) -> Result<ListPage, StoreError> {
+    let began = Instant::now();
+    let words = query.words();
+    let read = |forms: Option<&Vec<String>>, before, size| -> Result<SearchPage, StoreError> {
+        let filter = frontdesk_inbox::store::Filter { forms: forms.cloned(), before, ..query.filter() };
+        reader.page(&filter, words.as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
+    };
+    let mut list = ListPage::default();
+    let Some([leads, signups]) = groups else {
+        let page = read(None, query.before, PAGE_SIZE)?;
+        list.add(None, page, &ListQuery { is_in_signups: false, ..query.clone() });
+        return Ok(list);
+    };
+    let mut before = query.before;
+    let mut size = PAGE_SIZE;
+    if !query.is_in_signups {
+        let page = read(Some(leads), before, PAGE_SIZE)?;
+        size -= page.submissions.len();
+        list.add(Some("Leads"), page, query);
+        if list.next.is_some() {
+            return Ok(list);
+        }
+        before = None;
+    }
+    let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
+    // A full page, or one without time left, only looks whether the list continues.
+    if size == 0 {
+        list.next = (!read(Some(signups), None, 1)?.submissions.is_empty())
+            .then(|| ListQuery { before: None, ..signup_query });
+        return Ok(list);
+    }
+    let page = read(Some(signups), before, size)?;
+    list.add(Some("Sign-ups"), page, &signup_query);
+    if list.parts.iter().filter(|(_, rows)| !rows.is_empty()).count() == 1 && !query.is_in_signups {
+        // A list of one kind needs no heading.
+        list.parts.iter_mut().for_each(|(heading, _)| *heading = None);
+    }
+    Ok(list)
+}
+
+impl ListPage {
+    /// Adds a part, which continues with `query`.
+    fn add(&mut self, heading: Option<&'static str>, page: SearchPage, query: &ListQuery) {
+        self.sealed += page.sealed;
+        self.next = page.next.map(|id| ListQuery { before: Some(id), ..query.clone() });
+        self.is_partial = page.is_partial;
+        self.reached = page.next.filter(|_| page.is_partial).and_then(time_of);
+        if !page.submissions.is_empty() {
+            self.parts.push((heading, page.submissions));
+        }
+    }
+}
+
+fn encode(query: &ListQuery) -> String {
+    let pairs = query.to_pairs();
+    encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
+}
+
+/// The path of a list.
+pub(super) fn link_to(query: &ListQuery) -> String {
+    match encode(query) {
+        parameters if parameters.is_empty() => "/".to_owned(),
+        parameters => format!("/?{parameters}"),
+    }
+}
+
+/// A saved view, with a link to it.
+fn view_value(view: &SavedView, own_query: &str) -> Value {
+    // Only known parameters are used, so a stored view cannot lead anywhere else.
+    let pairs = form_urlencoded::parse(view.query.as_bytes()).collect::<Vec<_>>();
+    let query = ListQuery::from_pairs(pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())));
+    let is_current = !own_query.is_empty() && encode(&query.first_page()) == own_query;
+    context! { name => visible(&view.name), href => link_to(&query.first_page()), is_current, user => visible(&view.user) }
+}
+
+/// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
+/// addresses, or if it is selected.
+fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
+    let start = ListQuery { status: None, state: None, ..query.first_page() };
+    let of = |label: &str, status: Option<Status>, state: Option<ListState>| {
+        let target = ListQuery { status, state, ..start.clone() };
+        let is_current = (query.status, query.state) == (status, state);
+        let name = state.filter(|_| status.is_none()).map(|state| format!("{state:?}"));
+        context! { label, href => link_to(&target), is_current, state => name }
+    };
+    let unconfirmed = Some(Status::Unconfirmed);
+    let asks = confirms_addresses || query.status == unconfirmed;
+    let unconfirmed = asks.then(|| of("Unconfirmed", unconfirmed, None));
+    let tabs = [
+        of("Open", None, Some(ListState::Open)),
+        of("Unread", None, Some(ListState::Unread)),
+        of("Done", None, Some(ListState::Done)),
+        of("All", None, None),
+        of("Waiting", Some(Status::Waiting), None),
+        of("Held", Some(Status::Held), None),
+        of("Failed", Some(Status::Parked), None),
+        of("Spam", None, Some(ListState::Spam)),
+    ];
+    tabs.into_iter().chain(unconfirmed).collect()
+}
+
+fn order_links(query: &ListQuery) -> Vec<Value> {
+    let of = |label: &str, is_newest_first: bool| {
+        let target = ListQuery { is_newest_first, ..query.first_page() };
+        context! { label, href => link_to(&target), is_current => query.is_newest_first == is_newest_first }
+    };
+    vec![of("leads first", false), of("newest first", true)]
+}
+
+/// The filters by form, with one for all forms: those of the site, then those of stored definitions.
+fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -> Vec<Value> {
+    let mut names: Vec<&str> = Vec::new();
+    for form in form_set.iter().chain(stored.iter().copied()) {
+        if !names.contains(&form.name) {
+            names.push(form.name);
+        }
+    }
+    let link = |form: Option<&str>| {
+        let target = ListQuery { form: form.map(str::to_owned), ..query.first_page() };
+        let is_current = query.form.as_deref() == form;
+        context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current }
+    };
+    [None].into_iter().chain(names.into_iter().map(Some)).map(link).collect()
+}
+
+/// The time of arrival, which a submission's id contains (UUID version 7).
+fn time_of(id: Uuid) -> Option<Timestamp> {
+    Timestamp::from_millisecond((id.as_u64_pair().0 >> 16).cast_signed()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frontdesk_forms::definition::FormFile;
+    use frontdesk_forms::{CONTACT, WAITLIST};
+
+    fn book() -> &'static Form {
+        let text = "title = \"Book\"\ndescription = \"D.\"\nsubmit = \"S\"\n\
+                    [[field]]\nname = \"work\"\ntype = \"email\"\nlabel = \"E-mail\"\n";
+        FormFile::read("book", text, "forms/book.toml").unwrap().form
+    }
+
+    #[test]
+    fn lists_can_be_filtered_by_forms_of_the_site_and_of_submissions() {
+        let query = ListQuery { form: Some("book".to_owned()), ..ListQuery::default() };
+        // The waitlist was switched off, and the form `book` was removed.
+        let links = form_links(&query, &FormSet::new([*CONTACT]), &[book(), book(), *WAITLIST]);
+        let text = |link: &Value, name| link.get_attr(name).unwrap().to_string();
+        let labels: Vec<String> = links.iter().map(|link| text(link, "label")).collect();
+        assert_eq!(labels, ["all forms", "contact", "book", "waitlist"]);
+        assert_eq!(text(&links[2], "href"), "/?form=book");
+        assert!(links[2].get_attr("is_current").unwrap().is_true());
+    }
+
+    #[test]
+    fn sign_ups_follow_all_other_forms() {
+        let names = ["book", "contact", "gone", "waitlist"].map(str::to_owned);
+        let (set, stored) = (FormSet::new([*CONTACT, *WAITLIST]), [book()]);
+        let of = |query: &ListQuery, names: &[String]| groups(query, names, &set, &stored);
+        let query = ListQuery::default();
+        let [leads, signups] = of(&query, &names).unwrap();
+        assert_eq!(
+            (leads.join(" "), signups.join(" ")),
+            ("book contact gone".to_owned(), "waitlist".to_owned())
+        );
+        assert_eq!(of(&query, &names[..3]), None);
+        assert_eq!(of(&query, &names[3..]), None);
+        assert_eq!(of(&ListQuery { is_newest_first: true, ..query.clone() }, &names), None);
+        assert_eq!(of(&ListQuery { form: Some("contact".to_owned()), ..query }, &names), None);
+    }
+
+    #[test]
+    fn a_saved_view_leads_to_a_list_only() {
+        let view =
+            |query: &str| SavedView { name: "a".to_owned(), query: query.to_owned(), user: "ada".to_owned() };
+        let value = view_value(&view("state=open&q=b%26c&x=//evil.example&before=1"), "state=open&q=b%26c");
+        assert_eq!(value.get_attr("href").unwrap().to_string(), "/?state=open&q=b%26c");
+        assert!(value.get_attr("is_current").unwrap().is_true());
+    }
+}

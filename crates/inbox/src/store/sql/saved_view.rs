@@ -1,0 +1,76 @@
+//! Lists that operators saved under a name, for all of them.
+
+use super::editor::Editor;
+use super::read::InboxReader;
+use super::{from_row, values};
+use crate::store::error::StoreError;
+
+/// Maximum length of a name, in characters, and of a query, in bytes.
+pub const MAX_VIEW_NAME: usize = 60;
+const MAX_QUERY: usize = 2000;
+/// Maximum number of saved views.
+pub const MAX_VIEWS: usize = 50;
+
+/// A list under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedView {
+    pub name: String,
+    /// The filters, as the parameters of a URL.
+    pub query: String,
+    /// The name of the user who saved it.
+    pub user: String,
+}
+
+/// The result of saving a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saved {
+    Saved,
+    /// The name is empty, too long, or has a control character, or the query is too long.
+    Invalid,
+    /// There are [`MAX_VIEWS`] others.
+    TooMany,
+}
+
+impl Editor {
+    /// Saves a list under a name, in place of one with the same name.
+    pub fn save_view(&mut self, name: &str, query: &str) -> Result<Saved, StoreError> {
+        let name = name.trim();
+        let is_valid = !name.is_empty()
+            && name.chars().count() <= MAX_VIEW_NAME
+            && !name.chars().any(char::is_control)
+            && query.len() <= MAX_QUERY;
+        if !is_valid {
+            return Ok(Saved::Invalid);
+        }
+        let user = self.user().to_owned();
+        self.commit_and_notify(|tx| {
+            let others: usize =
+                tx.one_value("SELECT count(*) FROM saved_view WHERE name <> ?1", values![name])?;
+            if others >= MAX_VIEWS {
+                return Ok(Saved::TooMany);
+            }
+            tx.execute(
+                "INSERT INTO saved_view (name, query, actor) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (name) DO UPDATE SET query = excluded.query, actor = excluded.actor",
+                values![name, query, user],
+            )?;
+            Ok(Saved::Saved)
+        })
+    }
+
+    /// Removes a saved view. Returns whether there was one with this name.
+    pub fn remove_view(&mut self, name: &str) -> Result<bool, StoreError> {
+        self.commit_and_notify(|tx| {
+            Ok(tx.execute("DELETE FROM saved_view WHERE name = ?1", values![name])? > 0)
+        })
+    }
+}
+
+impl InboxReader {
+    /// All saved views, by name.
+    pub fn saved_views(&self) -> Result<Vec<SavedView>, StoreError> {
+        self.sql.query_as("SELECT name, query, actor AS \"user\" FROM saved_view ORDER BY name", &[])
+    }
+}
+
+from_row! { SavedView { name, query, user } }

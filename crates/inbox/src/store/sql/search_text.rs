@@ -1,0 +1,136 @@
+//! The text of a search, which is compared with the fields and notes of submissions.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::read::InboxReader;
+use crate::store::error::StoreError;
+use crate::submission::parse_fields;
+use frontdesk_forms::FieldValue;
+use frontdesk_forms::text::{fold, folded};
+
+/// Maximum number of words; further ones are ignored.
+const MAX_WORDS: usize = 16;
+
+/// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
+/// diacritics. All of them must occur, in any order, also as parts of longer words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchText {
+    words: Vec<String>,
+}
+
+impl SearchText {
+    /// Splits a text at white space; words between double quotes stay together. `None` if there is no word.
+    pub fn parse(text: &str) -> Option<SearchText> {
+        let mut words = Vec::new();
+        // Every second part is between quotes. A quote that is not closed ends with the text.
+        for (at, part) in text.split('"').enumerate() {
+            let part = fold(part);
+            if at % 2 == 1 {
+                words.push(part.trim().to_owned());
+            } else {
+                words.extend(part.split_whitespace().map(str::to_owned));
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words.truncate(MAX_WORDS);
+        (!words.is_empty()).then_some(SearchText { words })
+    }
+
+    /// The byte offset at which the first of the words begins in `value`.
+    pub fn find(&self, value: &str) -> Option<usize> {
+        let begins = |word: &str, at: usize| {
+            let mut rest = folded(&value[at..]);
+            word.chars().all(|c| rest.next() == Some(c))
+        };
+        let any_begins = |at: &usize| self.words.iter().any(|word| begins(word, *at));
+        value.char_indices().map(|(at, _)| at).find(any_begins)
+    }
+
+    /// Whether each word is in a field or in the notes, which may be several joined.
+    pub fn are_in(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
+        let mut texts: Vec<String> = fields.iter().map(|(_, value)| fold(&value.display())).collect();
+        texts.push(fold(notes));
+        self.words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
+    }
+
+    /// Whether each word is in a field of a JSON object or in the notes.
+    pub(super) fn are_in_json(
+        &self,
+        json: &str,
+        notes: &str,
+        buffer: &mut String,
+    ) -> Result<bool, StoreError> {
+        // Most submissions are excluded without parsing them. A word with a backslash may be written otherwise
+        // in JSON. There is no quote in a word.
+        buffer.clear();
+        if json.is_ascii() {
+            buffer.push_str(json);
+            buffer.make_ascii_lowercase();
+        } else {
+            buffer.push_str(&fold(json));
+        }
+        let is_missing = |word: &&String| {
+            !word.contains('\\')
+                && !buffer.contains(*word)
+                && (notes.is_empty() || !fold(notes).contains(*word))
+        };
+        if self.words.iter().any(|word| is_missing(&word)) {
+            return Ok(false);
+        }
+        Ok(self.are_in(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, notes))
+    }
+}
+
+impl InboxReader {
+    /// The notes of all submissions that have some, joined by spaces.
+    pub fn note_texts(&self) -> Result<HashMap<Uuid, String>, StoreError> {
+        let notes = "SELECT submission, string_agg(text, ' ') AS notes FROM note GROUP BY submission";
+        self.sql
+            .query(notes, &[])?
+            .iter()
+            .map(|row| Ok((row.get("submission")?, row.get("notes")?)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_words_must_occur_in_a_field_or_a_note() {
+        let fields = [
+            ("name".to_owned(), FieldValue::from("Zo\u{eb} M\u{fc}ller")),
+            ("message".to_owned(), FieldValue::from("Price \\ of a \"water\npump\"?")),
+        ];
+        let check = |text: &str, expected: bool| {
+            let words = SearchText::parse(text).unwrap();
+            assert_eq!(words.are_in(&fields, "Called back"), expected, "{text}");
+            let json = serde_json::json!({"name": "Zo\u{eb} M\u{fc}ller", "message": "Price \\ of a \"water\npump\"?"});
+            let found = words.are_in_json(&json.to_string(), "Called back", &mut String::new()).unwrap();
+            assert_eq!(found, expected, "{text}");
+        };
+        for text in [
+            "muller price",
+            "PUMP zoe called",
+            "\"of a\"",
+            "pri ump",
+            "\\ price",
+            "\"of a",
+            "price \"\"",
+            "\"called back\"",
+        ] {
+            check(text, true);
+        }
+        for text in ["muller prize", "\"a of\"", "message", "called zoo", "\"price of\"", "pump\\"] {
+            check(text, false);
+        }
+        for text in ["", " \n", "\"\"", "\" \" "] {
+            assert_eq!(SearchText::parse(text), None);
+        }
+        assert_eq!(SearchText::parse("M\u{fc}ll pump").unwrap().find("a Pump for Muller"), Some(2));
+        assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), MAX_WORDS);
+    }
+}

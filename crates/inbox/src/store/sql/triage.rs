@@ -1,0 +1,35 @@
+//! Marks submissions as read and as spam.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::annotation::Annotated;
+use super::editor::Editor;
+use super::operator_log::OperatorAction;
+use super::values;
+use crate::store::error::StoreError;
+
+impl Editor {
+    /// Marks a submission as read or as unread. The first time that it was read is kept. Not logged. Does
+    /// nothing before the submission is processed.
+    pub fn set_seen(&mut self, id: Uuid, is_seen: bool, now: Timestamp) -> Result<Annotated, StoreError> {
+        let at = is_seen.then_some(now);
+        self.commit_and_notify(|tx| {
+            let set = "UPDATE submission SET seen_at = CAST(?2 AS bigint)
+                 WHERE id = ?1 AND (seen_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
+            let is_changed = tx.execute(set, values![id, at])? > 0;
+            Ok(if is_changed { Annotated::Changed } else { Annotated::Unchanged })
+        })
+    }
+
+    /// Marks a submission as spam, or removes the mark. Neither holds nor releases it.
+    pub fn set_spam(&mut self, id: Uuid, is_spam: bool, now: Timestamp) -> Result<Annotated, StoreError> {
+        let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
+        let at = is_spam.then_some(now);
+        self.annotate(id, action, |tx| {
+            let set = "UPDATE submission SET spam_at = CAST(?2 AS bigint)
+                 WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
+            tx.execute(set, values![id, at])
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Remembers what the last changes of submissions replaced, so that their users can undo them for a while.
+
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::editor::Editor;
+use super::read::InboxReader;
+use super::values;
+use crate::store::error::StoreError;
+
+/// How long a change can be undone.
+pub const UNDO_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
+/// Maximum number of changes of a user that can be undone. A new one replaces the oldest.
+const MAX_CHANGES: usize = 20;
+
+impl Editor {
+    /// Stores what undoes a change of the editor's user, as JSON, and returns its id. It must contain nothing
+    /// that a visitor wrote, because erasing does not remove it. Removes what has expired.
+    pub fn remember_undo(&mut self, change: &str, now: Timestamp) -> Result<Uuid, StoreError> {
+        let (id, user) = (Uuid::now_v7(), self.user().to_owned());
+        self.commit_and_notify(|tx| {
+            tx.execute("DELETE FROM undo WHERE expires_at <= ?1", values![now])?;
+            tx.execute(
+                "DELETE FROM undo WHERE actor = ?1 AND id IN (SELECT id FROM undo WHERE actor = ?1 ORDER BY id DESC LIMIT 1000 OFFSET ?2)",
+                values![user, MAX_CHANGES - 1],
+            )?;
+            let expires_at = now + UNDO_LIFETIME;
+            let insert = "INSERT INTO undo (id, actor, change, expires_at) VALUES (?1, ?2, ?3, ?4)";
+            tx.execute(insert, values![id, user, change, expires_at])?;
+            Ok(id)
+        })
+    }
+
+    /// Takes what undoes a change of the editor's user, which works once. `None` if it does not exist, has
+    /// expired or belongs to another user.
+    pub fn take_undo(&mut self, id: Uuid, now: Timestamp) -> Result<Option<String>, StoreError> {
+        let user = self.user().to_owned();
+        self.commit_and_notify(|tx| {
+            let take = "DELETE FROM undo WHERE id = ?1 AND actor = ?2 AND expires_at > ?3 RETURNING change";
+            tx.value(take, values![id, user, now])
+        })
+    }
+}
+
+impl InboxReader {
+    /// Whether a change of this user can be undone.
+    pub fn can_undo(&self, id: Uuid, user: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let find = "SELECT 1 FROM undo WHERE id = ?1 AND actor = ?2 AND expires_at > ?3";
+        self.sql.exists(find, values![id, user, now])
+    }
+}
