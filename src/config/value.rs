@@ -7,11 +7,11 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
+use frontdesk_age::Recipient;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, Server};
-use frontdesk_inbox::submission::encryption::Recipient;
 use frontdesk_limits::rate_limiter;
 
 /// A value from the file, or text from the environment or a flag.

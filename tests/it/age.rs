@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use frontdesk_inbox::submission::encryption::{AgeIdentity, EncryptionError, Recipient};
+use frontdesk_age::{AgeIdentity, EncryptionError, Recipient};
 
 #[test]
 #[ignore = "needs the age tool: scripts/test unit"]

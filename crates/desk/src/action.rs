@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
-use super::list::link_to;
 use super::page::PageRequest;
 use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
@@ -106,15 +105,15 @@ pub(super) fn change_one(
     };
     let (code, _, undo) = apply_all(request, &[id], change)?;
     let path = match &form.list {
-        Some(list) => link_to(list),
+        Some(list) => list.path(),
         None if code == "gone" => "/".to_owned(),
         None => submission_path(id),
     };
     Ok(see_other(&(notice_path(&path, code) + &undo)))
 }
 
-/// Makes a change of the submissions that were selected in a list, and redirects to the list. Skips those that
-/// it does not apply to.
+/// Makes a change of the submissions that were selected in a list, and redirects to the list. Skips those
+/// that it does not apply to.
 pub(super) fn change_selected(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -132,7 +131,7 @@ pub(super) fn change_selected(
     Ok(see_other(&(notice_path(back, code) + &count + &undo)))
 }
 
-/// Makes a change of several submissions, and remembers how to undo it. Returns the code of the first result
+/// Makes a change of several submissions, and stores how to undo it. Returns the code of the first result
 /// that is a change, or of the last result if nothing has changed; the number of changes; and the parameter
 /// of the URL that offers to undo them, which is empty if they cannot be undone.
 fn apply_all(
@@ -143,29 +142,29 @@ fn apply_all(
     let inbox = request.inbox;
     let channels = inbox.store.channels.load_full();
     let mut code = "gone";
-    let mut changed = Vec::new();
+    let mut done = Vec::new();
     inbox.readers.with(|reader| {
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
         for submission in find_all(reader, ids)? {
             let result = apply(&mut changes, &submission, change, &channels, request.clock.now)?;
             let is_change =
                 undoing(result).is_some() || matches!(result, "asks-visitor" | "unread" | "queued");
-            if changed.is_empty() || !is_change {
-                code = if changed.is_empty() { result } else { code };
+            if done.is_empty() || !is_change {
+                code = if done.is_empty() { result } else { code };
             }
             if is_change {
-                changed.push((result, submission.id));
+                done.push((result, submission.id));
             }
         }
         Ok(())
     })?;
-    let undoable = changed.iter().find_map(|(result, _)| undoing(result));
-    let Some(action) = undoable else { return Ok((code, changed.len(), String::new())) };
-    let of_action = changed.iter().filter(|(result, _)| undoing(result) == Some(action));
+    let undoable = done.iter().find_map(|(result, _)| undoing(result));
+    let Some(action) = undoable else { return Ok((code, done.len(), String::new())) };
+    let of_action = done.iter().filter(|(result, _)| undoing(result) == Some(action));
     let ids: Vec<String> = of_action.map(|(_, id)| id.to_string()).collect();
     let undo = serde_json::json!({ "action": action, "ids": ids }).to_string();
     let undo = editor(request)?.remember_undo(&undo, request.clock.now)?;
-    Ok((code, changed.len(), format!("&undo={undo}")))
+    Ok((code, done.len(), format!("&undo={undo}")))
 }
 
 /// Makes a change of one submission, which must have been read just before. Returns the code of its notice.
@@ -250,7 +249,7 @@ pub(super) fn change_view(
     is_removal: bool,
 ) -> Result<Reply, StoreError> {
     let mut editor = editor(request)?;
-    let path = link_to(list);
+    let path = list.path();
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let code = if is_removal {
         editor.remove_view(name)?;
@@ -279,8 +278,8 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission; otherwise only held submissions are removed. `list` is the path of the
-/// list in which the submissions were selected; `None` on the page of the only one.
+/// the address of the first submission; otherwise only held submissions are removed. `list` is the path of
+/// the list in which the submissions were selected; `None` on the page of the only one.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],

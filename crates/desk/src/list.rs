@@ -9,7 +9,6 @@ use uuid::Uuid;
 use super::html::Reply;
 use super::page::PageRequest;
 use super::query::{ListQuery, ListState};
-use super::request::encode_pairs;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
@@ -48,7 +47,7 @@ impl PageRequest<'_> {
             }
             let has_rows = page.parts.iter().any(|(_, rows)| !rows.is_empty());
             let views = reader.saved_views()?;
-            let own_query = encode(&query.first_page());
+            let own_query = query.first_page().encoded();
             Ok(context! {
                 parts,
                 has_rows,
@@ -65,9 +64,9 @@ impl PageRequest<'_> {
                 is_spam_list => query.state == Some(ListState::Spam),
                 is_held_list => matches!(query.status, Some(Status::Held | Status::Unconfirmed)),
                 sealed => page.sealed,
-                first => link_to(&query.first_page()),
+                first => query.first_page().path(),
                 is_first => query.is_first_page(),
-                next => page.next.as_ref().map(link_to),
+                next => page.next.as_ref().map(ListQuery::path),
                 is_partial => page.is_partial,
                 reached => page.reached.map(|at| self.clock.time(at)),
             })
@@ -139,8 +138,8 @@ fn read_list(
     let signup_query = ListQuery { is_in_signups: true, ..query.clone() };
     // A full page, or one without time left, only looks whether the list continues.
     if size == 0 {
-        list.next = (!read(Some(signups), None, 1)?.submissions.is_empty())
-            .then(|| ListQuery { before: None, ..signup_query });
+        let has_more = !read(Some(signups), None, 1)?.submissions.is_empty();
+        list.next = has_more.then_some(ListQuery { before: None, ..signup_query });
         return Ok(list);
     }
     let page = read(Some(signups), before, size)?;
@@ -165,26 +164,13 @@ impl ListPage {
     }
 }
 
-fn encode(query: &ListQuery) -> String {
-    let pairs = query.to_pairs();
-    encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
-}
-
-/// The path of a list.
-pub(super) fn link_to(query: &ListQuery) -> String {
-    match encode(query) {
-        parameters if parameters.is_empty() => "/".to_owned(),
-        parameters => format!("/?{parameters}"),
-    }
-}
-
 /// A saved view, with a link to it.
 fn view_value(view: &SavedView, own_query: &str) -> Value {
     // Only known parameters are used, so a stored view cannot lead anywhere else.
     let pairs = form_urlencoded::parse(view.query.as_bytes()).collect::<Vec<_>>();
     let query = ListQuery::from_pairs(pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())));
-    let is_current = !own_query.is_empty() && encode(&query.first_page()) == own_query;
-    context! { name => visible(&view.name), href => link_to(&query.first_page()), is_current, user => visible(&view.user) }
+    let is_current = !own_query.is_empty() && query.first_page().encoded() == own_query;
+    context! { name => visible(&view.name), href => query.first_page().path(), is_current, user => visible(&view.user) }
 }
 
 /// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
@@ -195,7 +181,7 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
         let target = ListQuery { status, state, ..start.clone() };
         let is_current = (query.status, query.state) == (status, state);
         let name = state.filter(|_| status.is_none()).map(|state| format!("{state:?}"));
-        context! { label, href => link_to(&target), is_current, state => name }
+        context! { label, href => target.path(), is_current, state => name }
     };
     let unconfirmed = Some(Status::Unconfirmed);
     let asks = confirms_addresses || query.status == unconfirmed;
@@ -216,7 +202,7 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
 fn order_links(query: &ListQuery) -> Vec<Value> {
     let of = |label: &str, is_newest_first: bool| {
         let target = ListQuery { is_newest_first, ..query.first_page() };
-        context! { label, href => link_to(&target), is_current => query.is_newest_first == is_newest_first }
+        context! { label, href => target.path(), is_current => query.is_newest_first == is_newest_first }
     };
     vec![of("leads first", false), of("newest first", true)]
 }
@@ -232,7 +218,7 @@ fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -
     let link = |form: Option<&str>| {
         let target = ListQuery { form: form.map(str::to_owned), ..query.first_page() };
         let is_current = query.form.as_deref() == form;
-        context! { label => form.unwrap_or("all forms"), href => link_to(&target), is_current }
+        context! { label => form.unwrap_or("all forms"), href => target.path(), is_current }
     };
     [None].into_iter().chain(names.into_iter().map(Some)).map(link).collect()
 }

@@ -9,7 +9,7 @@ pub(super) struct Notice {
     text: &'static str,
     /// How many submissions changed, if several were selected.
     count: Option<u16>,
-    /// What undoes the change.
+    /// The change that can be undone.
     pub(super) undo: Option<Uuid>,
 }
 
@@ -41,7 +41,7 @@ fn notice_text(code: &str) -> Option<&'static str> {
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
         "spam" => "Marked as spam. Deliveries that had not started are stopped.",
-        "not-spam" => "Not spam. What the mark had held is delivered.",
+        "not-spam" => "Not spam. If the mark had held it, it is delivered now.",
         "unread" => "Marked as unread.",
         "undone" => "Undone.",
         "undone-some" => "Undone, except where that is no longer possible.",

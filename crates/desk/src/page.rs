@@ -13,7 +13,6 @@ use uuid::Uuid;
 use super::auth::InboxUser;
 use super::chart;
 use super::html::Reply;
-use super::list::link_to;
 use super::mailto::reply_link;
 use super::notice::Notice;
 use super::options::DeskOptions;
@@ -79,7 +78,7 @@ impl<'a> PageRequest<'a> {
             can_edit => true,
             notice => self.notice.as_ref().map(Notice::text),
             undo => undo.filter(can_undo).map(|id| id.to_string()),
-            view => link_to(&self.query),
+            view => self.query.path(),
         })
     }
 

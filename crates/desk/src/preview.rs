@@ -272,9 +272,8 @@ fn without_greeting(line: &str) -> &str {
         Some(at) if is_short(&line[..at]) => {
             line[at..].trim_start_matches(|c: char| ends.contains(&c) || c == ' ')
         }
-        Some(_) => line,
-        None if is_short(line) && line.split_whitespace().count() <= 3 => "",
-        None => line,
+        None if line.split_whitespace().count() <= 3 => "",
+        _ => line,
     }
 }
 

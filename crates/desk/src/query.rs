@@ -3,6 +3,7 @@
 
 use uuid::Uuid;
 
+use super::request::encode_pairs;
 use frontdesk_forms::is_form_name;
 use frontdesk_inbox::store::{Filter, SearchText};
 use frontdesk_inbox::submission::Status;
@@ -10,7 +11,7 @@ use frontdesk_inbox::submission::Status;
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// What operators have done with the submissions of a list.
+/// How far operators are with the submissions of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
     /// Neither done nor held nor spam.
@@ -88,6 +89,20 @@ impl ListQuery {
         .collect()
     }
 
+    /// The parameters of the list's URL; empty for the list of all.
+    pub(super) fn encoded(&self) -> String {
+        let pairs = self.to_pairs();
+        encode_pairs(pairs.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// The path of the list.
+    pub(super) fn path(&self) -> String {
+        match self.encoded() {
+            parameters if parameters.is_empty() => "/".to_owned(),
+            parameters => format!("/?{parameters}"),
+        }
+    }
+
     /// The same list from its beginning.
     #[must_use]
     pub(super) fn first_page(&self) -> ListQuery {
@@ -119,7 +134,7 @@ impl ListQuery {
             },
             Some(ListState::Done) => Filter { is_done: Some(true), ..filter },
             Some(ListState::Spam) => Filter { is_spam: Some(true), ..filter },
-            // What is marked as spam needs no review.
+            // Submissions marked as spam need no review.
             None => Filter { is_spam: (self.status == Some(Status::Held)).then_some(false), ..filter },
         }
     }

@@ -14,7 +14,6 @@ use super::auth::{Cookies, InboxUser, identify};
 use super::body::DeskBody;
 use super::export::export;
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
-use super::list::link_to;
 use super::options::DeskOptions;
 use super::page::PageRequest;
 use super::query::ListQuery;
@@ -72,7 +71,7 @@ enum Form {
     /// Submissions that were selected in a list, and the path of the list.
     Selected(Vec<Uuid>, Change, String),
     Submission(Uuid, SubmissionForm),
-    /// What to undo, and the path to return to.
+    /// The change to undo, and the path to return to.
     Undo(Uuid, String),
     SaveView {
         name: String,
@@ -102,12 +101,12 @@ impl Form {
                     action => Change::parse(action)?,
                 };
                 let is_from_review = fields.get("from") == Some("review");
-                let back = if is_from_review { "/review".to_owned() } else { link_to(&list_in(fields)) };
+                let back = if is_from_review { "/review".to_owned() } else { list_in(fields).path() };
                 Self::Selected(ids, change, back)
             }
             "/undo" => {
                 let on = fields.get("on").and_then(|id| Uuid::try_parse(id).ok());
-                let back = on.map_or_else(|| link_to(&list_in(fields)), action::submission_path);
+                let back = on.map_or_else(|| list_in(fields).path(), action::submission_path);
                 Self::Undo(Uuid::try_parse(fields.get("undo")?).ok()?, back)
             }
             "/views" => Self::SaveView {
@@ -134,7 +133,8 @@ impl Form {
     }
 }
 
-/// The list whose URL is in a form. Only known parameters are taken from it, so it cannot lead to another site.
+/// The list whose URL is in a form. Only known parameters are taken from it, so it cannot lead to another
+/// site.
 fn list_in(fields: &Pairs) -> ListQuery {
     let query = fields.get("view").and_then(|view| view.split_once('?')).map_or("", |(_, query)| query);
     ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())

@@ -90,7 +90,7 @@ pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     format!("{}…", cut(text, limit.saturating_sub(1))).into()
 }
 
-/// The text in the form in which texts are searched, as in the search of a site (theme/search.js): without case
+/// The text in the form in which texts are searched, as in a site's search (theme/search.js): without case
 /// (Unicode §3.13, D145), without diacritics (U+0300 to U+036F), and with compatible characters such as
 /// full-width letters replaced (NFKD). Letters that people write in two ways become the longer or the plain
 /// one: `ß` is `ss`, `ø` is `o`, and the dotless i of Turkish is `i`, because the language of a text is

@@ -32,7 +32,6 @@ macro_rules! named_enum {
 pub use named_enum;
 
 pub mod delivery;
-pub mod encryption;
 pub mod outcome;
 pub(crate) mod route;
 pub mod schedule;
@@ -46,8 +45,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::submission::encryption::{AgeIdentity, EncryptionError};
 use crate::submission::verdict::ScreeningReason;
+use frontdesk_age::{AgeIdentity, EncryptionError};
 use frontdesk_forms::{FieldKind, FieldValue, Form, LeadSource};
 
 /// One accepted form entry and its state in the inbox.

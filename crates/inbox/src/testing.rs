@@ -10,8 +10,8 @@ pub mod memory;
 
 use crate::intake::Arrival;
 use crate::screening::Evidence;
-pub use crate::submission::encryption::generate_key_texts;
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+pub use frontdesk_age::generate_key_texts;
 
 impl Arrival {
     /// The same arrival, as if screening had held it for these reasons with 60 points each.

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
+use frontdesk_age::AgeIdentity;
 use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
-use frontdesk_inbox::submission::encryption::AgeIdentity;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::TimeArgument;
 

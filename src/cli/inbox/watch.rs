@@ -12,12 +12,12 @@ use uuid::Uuid;
 use super::console::Console;
 use super::selection::{IdentityOption, decrypt_with};
 use super::table;
+use frontdesk_age::AgeIdentity;
 use frontdesk_desk::json;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::notifier::ChangeListener;
 use frontdesk_inbox::store::{DatabaseUrl, Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::submission::encryption::AgeIdentity;
 
 /// Maximum time between two queries: restoring a backup can add submissions without a notification.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);

@@ -1,7 +1,7 @@
 //! Tests of sealed submissions, which only their recipient can read.
 
 use super::*;
-use frontdesk_inbox::submission::encryption::Recipient;
+use frontdesk_age::Recipient;
 use frontdesk_inbox::testing::generate_key_texts;
 
 #[test]

@@ -1,5 +1,5 @@
-//! What operators add to a submission: whether it was read, is done or is spam, who works on it, and a private
-//! note.
+//! Annotations that operators add to a submission: whether it was read, is done or is spam, its assignee, and
+//! a private note.
 
 use std::collections::HashMap;
 

@@ -267,9 +267,9 @@ impl InboxReader {
         // One of two numbers of parameters, so that there are few statements.
         let count = if ids.len() <= FEW_IDS { FEW_IDS } else { WINDOW };
         all.extend(ids.iter().chain(std::iter::repeat(last)).take(count).map(Bind::bind));
-        let list: Vec<String> = (values.len() + 1..=all.len()).map(|number| format!("?{number}")).collect();
-        let list = format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", list.join(", "));
-        self.matching(&list, &all, words, page)
+        let names: Vec<String> = (values.len() + 1..=all.len()).map(|number| format!("?{number}")).collect();
+        let condition = format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", "));
+        self.matching(&condition, &all, words, page)
     }
 
     /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
@@ -304,8 +304,8 @@ impl InboxReader {
         rows.iter().rev().map(|row| read_submission(&*self.sql, row)).collect()
     }
 
-    /// The ids of all submissions that can have the filter's status, newest first. `None` if the status has no
-    /// index, or if too many submissions have it.
+    /// The ids of all submissions that can have the filter's status, newest first. `None` if it has no index,
+    /// or if too many submissions have it.
     fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
         let queries = candidate_queries(filter.status);
         if queries.is_empty() {
@@ -347,7 +347,7 @@ impl InboxReader {
     /// have no index, the number of all processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let ids = match status {
-            // Every open entry is held, so count both by their indexes. What is marked as spam is decided.
+            // Every open entry is held, so count both by their indexes. Those marked as spam are decided.
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
                      - (SELECT count(*) FROM submission WHERE spam_at IS NOT NULL AND held_at IS NOT NULL)

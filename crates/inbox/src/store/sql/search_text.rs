@@ -62,8 +62,8 @@ impl SearchText {
         notes: &str,
         buffer: &mut String,
     ) -> Result<bool, StoreError> {
-        // Most submissions are excluded without parsing them. A word with a backslash may be written otherwise
-        // in JSON. There is no quote in a word.
+        // Most submissions are excluded without parsing them. A word with a backslash is written otherwise in
+        // JSON. There is no quote in a word.
         buffer.clear();
         if json.is_ascii() {
             buffer.push_str(json);

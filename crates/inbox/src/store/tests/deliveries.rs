@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::submission::delivery::{Capacity, Claimed, NextDue};
-use crate::submission::encryption::Recipient;
 use crate::submission::outcome::{Cause, Recipients};
+use frontdesk_age::Recipient;
 
 const LEASE: Duration = Duration::from_mins(3);
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;

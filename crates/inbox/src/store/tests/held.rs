@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::submission::delivery::DeliveryState;
-use crate::submission::encryption::Recipient;
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+use frontdesk_age::Recipient;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 

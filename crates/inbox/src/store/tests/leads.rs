@@ -1,8 +1,8 @@
 //! The source of a lead is stored, counted, encrypted and copied with its submission.
 
 use super::*;
-use crate::submission::encryption::{AgeIdentity, Recipient};
 use crate::testing::generate_key_texts;
+use frontdesk_age::{AgeIdentity, Recipient};
 use frontdesk_forms::LeadSource;
 
 fn lead(page: &str, referrer: &str) -> LeadSource {

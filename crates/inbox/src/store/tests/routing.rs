@@ -3,7 +3,7 @@
 use super::*;
 use crate::change::{Changes, Queued};
 use crate::submission::delivery::Condition;
-use crate::submission::encryption::Recipient;
+use frontdesk_age::Recipient;
 use frontdesk_forms::FieldValue;
 
 fn named(name: &str) -> Condition {

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use super::*;
 use crate::screening::{Origin, RequestFacts};
 use crate::submission::Screening;
-use crate::submission::encryption::Recipient;
 use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+use frontdesk_age::Recipient;
 use frontdesk_forms::parse::Extras;
 
 const HOUR: Duration = Duration::from_hours(1);
