@@ -13,6 +13,7 @@
 mod auth;
 mod guard;
 mod request;
+mod role;
 mod route;
 mod state;
 
@@ -39,4 +40,5 @@ mod view;
 
 pub use guard::HostName;
 pub use options::{DeskOptions, options};
+pub use role::{Role, User};
 pub use route::Desk;

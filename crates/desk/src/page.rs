@@ -18,10 +18,11 @@ use super::notice::Notice;
 use super::options::DeskOptions;
 use super::query::ListQuery;
 use super::request::Pairs;
+use super::role::Role;
 use super::state::DeskState;
 use super::view::{self, Clock};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Editor, InboxReader, LeadCounts, StoreError};
+use frontdesk_inbox::store::{Editor, InboxReader, LeadCounts, Session, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -71,11 +72,12 @@ impl<'a> PageRequest<'a> {
             user => self.operator.user.clone(),
             form_token => self.operator.form_token(),
             has_session => self.operator.session.is_some(),
+            can_edit => self.operator.role >= Role::Edit,
+            is_admin => self.operator.role == Role::Admin,
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
             open_count => open,
             unread_count => unread,
-            can_edit => true,
             notice => self.notice.as_ref().map(Notice::text),
             undo => undo.filter(can_undo).map(|id| id.to_string()),
             view => self.query.path(),
@@ -115,7 +117,7 @@ impl<'a> PageRequest<'a> {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
             // An operator who has just marked it as unread still sees its page.
-            if annotation.seen_at.is_none() && self.notice.is_none() {
+            if annotation.seen_at.is_none() && self.notice.is_none() && self.operator.role >= Role::Edit {
                 let marked = Editor::open(self.inbox.readers.database())
                     .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));
                 if let Err(error) = marked {
@@ -227,11 +229,18 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// The sessions that the user sees and may end: all for an admin, otherwise the user's own.
+    pub(super) fn visible_sessions(&self, reader: &InboxReader) -> Result<Vec<Session>, StoreError> {
+        let is_visible =
+            |session: &Session| self.operator.role == Role::Admin || session.user == self.operator.user;
+        Ok(reader.sessions(self.clock.now)?.into_iter().filter(is_visible).collect())
+    }
+
     /// The sessions that have not ended.
     pub(super) fn sessions(&self) -> Result<Reply, StoreError> {
         self.render("sessions.html", "sessions", |reader| {
-            let sessions: Vec<Value> = reader
-                .sessions(self.clock.now)?
+            let sessions: Vec<Value> = self
+                .visible_sessions(reader)?
                 .iter()
                 .map(|session| {
                     context! {

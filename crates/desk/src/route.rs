@@ -18,6 +18,7 @@ use super::options::DeskOptions;
 use super::page::PageRequest;
 use super::query::ListQuery;
 use super::request::{Pairs, read_form};
+use super::role::Role;
 use super::state::DeskState;
 use super::{action, guard, live};
 use frontdesk_http::{Address, Handler, Peer, Request};
@@ -114,8 +115,12 @@ impl Form {
                 list: list_in(fields).first_page(),
                 is_removal: action == "remove",
             },
-            "/sessions" if action == "all" => Self::Sessions(Revocation::All),
-            "/sessions" => Self::Sessions(Revocation::One(fields.get("id")?.to_owned())),
+            "/sessions" => Self::Sessions(match action {
+                "own" => Revocation::Own,
+                "all" => Revocation::Everyone,
+                "user" => Revocation::User(fields.get("user")?.to_owned()),
+                _ => Revocation::One(fields.get("id")?.to_owned()),
+            }),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
             _ => {
@@ -138,6 +143,46 @@ impl Form {
 fn list_in(fields: &Pairs) -> ListQuery {
     let query = fields.get("view").and_then(|view| view.split_once('?')).map_or("", |(_, query)| query);
     ListQuery::from_pairs(Pairs::parse(query.as_bytes()).iter())
+}
+
+/// A request for a page or a change.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Page(&'a Page),
+    Change(&'a Form),
+}
+
+/// The role that a user needs at least. [`action::revoke`] also checks whose sessions end.
+fn needed_role(wanted: Wanted<'_>) -> Role {
+    match wanted {
+        Wanted::Page(page) => match page {
+            Page::List
+            | Page::Review
+            | Page::Channels
+            | Page::Statistics
+            | Page::Log
+            | Page::Sessions
+            | Page::Events
+            | Page::Export { .. }
+            | Page::Submission(_) => Role::Read,
+        },
+        Wanted::Change(form) => match form {
+            Form::Sessions(Revocation::One(_) | Revocation::Own) | Form::LogOut => Role::Read,
+            Form::Selected(..) | Form::Undo(..) | Form::SaveView { .. } => Role::Edit,
+            Form::Submission(_, form) => match form.change {
+                Change::Hold
+                | Change::Release { .. }
+                | Change::Retry
+                | Change::Deliver
+                | Change::SetDone(_)
+                | Change::SetSpam(_)
+                | Change::MarkUnread
+                | Change::SetNote(_)
+                | Change::Remove(_) => Role::Edit,
+            },
+            Form::Sessions(Revocation::User(_) | Revocation::Everyone) | Form::TestChannel(_) => Role::Admin,
+        },
+    }
 }
 
 /// The submission in the path `/submissions/ID`.
@@ -225,6 +270,15 @@ fn timeout_message(is_change: bool) -> (StatusCode, &'static str, &'static str) 
     }
 }
 
+/// The page for a user whose role is not sufficient.
+pub(super) fn role_message(inbox: &DeskState, role: Role, needed: Role) -> Reply {
+    let sentence = format!(
+        "This needs the role \"{needed}\", and yours is \"{role}\". Nothing was changed. The operator of this server \
+         sets the roles in `inbox.users`."
+    );
+    inbox.templates.message(StatusCode::FORBIDDEN, "You may not do this", &sentence)
+}
+
 fn plain(status: StatusCode, sentence: &str) -> Reply {
     reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
@@ -280,9 +334,21 @@ impl Visit {
         let inbox = &self.inbox;
         let request = PageRequest::new(inbox, &self.options, operator, query);
         let found = match form {
-            None => Page::parse(path).map(|page| self.show(&request, &page)).transpose()?.flatten(),
+            None => match Page::parse(path) {
+                Some(page) => match self.refuse(operator, Wanted::Page(&page)) {
+                    Some(refusal) => Some(refusal),
+                    None => self.show(&request, &page)?,
+                },
+                None => None,
+            },
             Some(form) if form.get("form_token").is_some_and(|token| operator.owns_form(token)) => {
-                Form::parse(path, form).map(|form| self.make_change(&request, form)).transpose()?.flatten()
+                match Form::parse(path, form) {
+                    Some(form) => match self.refuse(operator, Wanted::Change(&form)) {
+                        Some(refusal) => Some(refusal),
+                        None => self.make_change(&request, form)?,
+                    },
+                    None => None,
+                }
             }
             Some(_) => Some(inbox.templates.message(
                 StatusCode::FORBIDDEN,
@@ -297,6 +363,15 @@ impl Visit {
                 "The submission may have been removed, or the address is wrong.",
             )
         }))
+    }
+
+    /// The response to a user whose role is not sufficient: 403 with a page that names the needed role.
+    fn refuse(&self, operator: &InboxUser, wanted: Wanted<'_>) -> Option<Reply> {
+        let needed = needed_role(wanted);
+        (operator.role < needed).then(|| {
+            tracing::info!(user = %operator.user, role = %operator.role, %needed, path = self.head.uri.path(), "refused a request to the inbox: the user's role is not sufficient");
+            role_message(&self.inbox, operator.role, needed)
+        })
     }
 
     /// The response to a GET request: a page, a download or a stream of events (503 if too many are open).
@@ -391,6 +466,63 @@ fn is_plain_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ID: &str = "/submissions/0190b0a0-0000-7000-8000-000000000000";
+
+    #[test]
+    fn each_page_and_each_form_needs_a_role() {
+        use Role::{Admin, Edit, Read};
+        let submission = ID;
+        for path in [
+            "/",
+            "/review",
+            "/channels",
+            "/statistics",
+            "/log",
+            "/sessions",
+            "/events",
+            "/export.csv",
+            "/export.jsonl",
+            submission,
+        ] {
+            let page = Page::parse(path).unwrap();
+            assert_eq!(needed_role(Wanted::Page(&page)), Read, "{path}");
+        }
+        let check = |path: &str, fields: &str, expected| {
+            let form = Form::parse(path, &Pairs::parse(fields.as_bytes())).unwrap();
+            assert_eq!(needed_role(Wanted::Change(&form)), expected, "{path} {fields}");
+        };
+        for action in [
+            "hold",
+            "release",
+            "deliver-unconfirmed",
+            "retry",
+            "deliver",
+            "done",
+            "reopen",
+            "spam",
+            "not-spam",
+            "unread",
+            "note",
+            "discard",
+            "erase",
+        ] {
+            check(submission, &format!("action={action}"), Edit);
+            check(submission, &format!("action={action}&confirmed=yes"), Edit);
+        }
+        for action in ["release", "done", "spam", "unread", "discard", "discard&confirmed=yes"] {
+            check("/selected", &format!("action={action}"), Edit);
+        }
+        check("/undo", &format!("undo={}", &ID["/submissions/".len()..]), Edit);
+        check("/views", "action=save&name=a", Edit);
+        check("/views", "action=remove&name=a", Edit);
+        check("/sessions", "id=00000000", Read);
+        check("/sessions", "action=own", Read);
+        check("/logout", "", Read);
+        check("/sessions", "action=user&user=ada%40example.com", Admin);
+        check("/sessions", "action=all", Admin);
+        check("/channels/test", "channel=team", Admin);
+    }
 
     #[test]
     fn only_a_change_that_takes_long_continues() {
