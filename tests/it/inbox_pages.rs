@@ -596,10 +596,7 @@ fn submissions_are_changed_annotated_and_removed() {
         ]
     );
     let page = operator.page(&path);
-    assert!(
-        page.contains("Call back\ntomorrow</textarea>") && page.contains("held by the operator"),
-        "{page}"
-    );
+    assert!(page.contains("Call back\ntomorrow</p>") && page.contains("held by the operator"), "{page}");
     let shown = desk.command(&["show", &id, "--json"]).1;
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(shown["_note"], "Call back\ntomorrow");

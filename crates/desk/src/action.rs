@@ -14,11 +14,12 @@ use super::page::{PageRequest, link_to};
 use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
 use super::view;
+use super::work::{WorkChange, people};
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::removal::DiscardPreview;
-use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, Retry, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A change of one submission.
@@ -37,7 +38,7 @@ pub(super) enum Change {
     Retry,
     Deliver,
     SetDone(bool),
-    SetNote(String),
+    Work(WorkChange),
     Remove(Removal),
 }
 
@@ -110,12 +111,11 @@ pub(super) fn change_one(
                 Annotated::Unchanged => "unchanged",
                 Annotated::Missing => "pending",
             },
-            Change::SetNote(note) if note.trim().chars().count() > MAX_NOTE => "note-long",
-            Change::SetNote(note) => match changes.set_note(id, note)? {
-                Annotated::Changed => "note",
-                Annotated::Unchanged => "unchanged",
-                Annotated::Missing => "pending",
-            },
+            Change::Work(work) => {
+                let user = &request.operator.user;
+                let people = people(request.options, reader, user)?;
+                work.make(&mut changes, id, user, &people, &request.clock)?
+            }
             Change::Remove(_) => "unchanged",
         })
     })?;
@@ -215,7 +215,7 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
 
 /// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
 /// removed.
-fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
+pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",
         (_, _, false) => "not-wiped",

@@ -77,9 +77,9 @@ fn write_export(
     let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));
     if is_csv {
         let definitions = reader.definitions().map_err(io::Error::other)?;
-        csv::write(&mut found, &definitions, true, &TimeZone::system(), false, out)?;
+        csv::write(&mut found, Some(reader), &definitions, true, &TimeZone::system(), false, out)?;
     } else {
-        json::write(&mut found, out)?;
+        json::write(&mut found, Some(reader), out)?;
     }
     out.flush()
 }

@@ -19,8 +19,10 @@ mod state;
 // Changes.
 mod action;
 mod notice;
+mod work;
 
 // Pages.
+mod annotated;
 mod body;
 mod chart;
 pub mod csv;
@@ -31,6 +33,7 @@ mod live;
 mod mailto;
 mod options;
 mod page;
+mod person;
 mod query;
 mod readers;
 mod view;

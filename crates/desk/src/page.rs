@@ -12,7 +12,6 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::auth::InboxUser;
-use super::chart;
 use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::notice_text;
@@ -21,6 +20,8 @@ use super::query::ListQuery;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
 use super::view::{self, Clock};
+use super::work::{people, work_values};
+use super::{chart, person};
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
@@ -64,7 +65,7 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Values that every page needs.
-    fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
+    pub(super) fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
         let count = |status| -> Result<String, StoreError> {
             Ok(match reader.count_up_to(status, MAX_COUNTED)? {
                 0 => String::new(),
@@ -77,6 +78,7 @@ impl<'a> PageRequest<'a> {
             section,
             user => self.operator.user.clone(),
             form_token => self.operator.form_token(),
+            can_edit => true,
             has_session => self.operator.session.is_some(),
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
@@ -160,6 +162,11 @@ impl<'a> PageRequest<'a> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
+            let notes = reader.notes(&[id])?.remove(&id).unwrap_or_default();
+            let user = &self.operator.user;
+            let people = people(self.options, reader, user)?;
+            let work = work_values(&annotation, &notes, &people, user, &self.clock);
+            let person = person::link_values(reader, id)?;
             let deliveries = reader.deliveries(id)?;
             let reply = reply_link(&submission, &self.options.title);
             let channels = self.inbox.store.channels.load();
@@ -169,7 +176,9 @@ impl<'a> PageRequest<'a> {
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
             let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
             let shared = self.shared(reader, "list")?;
-            Ok(Some(context! { can_deliver, ..context! { ..details, ..shared } }))
+            Ok(Some(
+                context! { can_deliver, person, ..context! { ..work, ..context! { ..details, ..shared } } },
+            ))
         })?;
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "submission.html", values)))
     }

@@ -16,13 +16,15 @@ use super::export::export;
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
 use super::options::DeskOptions;
 use super::page::PageRequest;
+use super::person::person_in;
 use super::query::ListQuery;
 use super::request::{Pairs, read_form};
 use super::state::DeskState;
+use super::work::WorkChange;
 use super::{action, guard, live};
 use frontdesk_http::{Address, Handler, Peer, Request};
 use frontdesk_inbox::session::{self, SecretToken};
-use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
 
 /// How long a request may take before [`timeout_message`] replaces its page.
@@ -46,6 +48,7 @@ enum Page {
         is_csv: bool,
     },
     Submission(Uuid),
+    Person(Hash),
 }
 
 impl Page {
@@ -61,7 +64,10 @@ impl Page {
             "/events" => Self::Events,
             "/export.csv" => Self::Export { is_csv: true },
             "/export.jsonl" => Self::Export { is_csv: false },
-            _ => Self::Submission(submission_in(path)?),
+            _ => match person_in(path) {
+                Some(person) => Self::Person(person),
+                None => Self::Submission(submission_in(path)?),
+            },
         })
     }
 }
@@ -75,6 +81,10 @@ enum Form {
         removal: Option<Removal>,
     },
     Submission(Uuid, SubmissionForm),
+    ErasePerson {
+        person: Hash,
+        is_confirmed: bool,
+    },
     Sessions(Revocation),
     TestChannel(String),
     LogOut,
@@ -106,6 +116,12 @@ impl Form {
             "/sessions" => Self::Sessions(Revocation::One(fields.get("id")?.to_owned())),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
+            path if path.starts_with("/people/") => {
+                if action != "erase" {
+                    return None;
+                }
+                Self::ErasePerson { person: person_in(path)?, is_confirmed: removal(true).is_confirmed }
+            }
             _ => {
                 let change = match action {
                     "hold" => Change::Hold,
@@ -115,11 +131,9 @@ impl Form {
                     "deliver" => Change::Deliver,
                     "done" => Change::SetDone(true),
                     "reopen" => Change::SetDone(false),
-                    // Browsers send line breaks as CR LF.
-                    "note" => Change::SetNote(fields.get("note").unwrap_or_default().replace("\r\n", "\n")),
                     "discard" => Change::Remove(removal(false)),
                     "erase" => Change::Remove(removal(true)),
-                    _ => return None,
+                    action => Change::Work(WorkChange::parse(action, fields)?),
                 };
                 // Only known parameters are taken from the form, so it cannot lead to another site.
                 let list = fields.get("view").map(|view| {
@@ -308,6 +322,7 @@ impl Visit {
             },
             Page::Export { is_csv } => export(inbox, &request.query, *is_csv),
             Page::Submission(id) => return request.submission(*id),
+            Page::Person(person) => return request.person(person),
         }))
     }
 
@@ -317,6 +332,9 @@ impl Visit {
         Ok(Some(match form {
             Form::Selected { ids, removal } => action::change_selected(request, &ids, removal)?,
             Form::Submission(id, form) => action::change_one(request, id, &form)?,
+            Form::ErasePerson { person, is_confirmed } => {
+                return request.erase_person(&person, is_confirmed);
+            }
             Form::Sessions(which) => action::revoke(request, &which)?,
             Form::TestChannel(name) => return action::test_channel(&self.inbox, request, &name),
             Form::LogOut => {

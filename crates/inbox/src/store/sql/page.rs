@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submission, to_team};
+use super::rows::{Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team};
 use super::{Bind, Cell, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission, parse_fields};
@@ -103,9 +103,18 @@ fn select_fields(condition: &str) -> String {
 }
 
 /// Queries for the ids of all submissions that can meet a condition that has an index; none if the filter has
-/// no such condition.
-fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
-    match (filter.status, filter.is_done) {
+/// no such condition. Each query is limited by the caller, and has the parameters in the list.
+fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
+    if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
+        return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![Cell::Text(name.clone())]);
+    }
+    if let Some(day) = filter.follow_up_until {
+        return (
+            &["SELECT submission FROM annotation WHERE follow_up <= ?1"],
+            vec![Cell::Integer(day_number(day))],
+        );
+    }
+    let queries: &[&str] = match (filter.status, filter.is_done) {
         (Some(Status::Held), _) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
         (Some(Status::Unconfirmed), _) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
         (Some(Status::Parked), _) => &[
@@ -118,7 +127,8 @@ fn candidate_queries(filter: &Filter) -> &'static [&'static str] {
         ],
         (_, Some(true)) => &["SELECT id FROM submission WHERE done_at IS NOT NULL"],
         _ => &[],
-    }
+    };
+    (queries, Vec::new())
 }
 
 /// The statements that read a page, for tests of their plans.
@@ -127,7 +137,7 @@ pub(crate) fn statements(filter: &Filter) -> Vec<String> {
     let filter = Filter { before: Some(Uuid::max()), ..filter.clone() };
     let (window, _) = window_condition(&filter, Uuid::nil());
     let mut statements = vec![window_end(), select_ids(&window), select_fields(&window)];
-    statements.extend(candidate_queries(&filter).iter().map(|query| format!("{query} LIMIT 1")));
+    statements.extend(candidate_queries(&filter).0.iter().map(|query| format!("{query} LIMIT 1")));
     statements.push(format!("SELECT {SUBMISSION} FROM accepted s WHERE s.id IN (?1, ?2) ORDER BY s.id"));
     statements
 }
@@ -250,13 +260,14 @@ impl InboxReader {
     /// The ids of all submissions that can meet a condition that has an index, newest first. `None` if the
     /// filter has no such condition, or if too many submissions meet it.
     fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
-        let queries = candidate_queries(filter);
+        let (queries, values) = candidate_queries(filter);
         if queries.is_empty() {
             return Ok(None);
         }
         let mut ids: Vec<Uuid> = Vec::new();
         for query in queries {
-            let found: Vec<Uuid> = self.sql.column(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &[])?;
+            let found: Vec<Uuid> =
+                self.sql.column(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &bind_all(&values))?;
             if found.len() > MAX_CANDIDATES {
                 return Ok(None);
             }

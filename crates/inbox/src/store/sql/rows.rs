@@ -73,6 +73,10 @@ pub struct Filter {
     /// Whether an operator has marked the submission as done.
     pub is_done: Option<bool>,
     pub is_held: Option<bool>,
+    /// Selects submissions of this assignee; of none, if the name is empty.
+    pub assignee: Option<String>,
+    /// Selects submissions to come back to on this day or before, whether or not they are done.
+    pub follow_up_until: Option<Date>,
     pub limit: Option<usize>,
 }
 
@@ -96,12 +100,22 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             with(before, Cell::Blob(id.as_bytes().to_vec()), "");
         }
     }
+    let annotated = "EXISTS (SELECT 1 FROM annotation WHERE submission = s.id AND";
+    if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
+        with(&format!("{annotated} assignee ="), Cell::Text(name.clone()), ")");
+    }
+    if let Some(day) = filter.follow_up_until {
+        with(&format!("{annotated} follow_up <="), Cell::Integer(day_number(day)), ")");
+    }
     // Ids begin with the time of arrival, so a condition on the id narrows the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
         if let Some(time) = time.map(Timestamp::as_millisecond) {
             with(&format!("s.id {comparison}"), Cell::Blob(first_id_at(time).to_vec()), "");
             with(&format!("s.received_at {comparison}"), Cell::Integer(time), "");
         }
+    }
+    if filter.assignee.as_ref().is_some_and(String::is_empty) {
+        parts.push(format!("NOT {annotated} assignee IS NOT NULL)"));
     }
     if let Some(is_held) = filter.is_held {
         parts.push(if is_held { "s.held_at IS NOT NULL" } else { "s.held_at IS NULL" }.to_owned());
