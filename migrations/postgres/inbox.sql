@@ -67,12 +67,12 @@ CREATE TABLE submission (
 
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
-CREATE INDEX submission_sender ON submission (sender);
-CREATE INDEX submission_other_senders ON submission (id) WHERE other_senders IS NOT NULL;
 CREATE INDEX submission_open ON submission (form, id) WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
 CREATE INDEX submission_unread ON submission (form, id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
 CREATE INDEX submission_done ON submission (form, id) WHERE done_at IS NOT NULL;
 CREATE INDEX submission_spam ON submission (form, id) WHERE spam_at IS NOT NULL;
+CREATE INDEX submission_sender ON submission (sender, id);
+CREATE INDEX submission_other_senders ON submission (id, other_senders) WHERE other_senders IS NOT NULL;
 CREATE INDEX submission_form ON submission (form, id);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
@@ -168,7 +168,6 @@ CREATE TABLE referrer (
 
 CREATE TABLE annotation (
     submission uuid    PRIMARY KEY REFERENCES submission (id) ON DELETE CASCADE,
-    note       text,
     assignee   text,
     follow_up  bigint,
     replied_at bigint,

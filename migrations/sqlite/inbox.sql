@@ -78,6 +78,9 @@ CREATE INDEX submission_open ON submission (form, id) WHERE done_at IS NULL AND 
 CREATE INDEX submission_unread ON submission (form, id) WHERE seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL;
 CREATE INDEX submission_done ON submission (form, id) WHERE done_at IS NOT NULL;
 CREATE INDEX submission_spam ON submission (form, id) WHERE spam_at IS NOT NULL;
+-- A person's submissions, by the hash of the address.
+CREATE INDEX submission_sender ON submission (sender, id) WHERE sender IS NOT NULL;
+CREATE INDEX submission_other_senders ON submission (id, other_senders) WHERE other_senders IS NOT NULL;
 CREATE INDEX submission_form ON submission (form, id);
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
@@ -185,7 +188,6 @@ CREATE TABLE referrer (
 -- What operators added to a submission, besides notes.
 CREATE TABLE annotation (
     submission BLOB    PRIMARY KEY CHECK (length(submission) = 16) REFERENCES submission (id) ON DELETE CASCADE,
-    note       TEXT,
     assignee   TEXT,                        -- the name of the user who works on it
     follow_up  INTEGER,                     -- the day on which to come back to it, in days since 1970-01-01
     replied_at INTEGER,                     -- when an operator last replied by mail

@@ -119,14 +119,45 @@ pub(super) enum InboxCommand {
     Done(SubmissionIds),
     /// Mark submissions as open again
     Reopen(SubmissionIds),
-    /// Write a private note on a submission; it is never sent, and is removed with the submission
+    /// Add a private note to a submission; it is never sent, and is removed with the submission
     Note {
         /// Id of the submission, or an unambiguous prefix of it
         id: String,
-        /// The note, up to 4000 characters; empty removes it
+        /// The note, up to 4000 characters
         text: String,
         #[command(flatten)]
         folder: SiteFolder,
+    },
+    /// Assign submissions to a user of the inbox
+    Assign {
+        /// Ids of submissions, or unambiguous prefixes of them, and the user's name last
+        #[arg(value_name = "ID… USER", required = true)]
+        words: Vec<String>,
+        /// Assign them to no user
+        #[arg(long)]
+        none: bool,
+    },
+    /// Set the day on which to come back to a submission
+    FollowUp {
+        /// Id of the submission, or an unambiguous prefix of it
+        id: String,
+        /// The day, such as 2026-11-30, today or tomorrow
+        #[arg(value_name = "DATE", required_unless_present = "none")]
+        day: Option<String>,
+        /// Remove the day
+        #[arg(long)]
+        none: bool,
+        #[command(flatten)]
+        folder: SiteFolder,
+    },
+    /// Record that you replied to the visitors
+    Replied {
+        /// Ids of submissions, or unambiguous prefixes of them
+        #[arg(value_name = "ID")]
+        ids: Vec<String>,
+        /// Record that no user replied
+        #[arg(long)]
+        undo: bool,
     },
     /// Print who changed what and when, newest first
     Log {
@@ -195,6 +226,11 @@ impl InboxCommand {
             | Self::Open { folder, .. }
             | Self::Sessions { folder, .. }
             | Self::Erase { folder, .. } => return Ok(folder.site.take()),
+            Self::FollowUp { day, none: true, folder, .. } => {
+                return Ok(folder.site.take().or_else(|| day.take().map(PathBuf::from)));
+            }
+            Self::FollowUp { folder, .. } => return Ok(folder.site.take()),
+            Self::Assign { words, none: false } => return take_folder_after_user(words),
             Self::Retry(options) => {
                 let has_filter = options.has_filter();
                 (
@@ -205,6 +241,8 @@ impl InboxCommand {
                 )
             }
             Self::Hold { ids, .. }
+            | Self::Replied { ids, .. }
+            | Self::Assign { words: ids, none: true }
             | Self::Done(SubmissionIds { ids })
             | Self::Reopen(SubmissionIds { ids }) => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
@@ -226,6 +264,16 @@ impl InboxCommand {
             _ => Ok(folder.map(PathBuf::from)),
         }
     }
+}
+
+/// Takes the site's folder from ids and a user's name: the last argument after the name, if it is a folder.
+fn take_folder_after_user(words: &mut Vec<String>) -> Result<Option<PathBuf>, String> {
+    let is_folder = |word: &String| std::path::Path::new(word).is_dir();
+    let folder = if words.len() > 2 { words.pop_if(|word| is_folder(word)) } else { None };
+    if words.len() < 2 {
+        return Err("give the ids of submissions and the name of a user, or `--none`".to_owned());
+    }
+    Ok(folder.map(PathBuf::from))
 }
 
 /// Runs the command, and prints times in UTC or in the time zone of this machine (`TZ`, /etc/localtime).
@@ -283,7 +331,17 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Deliver(options) => change::deliver(options, console),
         InboxCommand::Done(which) => annotate::set_done(&which.ids, true, console),
         InboxCommand::Reopen(which) => annotate::set_done(&which.ids, false, console),
-        InboxCommand::Note { id, text, folder: _ } => annotate::set_note(id, text, console),
+        InboxCommand::Note { id, text, folder: _ } => annotate::add_note(id, text, console),
+        InboxCommand::Assign { words, none: true } => annotate::assign(words, None, console),
+        InboxCommand::Assign { words, none: false } => {
+            let (user, ids) = words.split_last().expect("the command line requires words");
+            annotate::assign(ids, Some(user), console)
+        }
+        InboxCommand::FollowUp { id, day, none, folder: _ } => {
+            let day = day.as_deref().filter(|_| !none).map(annotate::DayArgument::parse).transpose();
+            annotate::follow_up(id, day.map_err(anyhow::Error::msg)?, console)
+        }
+        InboxCommand::Replied { ids, undo } => annotate::set_replied(ids, !undo, console),
         InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),
         InboxCommand::Open { .. } => unreachable!("`run` handles it, because it needs the configuration"),
         InboxCommand::Sessions { revoke, all, folder: _ } => {

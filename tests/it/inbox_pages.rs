@@ -597,10 +597,7 @@ fn submissions_are_changed_annotated_and_removed() {
         ]
     );
     let page = operator.page(&path);
-    assert!(
-        page.contains("Call back\ntomorrow</textarea>") && page.contains("held by the operator"),
-        "{page}"
-    );
+    assert!(page.contains("Call back\ntomorrow</p>") && page.contains("held by the operator"), "{page}");
     let shown = desk.command(&["show", &id, "--json"]).1;
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(shown["_note"], "Call back\ntomorrow");
@@ -705,6 +702,14 @@ fn selected_submissions_are_changed_together_and_undone() {
         assert_eq!(operator.post("/undo", &undo), "/?state=open&q=robot&notice=not-undone");
         assert!(!operator.page(&location).contains("action=\"/undo\""));
     }
+    let location = operator.post("/selected", &format!("action=assign&assignee=nobody-here&{view}&{two}"));
+    assert_eq!(location, "/?state=open&q=robot&notice=no-such-user");
+    operator.post(&format!("/submissions/{}", ids[0]), "action=assign-me");
+    let location = operator.post("/selected", &format!("action=assign&assignee=&{view}&{two}"));
+    assert!(location.contains("notice=unassigned&count=1&undo="), "{location}");
+    assert_eq!(shown("/?state=mine"), [false; 3]);
+    operator.post("/undo", &format!("undo={}&{view}", undo_of(&location)));
+    assert_eq!(shown("/?state=mine"), [true, false, false]);
     // Another list or site is never the target.
     for wrong in ["%2F%2Fevil.example", "https%3A%2F%2Fevil.example%2F%3Fq%3Da", "%2Fsessions"] {
         let location = operator.post("/selected", &format!("action=done&view={wrong}&id={}", ids[2]));

@@ -203,7 +203,7 @@ fn only_reading_tools_exist_unless_changes_are_allowed() {
         let is_reading = READING.contains(&&*tool.name);
         assert_eq!(hints.read_only_hint, Some(is_reading), "{}", tool.name);
         assert_eq!(hints.open_world_hint, Some(["release", "retry"].contains(&&*tool.name)), "{}", tool.name);
-        let is_destructive = ["discard", "note", "release"].contains(&&*tool.name);
+        let is_destructive = ["discard", "release"].contains(&&*tool.name);
         assert_eq!(hints.destructive_hint, Some(is_destructive), "{}", tool.name);
         let has_further_effects = ["release", "retry", "discard"].contains(&&*tool.name);
         assert_eq!(hints.idempotent_hint, Some(!has_further_effects), "{}", tool.name);
@@ -417,7 +417,10 @@ fn changes_are_made_and_logged_with_the_user() {
     assert_eq!(results("note", json!({ "id": one, "text": "Call\non Monday" })), ["has this note"]);
     let read = assistant.data("read_submission", json!({ "id": one }));
     assert_eq!(read["_note"], "Call\non Monday");
-    assert_eq!(results("note", json!({ "id": one, "text": "" })), ["has no note any more"]);
+    assert_eq!(read["_notes"][0]["text"], "Call\non Monday");
+    assert_eq!(results("note", json!({ "id": one, "text": "Called" })), ["has this note"]);
+    let error = assistant.error("note", json!({ "id": one, "text": " " }));
+    assert!(error.starts_with("`text` is missing or empty"), "{error}");
     let error = assistant.error("done", json!({ "ids": [missing] }));
     assert!(error.starts_with("no submission has one of these ids"), "{error}");
 

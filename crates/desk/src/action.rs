@@ -1,6 +1,7 @@
 //! The changes that forms request. Each is followed by a redirect to a page that shows the result, except
 //! that a removal first shows what it would remove.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -14,14 +15,14 @@ use super::page::PageRequest;
 use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
 use super::view;
+use super::work::{WorkChange, people};
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::removal::DiscardPreview;
 use frontdesk_inbox::store::{
-    Annotated, Editor, Filter, InboxReader, MAX_NOTE, Retry, Saved, Session, StoreError,
+    Annotated, Annotation, Editor, Filter, InboxReader, Retry, Saved, Session, StoreError,
 };
-use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A change of one submission.
@@ -43,7 +44,7 @@ pub(super) enum Change {
     /// Marks it as spam, or removes the mark.
     SetSpam(bool),
     MarkUnread,
-    SetNote(String),
+    Work(WorkChange),
     Remove(Removal),
 }
 
@@ -65,6 +66,9 @@ impl Change {
         })
     }
 }
+
+/// The codes of changes that [`undoing`] does not name.
+const OTHER_CHANGES: [&str; 6] = ["asks-visitor", "unread", "queued", "retried", "assigned", "unassigned"];
 
 /// The name of the change that undoes one with this result; `None` if nothing can be undone.
 fn undoing(code: &str) -> Option<&'static str> {
@@ -147,13 +151,17 @@ fn apply_all(
     change: &Change,
 ) -> Result<(&'static str, usize, String), StoreError> {
     let inbox = request.inbox;
-    let channels = inbox.store.channels.load_full();
     let mut code = "gone";
-    let mut done = Vec::new();
+    let (mut done, mut before) = (Vec::new(), HashMap::new());
     inbox.readers.with(|reader| {
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
+        before = reader.annotations(ids)?;
+        let people = match change {
+            Change::Work(_) => people(request.options, reader, &request.operator.user)?,
+            _ => Vec::new(),
+        };
         for submission in find_all(reader, ids)? {
-            let result = apply(&mut changes, &submission, change, &channels, request.clock.now)?;
+            let result = apply(request, &mut changes, &submission, change, &people)?;
             let is_change =
                 undoing(result).is_some() || matches!(result, "asks-visitor" | "unread" | "queued");
             if done.is_empty() || !is_change {
@@ -165,24 +173,21 @@ fn apply_all(
         }
         Ok(())
     })?;
-    let undoable = done.iter().find_map(|(result, _)| undoing(result));
-    let Some(action) = undoable else { return Ok((code, done.len(), String::new())) };
-    let of_action = done.iter().filter(|(result, _)| undoing(result) == Some(action));
-    let ids: Vec<String> = of_action.map(|(_, id)| id.to_string()).collect();
-    let undo = serde_json::json!({ "action": action, "ids": ids }).to_string();
+    let Some(undo) = undo_text(&done, &before) else { return Ok((code, done.len(), String::new())) };
     let undo = editor(request)?.remember_undo(&undo, request.clock.now)?;
     Ok((code, done.len(), format!("&undo={undo}")))
 }
 
 /// Makes a change of one submission, which must have been read just before. Returns the code of its notice.
 fn apply(
+    request: &PageRequest<'_>,
     changes: &mut Changes<'_>,
     submission: &Submission,
     change: &Change,
-    channels: &[Route],
-    now: Timestamp,
+    people: &[String],
 ) -> Result<&'static str, StoreError> {
-    let id = submission.id;
+    let (id, now) = (submission.id, request.clock.now);
+    let channels = &*request.inbox.store.channels.load_full();
     let annotated = |code: &'static str, annotated: Annotated| match annotated {
         Annotated::Changed => code,
         Annotated::Unchanged => "unchanged",
@@ -223,26 +228,53 @@ fn apply(
         Change::SetSpam(true) => annotated("spam", changes.mark_spam(submission, now)?),
         Change::SetSpam(false) => annotated("not-spam", changes.unmark_spam(submission, channels, now)?),
         Change::MarkUnread => annotated("unread", changes.editor.set_seen(id, false, now)?),
-        Change::SetNote(note) if note.trim().chars().count() > MAX_NOTE => "note-long",
-        Change::SetNote(note) => annotated("note", changes.set_note(id, note)?),
+        Change::Work(work) => work.make(changes, id, &request.operator.user, people, &request.clock)?,
         Change::Remove(_) => "unchanged",
     })
+}
+
+/// What undoes the results of a change, as JSON: the names of changes with the ids of submissions, and with
+/// the assignee that each had before. `None` if nothing can be undone.
+fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) -> Option<String> {
+    let mut steps: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for (result, id) in done {
+        let assignee = || before.get(id).and_then(|it| it.assignee.as_deref()).unwrap_or_default();
+        let step = match *result {
+            "assigned" | "unassigned" => Some(("assign", assignee())),
+            result => undoing(result).map(|action| (action, "")),
+        };
+        if let Some(step) = step {
+            steps.entry(step).or_default().push(id.to_string());
+        }
+    }
+    let step =
+        |((action, assignee), ids)| serde_json::json!({ "action": action, "assignee": assignee, "ids": ids });
+    let steps: Vec<serde_json::Value> = steps.into_iter().map(step).collect();
+    (!steps.is_empty()).then(|| serde_json::json!(steps).to_string())
 }
 
 /// Undoes a change that the operator made, and redirects to `back`.
 pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
     let taken = editor(request)?.take_undo(id, request.clock.now)?;
-    let stored = taken.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
-    let change = stored.as_ref().and_then(|stored| Change::parse(stored["action"].as_str()?));
-    let (Some(stored), Some(change)) = (&stored, change) else {
-        return Ok(see_other(&notice_path(back, "not-undone")));
-    };
-    let ids = stored["ids"].as_array().into_iter().flatten();
-    let ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
-    let (_, count, _) = apply_all(request, &ids, &change)?;
-    let code = match count {
+    let steps: Vec<serde_json::Value> =
+        taken.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let (mut undone, mut all) = (0, 0);
+    for step in &steps {
+        let assignee = step["assignee"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
+        let change = match step["action"].as_str().unwrap_or_default() {
+            "assign" => Some(Change::Work(WorkChange::Assign(assignee))),
+            action => Change::parse(action),
+        };
+        let ids = step["ids"].as_array().into_iter().flatten();
+        let ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
+        all += ids.len();
+        if let Some(change) = change {
+            undone += apply_all(request, &ids, &change)?.1;
+        }
+    }
+    let code = match undone {
         0 => "not-undone",
-        count if count == ids.len() => "undone",
+        undone if undone == all => "undone",
         _ => "undone-some",
     };
     Ok(see_other(&notice_path(back, code)))
@@ -336,7 +368,7 @@ fn remove(
 
 /// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
 /// removed.
-fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
+pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",
         (_, _, false) => "not-wiped",

@@ -9,20 +9,23 @@ use std::io::Write;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::json;
+use super::{annotated, json};
 use frontdesk_forms::lead::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
+use frontdesk_inbox::store::{InboxReader, Note};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::verdict::ScreeningReason;
 use frontdesk_inbox::time::format_local;
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
 /// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`]
-/// and, with `all`, the repeats, the source, the result of screening, the agent and the time of confirmation.
+/// and, with `all`, the repeats, the source, the result of screening, the agent, the time of confirmation, and
+/// the annotations and notes that `reader` finds.
 /// For a terminal, leaves out the mark and makes control characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
+    reader: Option<&InboxReader>,
     definitions: &[&'static Form],
     all: bool,
     zone: &TimeZone,
@@ -30,7 +33,20 @@ pub fn write<E: From<std::io::Error>>(
     out: &mut dyn Write,
 ) -> Result<usize, E> {
     // The names of members of the JSON object, except `_reasons`, which is a list there.
-    const OTHERS: [&str; 6] = ["_repeats", "_source", "_score", "_reasons", "_agent", "_confirmed_at"];
+    const OTHERS: [&str; 12] = [
+        "_repeats",
+        "_source",
+        "_score",
+        "_reasons",
+        "_agent",
+        "_confirmed_at",
+        "_done_at",
+        "_assignee",
+        "_follow_up",
+        "_replied_at",
+        "_replied_by",
+        "_notes",
+    ];
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&EXPORT_COLUMNS[..], &field_names(definitions), &LEAD_COLUMNS, others].concat();
     if !to_terminal {
@@ -38,10 +54,9 @@ pub fn write<E: From<std::io::Error>>(
         write!(out, "\u{feff}")?;
     }
     write_record(columns.iter().copied(), to_terminal, out)?;
-    let mut count = 0;
-    for submission in submissions {
-        let submission = submission?;
-        let object = json::submission_object(&submission);
+    annotated::for_each(submissions, reader.filter(|_| all), &mut |found| {
+        let submission = &found.submission;
+        let object = json::annotated_object(found);
         let lead = |column: &str| {
             let member = LEAD_COLUMNS.iter().position(|name| *name == column).map(|at| LEAD_MEMBERS[at]);
             member.map(|name| submission.lead.get(name).unwrap_or_default().to_owned())
@@ -52,16 +67,22 @@ pub fn write<E: From<std::io::Error>>(
                 let screening = submission.screening.as_ref();
                 screening.map(|screening| format_reasons(&screening.reasons)).unwrap_or_default()
             }
+            ("_notes", _) => format_notes(&found.notes, zone),
             (_, Value::Null) => String::new(),
             (_, Value::String(text)) => text.clone(),
             (_, other) => other.to_string(),
         };
         let values: Vec<String> =
             columns.iter().map(|name| lead(name).unwrap_or_else(|| own(name))).collect();
-        write_record(values.iter().map(String::as_str), to_terminal, out)?;
-        count += 1;
-    }
-    Ok(count)
+        Ok(write_record(values.iter().map(String::as_str), to_terminal, out)?)
+    })
+}
+
+/// Joins notes, oldest first, one after another: `2026-11-27 ada: Called back`.
+fn format_notes(notes: &[Note], zone: &TimeZone) -> String {
+    let describe =
+        |note: &Note| format!("{} {}: {}", note.at.to_zoned(zone.clone()).date(), note.user, note.text);
+    notes.iter().map(describe).collect::<Vec<_>>().join("\n")
 }
 
 /// Joins reasons with their points: `honeypot 100: hidden field filled in; links 3: 4 links among 100 words`.
@@ -131,6 +152,27 @@ mod tests {
             "\"a,b\",\"say \"\"hi\"\"\",\"one\ntwo\",\"three\r\nfour\"\r\n",
         );
         check(&["Grüße 🙂"], "Grüße 🙂\r\n");
+    }
+
+    #[test]
+    fn notes_are_joined_with_their_days_and_authors() {
+        let note = |at: &str, user: &str, text: &str| Note {
+            id: uuid::Uuid::nil(),
+            at: at.parse().unwrap(),
+            user: user.to_owned(),
+            text: text.to_owned(),
+        };
+        let notes = [
+            note("2026-11-27T23:30:00Z", "ada", "Called"),
+            note("2026-11-28T09:00:00Z", "grace", "Two\nlines"),
+        ];
+        assert_eq!(
+            format_notes(&notes, &TimeZone::UTC),
+            "2026-11-27 ada: Called\n2026-11-28 grace: Two\nlines"
+        );
+        let berlin = TimeZone::fixed(jiff::tz::offset(1));
+        assert_eq!(format_notes(&notes[..1], &berlin), "2026-11-28 ada: Called");
+        assert_eq!(format_notes(&[], &TimeZone::UTC), "");
     }
 
     #[test]

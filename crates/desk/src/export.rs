@@ -19,7 +19,7 @@ use frontdesk_process::panics::{self, Part};
 
 /// Streams all submissions of a list as a file, whichever page of the list is open. 503 if too many exports
 /// are in progress. After an error, the download is cut off.
-pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) -> Reply {
+pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, is_csv: bool) -> Reply {
     let Ok(permit) = inbox.exports.clone().try_acquire_owned() else {
         let sentence = "Other exports are still being downloaded. Try again in a minute.";
         let mut reply =
@@ -27,7 +27,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) ->
         reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
         return reply;
     };
-    let query = query.first_page();
+    let (query, filter) = (query.first_page(), Filter { before: None, ..filter });
     let (sender, body) = stream();
     let inbox = inbox.clone();
     tokio::runtime::Handle::current().spawn_blocking(move || {
@@ -35,7 +35,7 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) ->
             inbox.readers.with(|reader| {
                 panics::inject("export", "");
                 let mut out = ChunkWriter::new(sender);
-                Ok(write_export(reader, &query, is_csv, &mut out).and_then(|()| out.finish()))
+                Ok(write_export(reader, &query, &filter, is_csv, &mut out).and_then(|()| out.finish()))
             })
         });
         let failure = match written {
@@ -65,11 +65,12 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, is_csv: bool) ->
 fn write_export(
     reader: &InboxReader,
     query: &ListQuery,
+    filter: &Filter,
     is_csv: bool,
     out: &mut ChunkWriter,
 ) -> io::Result<()> {
     let words = query.words();
-    let filter = Filter { limit: None, ..query.filter() };
+    let filter = Filter { limit: None, ..filter.clone() };
     let listing = reader.list(&filter).map_err(io::Error::other)?;
     let notes = if words.is_some() { reader.note_texts().map_err(io::Error::other)? } else { HashMap::new() };
     let is_wanted = |found: &Result<Submission, StoreError>| match (&words, found) {
@@ -81,9 +82,9 @@ fn write_export(
     let mut found = listing.filter(is_wanted).map(|found| found.map_err(io::Error::other));
     if is_csv {
         let definitions = reader.definitions().map_err(io::Error::other)?;
-        csv::write(&mut found, &definitions, true, &TimeZone::system(), false, out)?;
+        csv::write(&mut found, Some(reader), &definitions, true, &TimeZone::system(), false, out)?;
     } else {
-        json::write(&mut found, out)?;
+        json::write(&mut found, Some(reader), out)?;
     }
     out.flush()
 }

@@ -23,7 +23,7 @@ pub(super) const STYLE: &str = include_str!("assets/inbox.css");
 pub(super) const SCRIPT: &str = include_str!("assets/inbox.js");
 pub(super) const ICON: &str = include_str!("assets/icon.svg");
 
-const TEMPLATES: [(&str, &str); 11] = [
+const TEMPLATES: [(&str, &str); 12] = [
     ("base.html", include_str!("assets/base.html")),
     ("channels.html", include_str!("assets/channels.html")),
     ("confirm.html", include_str!("assets/confirm.html")),
@@ -32,6 +32,7 @@ const TEMPLATES: [(&str, &str); 11] = [
     ("login.html", include_str!("assets/login.html")),
     ("message.html", include_str!("assets/message.html")),
     ("review.html", include_str!("assets/review.html")),
+    ("person.html", include_str!("assets/person.html")),
     ("sessions.html", include_str!("assets/sessions.html")),
     ("statistics.html", include_str!("assets/statistics.html")),
     ("submission.html", include_str!("assets/submission.html")),

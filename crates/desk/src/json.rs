@@ -7,24 +7,32 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
+use super::annotated::{self, Annotated};
 use frontdesk_forms::text::escape_unsafe_in_json;
-use frontdesk_inbox::store::Annotation;
+use frontdesk_inbox::store::{Annotation, InboxReader, Note};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, Obstacle};
 use frontdesk_inbox::time::format_utc;
 
-/// Writes each submission as a JSON object on one line. Returns the number of submissions. Stops at the first
-/// error.
+/// Writes each submission as a JSON object on one line, with the annotations and notes that `reader` finds.
+/// Returns the number of submissions. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
+    reader: Option<&InboxReader>,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    let mut count = 0;
-    for submission in submissions {
-        writeln!(out, "{}", to_line(&submission_object(&submission?)))?;
-        count += 1;
+    annotated::for_each(submissions, reader, &mut |found| {
+        writeln!(out, "{}", to_line(&annotated_object(found)))?;
+        Ok(())
+    })
+}
+
+pub(super) fn annotated_object(found: &Annotated) -> Value {
+    let mut object = submission_object(&found.submission);
+    if let Some(annotation) = &found.annotation {
+        add_annotation(&mut object, annotation, &found.notes);
     }
-    Ok(count)
+    object
 }
 
 /// Formats a value on one line, with escapes for characters that could control a terminal.
@@ -79,14 +87,31 @@ pub fn object_with_deliveries(submission: &Submission, deliveries: &[Delivery]) 
     object
 }
 
-/// Adds `_done_at` and `_note`, if they apply.
-pub fn add_annotation(object: &mut Value, annotation: &Annotation) {
+/// Adds `_done_at`, `_assignee`, `_follow_up`, `_replied_at`, `_replied_by` and `_notes`, if they apply.
+/// `_note` has the texts of all notes, oldest first, with an empty line between them.
+pub fn add_annotation(object: &mut Value, annotation: &Annotation, notes: &[Note]) {
     if let Some(done_at) = annotation.done_at {
         object["_done_at"] = format_utc(done_at).into();
     }
-    if let Some(note) = &annotation.note {
-        object["_note"] = note.as_str().into();
+    if let Some(assignee) = &annotation.assignee {
+        object["_assignee"] = assignee.as_str().into();
     }
+    if let Some(day) = annotation.follow_up {
+        object["_follow_up"] = day.to_string().into();
+    }
+    if let (Some(at), Some(user)) = (annotation.replied_at, &annotation.replied_by) {
+        object["_replied_at"] = format_utc(at).into();
+        object["_replied_by"] = user.as_str().into();
+    }
+    if !notes.is_empty() {
+        let texts: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        object["_note"] = texts.join("\n\n").into();
+        object["_notes"] = notes.iter().map(note_object).collect();
+    }
+}
+
+fn note_object(note: &Note) -> Value {
+    json!({ "at": format_utc(note.at), "user": note.user, "text": note.text })
 }
 
 fn delivery_object(delivery: &Delivery) -> Value {

@@ -20,8 +20,10 @@ mod state;
 // Changes.
 mod action;
 mod notice;
+mod work;
 
 // Pages.
+mod annotated;
 mod body;
 mod chart;
 pub mod csv;
@@ -33,6 +35,7 @@ mod live;
 mod mailto;
 mod options;
 mod page;
+mod person;
 mod preview;
 mod query;
 mod readers;

@@ -9,10 +9,11 @@ use uuid::Uuid;
 use super::html::Reply;
 use super::page::PageRequest;
 use super::query::{ListQuery, ListState};
+use super::work::people;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
-use frontdesk_inbox::store::{InboxReader, SavedView, SearchPage, StoreError};
+use frontdesk_inbox::store::{Filter, InboxReader, SavedView, SearchPage, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
@@ -39,7 +40,7 @@ impl PageRequest<'_> {
         self.render("list.html", "list", |reader| {
             let stored = reader.definitions()?;
             let groups = groups(query, &reader.forms()?, &self.options.form_set, &stored);
-            let page = read_list(reader, query, groups.as_ref())?;
+            let page = read_list(reader, query, &self.filter_of(query), groups.as_ref())?;
             let mut parts = Vec::new();
             for (heading, submissions) in &page.parts {
                 let rows = self.rows(reader, submissions)?;
@@ -59,6 +60,7 @@ impl PageRequest<'_> {
                 orders => if query.form.is_none() { order_links(query) } else { Vec::new() },
                 kept => query.first_page().to_pairs().into_iter().filter(|(name, _)| *name != "q").collect::<Vec<_>>(),
                 export => own_query.clone(),
+                people => people(self.options, reader, &self.operator.user)?,
                 views => views.iter().map(|it| view_value(it, &own_query)).collect::<Vec<_>>(),
                 is_done_list => query.state == Some(ListState::Done),
                 is_spam_list => query.state == Some(ListState::Spam),
@@ -73,12 +75,17 @@ impl PageRequest<'_> {
         })
     }
 
+    /// The filter of a list for the operator, today.
+    pub(super) fn filter_of(&self, query: &ListQuery) -> Filter {
+        query.filter(&self.operator.user, self.clock.now.to_zoned(self.clock.zone.clone()).date())
+    }
+
     /// Held submissions, to be released or discarded.
     pub(super) fn review(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         let query = ListQuery { status: Some(Status::Held), before, ..ListQuery::default() };
         self.render("review.html", "review", |reader| {
-            let page = read_list(reader, &query, None)?;
+            let page = read_list(reader, &query, &self.filter_of(&query), None)?;
             let found = page.parts.into_iter().flat_map(|(_, submissions)| submissions).collect::<Vec<_>>();
             let floods = reader.floods()?;
             let floods = floods.iter().map(|flood| context! { form => visible(&flood.form), held => flood.held });
@@ -110,12 +117,13 @@ fn groups(
 fn read_list(
     reader: &InboxReader,
     query: &ListQuery,
+    base: &Filter,
     groups: Option<&[Vec<String>; 2]>,
 ) -> Result<ListPage, StoreError> {
     let began = Instant::now();
     let words = query.words();
     let read = |forms: Option<&Vec<String>>, before, size| -> Result<SearchPage, StoreError> {
-        let filter = frontdesk_inbox::store::Filter { forms: forms.cloned(), before, ..query.filter() };
+        let filter = Filter { forms: forms.cloned(), before, ..base.clone() };
         reader.page(&filter, words.as_ref(), size, &|| began.elapsed() >= SEARCH_TIME)
     };
     let mut list = ListPage::default();
@@ -189,6 +197,8 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     let tabs = [
         of("Open", None, Some(ListState::Open)),
         of("Unread", None, Some(ListState::Unread)),
+        of("Mine", None, Some(ListState::Mine)),
+        of("Follow up", None, Some(ListState::Due)),
         of("Done", None, Some(ListState::Done)),
         of("All", None, None),
         of("Waiting", Some(Status::Waiting), None),

@@ -11,7 +11,6 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::auth::InboxUser;
-use super::chart;
 use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::Notice;
@@ -21,6 +20,8 @@ use super::request::Pairs;
 use super::role::Role;
 use super::state::DeskState;
 use super::view::{self, Clock};
+use super::work::{people, work_values};
+use super::{chart, person};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Editor, InboxReader, LeadCounts, Session, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
@@ -60,7 +61,7 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Values that every page needs.
-    fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
+    pub(super) fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
         let count = |status| reader.count_up_to(status, MAX_COUNTED).map(count_text);
         let [open, unread] = reader.count_open(MAX_COUNTED)?.map(count_text);
         let undo = self.notice.as_ref().and_then(|notice| notice.undo);
@@ -124,6 +125,11 @@ impl<'a> PageRequest<'a> {
                     tracing::warn!(%error, "a submission that was opened stays unread");
                 }
             }
+            let notes = reader.notes(&[id])?.remove(&id).unwrap_or_default();
+            let user = &self.operator.user;
+            let people = people(self.options, reader, user)?;
+            let work = work_values(&annotation, &notes, &people, user, &self.clock);
+            let person = person::link_values(reader, id)?;
             let deliveries = reader.deliveries(id)?;
             let reply = reply_link(&submission, &self.options.title);
             let channels = self.inbox.store.channels.load();
@@ -133,7 +139,9 @@ impl<'a> PageRequest<'a> {
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
             let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
             let shared = self.shared(reader, "list")?;
-            Ok(Some(context! { can_deliver, ..context! { ..details, ..shared } }))
+            Ok(Some(
+                context! { can_deliver, person, ..context! { ..work, ..context! { ..details, ..shared } } },
+            ))
         })?;
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "submission.html", values)))
     }

@@ -1,6 +1,7 @@
 //! A view of the list as a URL query: filters, a search text and a position. Unknown parameters and invalid
 //! values are ignored, so that an old bookmark still shows a list.
 
+use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::request::encode_pairs;
@@ -18,17 +19,23 @@ pub(super) enum ListState {
     Open,
     /// Open, and not opened by any operator yet.
     Unread,
+    /// Open, and assigned to the user who reads the list.
+    Mine,
+    /// Neither done nor spam, and to be followed up today or earlier.
+    Due,
     Done,
     Spam,
 }
 
 impl ListState {
-    const ALL: [ListState; 4] = [Self::Open, Self::Unread, Self::Done, Self::Spam];
+    const ALL: [ListState; 6] = [Self::Open, Self::Unread, Self::Mine, Self::Due, Self::Done, Self::Spam];
 
     fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Unread => "unread",
+            Self::Mine => "mine",
+            Self::Due => "due",
             Self::Done => "done",
             Self::Spam => "spam",
         }
@@ -119,19 +126,24 @@ impl ListQuery {
         self.first_page() != order
     }
 
-    /// The filter without the search text.
-    pub(super) fn filter(&self) -> Filter {
+    /// The filter without the search text, for a user and on a day.
+    pub(super) fn filter(&self, user: &str, today: Date) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };
         match self.state {
-            Some(ListState::Open | ListState::Unread) => Filter {
+            Some(ListState::Open | ListState::Unread | ListState::Mine) => Filter {
                 is_done: Some(false),
                 // Held submissions wait for a review, and are not yet work to be done.
                 is_held: self.status.is_none().then_some(false),
                 is_spam: Some(false),
                 is_unread: self.state == Some(ListState::Unread),
+                assignee: (self.state == Some(ListState::Mine)).then(|| user.to_owned()),
                 ..filter
             },
+            Some(ListState::Due) => {
+                let follow_up_until = Some(today);
+                Filter { is_done: Some(false), is_spam: Some(false), follow_up_until, ..filter }
+            }
             Some(ListState::Done) => Filter { is_done: Some(true), ..filter },
             Some(ListState::Spam) => Filter { is_spam: Some(true), ..filter },
             // Submissions marked as spam need no review.
@@ -169,13 +181,16 @@ mod tests {
         let written = query.to_pairs();
         assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
         assert!(query.is_filtered() && !query.is_first_page() && query.first_page().is_first_page());
-        let filter = query.filter();
+        let today = jiff::civil::date(2026, 11, 27);
+        let filter = query.filter("ada", today);
         assert_eq!((filter.is_done, filter.is_held, filter.is_unread), (Some(false), None, true));
-        let filter = |state: &str| ListQuery::from_pairs([("state", state)]).filter();
+        let filter = |state: &str| ListQuery::from_pairs([("state", state)]).filter("ada", today);
+        assert_eq!((filter("mine").assignee.as_deref(), filter("mine").is_held), (Some("ada"), Some(false)));
+        assert_eq!((filter("due").follow_up_until, filter("due").is_done), (Some(today), Some(false)));
         assert_eq!((filter("open").is_held, filter("open").is_spam), (Some(false), Some(false)));
         assert_eq!((filter("done").is_done, filter("done").is_spam), (Some(true), None));
         assert_eq!(filter("spam").is_spam, Some(true));
-        assert_eq!(ListQuery::from_pairs([("status", "held")]).filter().is_spam, Some(false));
+        assert_eq!(ListQuery::from_pairs([("status", "held")]).filter("ada", today).is_spam, Some(false));
         assert!(!ListQuery::from_pairs([("order", "newest"), ("part", "signups")]).is_filtered());
     }
 

@@ -16,14 +16,16 @@ use super::export::export;
 use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
 use super::options::DeskOptions;
 use super::page::PageRequest;
+use super::person::person_in;
 use super::query::ListQuery;
 use super::request::{Pairs, read_form};
 use super::role::Role;
 use super::state::DeskState;
+use super::work::WorkChange;
 use super::{action, guard, live};
 use frontdesk_http::{Address, Handler, Peer, Request};
 use frontdesk_inbox::session::{self, SecretToken};
-use frontdesk_inbox::store::{DatabaseUrl, Store, StoreError};
+use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
 
 /// How long a request may take before [`timeout_message`] replaces its page.
@@ -47,6 +49,7 @@ enum Page {
         is_csv: bool,
     },
     Submission(Uuid),
+    Person(Hash),
 }
 
 impl Page {
@@ -62,7 +65,10 @@ impl Page {
             "/events" => Self::Events,
             "/export.csv" => Self::Export { is_csv: true },
             "/export.jsonl" => Self::Export { is_csv: false },
-            _ => Self::Submission(submission_in(path)?),
+            _ => match person_in(path) {
+                Some(person) => Self::Person(person),
+                None => Self::Submission(submission_in(path)?),
+            },
         })
     }
 }
@@ -78,6 +84,10 @@ enum Form {
         name: String,
         list: ListQuery,
         is_removal: bool,
+    },
+    ErasePerson {
+        person: Hash,
+        is_confirmed: bool,
     },
     Sessions(Revocation),
     TestChannel(String),
@@ -99,7 +109,7 @@ impl Form {
                 ids.dedup();
                 let change = match action {
                     "discard" => Change::Remove(removal(false)),
-                    action => Change::parse(action)?,
+                    action => change_in(action, fields)?,
                 };
                 let is_from_review = fields.get("from") == Some("review");
                 let back = if is_from_review { "/review".to_owned() } else { list_in(fields).path() };
@@ -123,19 +133,28 @@ impl Form {
             }),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
+            path if path.starts_with("/people/") => {
+                if action != "erase" {
+                    return None;
+                }
+                Self::ErasePerson { person: person_in(path)?, is_confirmed: removal(true).is_confirmed }
+            }
             _ => {
                 let change = match action {
-                    // Browsers send line breaks as CR LF.
-                    "note" => Change::SetNote(fields.get("note").unwrap_or_default().replace("\r\n", "\n")),
                     "discard" => Change::Remove(removal(false)),
                     "erase" => Change::Remove(removal(true)),
-                    action => Change::parse(action)?,
+                    action => change_in(action, fields)?,
                 };
                 let list = fields.get("view").is_some().then(|| list_in(fields));
                 Self::Submission(submission_in(path)?, SubmissionForm { change, list })
             }
         })
     }
+}
+
+/// A change of a submission that is not a removal.
+fn change_in(action: &str, fields: &Pairs) -> Option<Change> {
+    Change::parse(action).or_else(|| Some(Change::Work(WorkChange::parse(action, fields)?)))
 }
 
 /// The list whose URL is in a form. Only known parameters are taken from it, so it cannot lead to another
@@ -164,11 +183,14 @@ fn needed_role(wanted: Wanted<'_>) -> Role {
             | Page::Sessions
             | Page::Events
             | Page::Export { .. }
+            | Page::Person(_)
             | Page::Submission(_) => Role::Read,
         },
         Wanted::Change(form) => match form {
             Form::Sessions(Revocation::One(_) | Revocation::Own) | Form::LogOut => Role::Read,
-            Form::Selected(..) | Form::Undo(..) | Form::SaveView { .. } => Role::Edit,
+            Form::Selected(..) | Form::Undo(..) | Form::SaveView { .. } | Form::ErasePerson { .. } => {
+                Role::Edit
+            }
             Form::Submission(_, form) => match form.change {
                 Change::Hold
                 | Change::Release { .. }
@@ -177,7 +199,7 @@ fn needed_role(wanted: Wanted<'_>) -> Role {
                 | Change::SetDone(_)
                 | Change::SetSpam(_)
                 | Change::MarkUnread
-                | Change::SetNote(_)
+                | Change::Work(_)
                 | Change::Remove(_) => Role::Edit,
             },
             Form::Sessions(Revocation::User(_) | Revocation::Everyone) | Form::TestChannel(_) => Role::Admin,
@@ -389,8 +411,11 @@ impl Visit {
                 Some(body) => stream_reply("text/event-stream", body),
                 None => plain(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open."),
             },
-            Page::Export { is_csv } => export(inbox, &request.query, *is_csv),
+            Page::Export { is_csv } => {
+                export(inbox, &request.query, request.filter_of(&request.query), *is_csv)
+            }
             Page::Submission(id) => return request.submission(*id),
+            Page::Person(person) => return request.person(person),
         }))
     }
 
@@ -404,6 +429,9 @@ impl Visit {
                 action::change_view(request, &name, &list, is_removal)?
             }
             Form::Submission(id, form) => action::change_one(request, id, &form)?,
+            Form::ErasePerson { person, is_confirmed } => {
+                return request.erase_person(&person, is_confirmed);
+            }
             Form::Sessions(which) => action::revoke(request, &which)?,
             Form::TestChannel(name) => return action::test_channel(&self.inbox, request, &name),
             Form::LogOut => {

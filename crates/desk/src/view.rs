@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
 use super::preview::preview;
+use super::work::annotation_values;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
@@ -70,10 +71,8 @@ pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, cloc
         received => clock.time(submission.received_at),
         status => submission.status.name(),
         status_text => status_text(submission.status),
-        is_done => annotation.is_some_and(|it| it.done_at.is_some()),
         is_unread => annotation.is_none_or(|it| it.seen_at.is_none()),
         is_spam => annotation.is_some_and(|it| it.spam_at.is_some()),
-        has_note => annotation.is_some_and(|it| it.note.is_some()),
         is_suspicious => submission.screening.as_ref().is_some_and(|screening| screening.suspicious),
         is_sealed => submission.sealed.is_some(),
         count => submission.repeats + 1,
@@ -81,6 +80,7 @@ pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, cloc
         because => submission.held.as_ref().map(|held| visible(&held.because)),
         score => submission.screening.as_ref().map(|screening| screening.score),
         reasons,
+        ..annotation_values(annotation, clock)
     }
 }
 
@@ -130,7 +130,6 @@ pub(super) fn details(
         is_unconfirmed => submission.status == Status::Unconfirmed,
         released => submission.released_at.map(|at| clock.time(at)),
         done => annotation.done_at.map(|at| clock.time(at)),
-        note => annotation.note.clone().unwrap_or_default(),
         deliveries => deliveries.iter().map(|delivery| delivery_value(delivery, clock)).collect::<Vec<_>>(),
         can_hold => submission.held.is_none() && submission.error.is_none() && submission.status != Status::Delivered,
         can_retry => submission.error.is_some()

@@ -1,15 +1,17 @@
-//! `frontdesk inbox done`, `reopen` and `note` annotate submissions; `frontdesk inbox log` lists what users
-//! changed.
+//! `frontdesk inbox done`, `reopen`, `note`, `assign`, `follow-up` and `replied` annotate submissions;
+//! `frontdesk inbox log` lists what users changed.
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+use jiff::civil::Date;
 use serde_json::json;
 
 use super::change::{Outcome, change_each};
 use super::console::Console;
 use super::selection::find_all;
 use super::width::{columns, pad};
-use crate::cli::output::counted;
+use crate::cli::output::{counted, with_hint};
 use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotated, LogEntry, OperatorAction};
@@ -26,34 +28,122 @@ pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>)
     })
 }
 
-/// Replaces the note of a submission; an empty one removes it.
-pub(super) fn set_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, _| {
-        Ok(Outcome::described(describe_note(changes.set_note(submission.id, note)?, note)))
+/// Adds a note to a submission. Fails if the note is empty.
+pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
+    if note.trim().is_empty() {
+        return Err(with_hint(
+            anyhow!("the note is empty"),
+            "you can change and remove your notes in the web interface",
+        ));
+    }
+    change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, console| {
+        let annotated = changes.add_note(submission.id, note, console.now.timestamp())?;
+        Ok(Outcome::described(describe_note(annotated)))
     })
+}
+
+/// Assigns submissions to a user, or to none.
+pub(super) fn assign(
+    ids: &[String],
+    user: Option<&str>,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    change_each(find_all(ids, console)?, console, |changes, submission, _| {
+        let annotated = changes.assign(submission.id, user)?;
+        let words = match user {
+            Some(user) => {
+                ["is assigned to", "is already assigned to"].map(|words| format!("{words} {}", visible(user)))
+            }
+            None => ["is assigned to no user any more", "is assigned to no user"].map(str::to_owned),
+        };
+        Ok(Outcome::described(choose_words(annotated, words)))
+    })
+}
+
+/// Sets or removes the day on which to come back to a submission.
+pub(super) fn follow_up(
+    id: &str,
+    day: Option<DayArgument>,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    let day = day.map(|day| day.resolve(console.now.date()));
+    change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, _| {
+        let annotated = changes.set_follow_up(submission.id, day)?;
+        let words = match day {
+            Some(day) => {
+                [format!("is to be followed up on {day}"), format!("is already to be followed up on {day}")]
+            }
+            None => ["has no follow-up any more", "has no follow-up"].map(str::to_owned),
+        };
+        Ok(Outcome::described(choose_words(annotated, words)))
+    })
+}
+
+/// Records that the user replied to submissions, or that no user did.
+pub(super) fn set_replied(
+    ids: &[String],
+    is_replied: bool,
+    console: &mut Console<'_>,
+) -> anyhow::Result<ExitCode> {
+    change_each(find_all(ids, console)?, console, |changes, submission, console| {
+        let annotated = changes.set_replied(submission.id, is_replied, console.now.timestamp())?;
+        let words = if is_replied {
+            ["is marked as replied", "is already marked as replied"]
+        } else {
+            ["is not marked as replied any more", "is not marked as replied"]
+        };
+        Ok(Outcome::described(choose_words(annotated, words.map(str::to_owned))))
+    })
+}
+
+/// A day on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DayArgument {
+    Today,
+    Tomorrow,
+    On(Date),
+}
+
+impl DayArgument {
+    /// Parses `today`, `tomorrow` or a date from 2000 to 2099 such as `2026-11-30`.
+    pub(super) fn parse(text: &str) -> Result<DayArgument, String> {
+        match text {
+            "today" => Ok(DayArgument::Today),
+            "tomorrow" => Ok(DayArgument::Tomorrow),
+            text => {
+                let date = text.parse().ok().filter(|date: &Date| (2000..2100).contains(&date.year()));
+                date.map(DayArgument::On)
+                    .ok_or_else(|| "give a date such as 2026-11-30, today or tomorrow".to_owned())
+            }
+        }
+    }
+
+    fn resolve(self, today: Date) -> Date {
+        match self {
+            DayArgument::Today => today,
+            DayArgument::Tomorrow => today.tomorrow().unwrap_or(today),
+            DayArgument::On(date) => date,
+        }
+    }
 }
 
 /// The result of marking a submission as done or open, as the rest of a sentence about it. `None` if it no
 /// longer exists.
 pub(in crate::cli) fn describe_done(annotated: Annotated, is_done: bool) -> Option<String> {
     let words = if is_done { ["is done", "is already done"] } else { ["is open again", "is already open"] };
-    choose_words(annotated, words)
+    choose_words(annotated, words.map(str::to_owned))
 }
 
-/// The result of giving a submission this note, as the rest of a sentence about it. `None` if it no longer
+/// The result of adding a note to a submission, as the rest of a sentence about it. `None` if it no longer
 /// exists.
-pub(in crate::cli) fn describe_note(annotated: Annotated, note: &str) -> Option<String> {
-    let words = match note.trim() {
-        "" => ["has no note any more", "has no note"],
-        _ => ["has this note", "already has this note"],
-    };
-    choose_words(annotated, words)
+pub(in crate::cli) fn describe_note(annotated: Annotated) -> Option<String> {
+    choose_words(annotated, ["has this note", "already has this note"].map(str::to_owned))
 }
 
-fn choose_words(annotated: Annotated, [changed, unchanged]: [&str; 2]) -> Option<String> {
+fn choose_words(annotated: Annotated, [changed, unchanged]: [String; 2]) -> Option<String> {
     match annotated {
-        Annotated::Changed => Some(changed.to_owned()),
-        Annotated::Unchanged => Some(unchanged.to_owned()),
+        Annotated::Changed => Some(changed),
+        Annotated::Unchanged => Some(unchanged),
         Annotated::Missing => None,
     }
 }

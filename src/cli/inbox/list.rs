@@ -73,7 +73,7 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
 pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
-    json::write(&mut selected, &mut *console.out)?;
+    json::write(&mut selected, inbox, &mut *console.out)?;
     Ok(selected.finish()?)
 }
 
@@ -85,9 +85,10 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     let definitions = inbox.map(InboxReader::definitions).transpose()?.unwrap_or_default();
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
-            json::write(&mut selected, out)
+            json::write(&mut selected, inbox, out)
         } else {
-            csv::write(&mut selected, &definitions, options.all, console.now.time_zone(), to_terminal, out)
+            let zone = console.now.time_zone();
+            csv::write(&mut selected, inbox, &definitions, options.all, zone, to_terminal, out)
         }
     };
     let count = match &options.output {

@@ -14,7 +14,7 @@ use super::width::{columns, pad};
 use crate::cli::output::exit_code;
 use frontdesk_desk::json;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Annotation, InboxReader, StoreError};
+use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::verdict::ScreeningReason;
 use frontdesk_inbox::submission::{Status, Submission};
@@ -38,32 +38,65 @@ pub(super) fn run(
     };
     let is_open = decrypt_with(identity.as_ref(), &mut submission, console.err)?;
     let inbox = console.inbox.as_deref();
-    let (deliveries, annotation) =
-        inbox.map(|inbox| read_details(inbox, submission.id)).transpose()?.unwrap_or_default();
+    let details = inbox.map(|inbox| read_details(inbox, submission.id)).transpose()?.unwrap_or_default();
     if as_json {
-        let mut object = json::object_with_deliveries(&submission, &deliveries);
-        json::add_annotation(&mut object, &annotation);
+        let mut object = json::object_with_deliveries(&submission, &details.deliveries);
+        json::add_annotation(&mut object, &details.annotation, &details.notes);
         writeln!(console.out, "{}", json::to_line(&object))?;
     } else {
-        write_details(&submission, &annotation, &deliveries, &console.now, console.out)?;
+        write_details(&submission, &details, &console.now, console.out)?;
     }
     Ok(exit_code(is_open))
 }
 
-/// Reads a submission's deliveries and its annotation, which is empty if there is none.
-pub(in crate::cli) fn read_details(
-    inbox: &InboxReader,
-    id: Uuid,
-) -> Result<(Vec<Delivery>, Annotation), StoreError> {
-    let annotation = inbox.annotations(&[id])?.remove(&id).unwrap_or_default();
-    Ok((inbox.deliveries(id)?, annotation))
+/// What belongs to a submission.
+#[derive(Default)]
+pub(in crate::cli) struct Details {
+    pub(in crate::cli) deliveries: Vec<Delivery>,
+    /// Empty if there is none.
+    pub(in crate::cli) annotation: Annotation,
+    pub(in crate::cli) notes: Vec<Note>,
 }
 
-/// Writes a submission's metadata, screening result, fields and deliveries as text.
+/// Reads a submission's deliveries, annotation and notes.
+pub(in crate::cli) fn read_details(inbox: &InboxReader, id: Uuid) -> Result<Details, StoreError> {
+    Ok(Details {
+        annotation: inbox.annotations(&[id])?.remove(&id).unwrap_or_default(),
+        notes: inbox.notes(&[id])?.remove(&id).unwrap_or_default(),
+        deliveries: inbox.deliveries(id)?,
+    })
+}
+
+/// The state of the team's work on a submission, by labels.
+fn describe_work(annotation: &Annotation, now: &Zoned) -> Vec<(&'static str, String)> {
+    let mut work = Vec::new();
+    work.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));
+    work.extend(annotation.assignee.iter().map(|name| ("assigned to", name.clone())));
+    work.extend(annotation.follow_up.map(|day| {
+        let due = if annotation.is_due(now.date()) { " (due)" } else { "" };
+        ("follow up", format!("{day}{due}"))
+    }));
+    if let (Some(at), Some(user)) = (annotation.replied_at, &annotation.replied_by) {
+        work.push(("replied", format!("{}, by {user}", time_and_distance(at, now))));
+    }
+    work
+}
+
+/// Writes the notes, oldest first, each below its author and time.
+fn write_notes(notes: &[Note], zone: &TimeZone, out: &mut dyn Write) -> std::io::Result<()> {
+    for note in notes {
+        writeln!(out, "\nnote by {}, {}", visible(&note.user), format_time(note.at, zone))?;
+        for line in note.text.split('\n') {
+            writeln!(out, "{}", format!("{GAP}{}", visible(line)).trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a submission's metadata, screening result, fields, notes and deliveries as text.
 fn write_details(
     submission: &Submission,
-    annotation: &Annotation,
-    deliveries: &[Delivery],
+    details: &Details,
     now: &Zoned,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
@@ -105,8 +138,7 @@ fn write_details(
     about.extend(submission.agent.iter().map(|agent| ("agent", agent.clone())));
     about.extend(submission.lead.members().map(|(name, value)| (name, value.to_owned())));
     about.extend([("sent again", repeats), ("source", submission.source.clone())]);
-    about.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));
-    about.extend(annotation.note.iter().map(|note| ("note", note.clone())));
+    about.extend(describe_work(&details.annotation, now));
     let labels: Vec<String> =
         submission.fields.iter().map(|(name, _)| visible(submission.label(name))).collect();
     let names = about.iter().map(|(name, _)| *name).chain(labels.iter().map(String::as_str));
@@ -124,7 +156,8 @@ fn write_details(
             writeln!(out, "{}", format!("{}{GAP}{}", pad(name, label), visible(text)).trim_end())?;
         }
     }
-    for delivery in deliveries {
+    write_notes(&details.notes, now.time_zone(), out)?;
+    for delivery in &details.deliveries {
         writeln!(out)?;
         write_delivery(delivery, now, out)?;
     }
@@ -252,7 +285,7 @@ mod tests {
             submission.confirmation = Some(Confirmation { expires_at, asked_at, confirmed_at: None });
             let mut out = Vec::new();
             let now = at("14:10:00").to_zoned(TimeZone::UTC);
-            write_details(&submission, &Annotation::default(), &[], &now, &mut out).unwrap();
+            write_details(&submission, &Details::default(), &now, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             let lines = text.lines().filter(|line| line.starts_with("asked") || line.starts_with("link"));
             assert_eq!(lines.map(|line| format!("{line}\n")).collect::<String>(), expected);
@@ -370,14 +403,9 @@ mod tests {
 
     fn check(submission: &Submission, deliveries: &[Delivery], expected: &str) {
         let mut out = Vec::new();
-        write_details(
-            submission,
-            &Annotation::default(),
-            deliveries,
-            &at("14:10:00").to_zoned(TimeZone::UTC),
-            &mut out,
-        )
-        .unwrap();
+        let details = Details { deliveries: deliveries.to_vec(), ..Details::default() };
+        let now = at("14:10:00").to_zoned(TimeZone::UTC);
+        write_details(submission, &details, &now, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 

@@ -14,7 +14,7 @@ use super::submissions::{MAX_WORDS, list_item};
 use crate::cli::inbox::annotate::{describe_done, describe_note};
 use crate::cli::inbox::change::{describe_due_retries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
-use crate::cli::inbox::show::read_details;
+use crate::cli::inbox::show::{Details, read_details};
 use crate::cli::output::counted;
 use crate::config::Config;
 use frontdesk_forms::text::visible;
@@ -133,14 +133,13 @@ pub(super) fn set_done(
     })
 }
 
-/// Replaces the note of one submission; an empty text removes it.
+/// Adds a note to one submission.
 pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
-    let text = arguments.text("text", MAX_NOTE)?.ok_or_else(|| {
-        ToolError::new("`text` is missing: it is the new note, and an empty text removes the note")
-    })?;
+    let text = arguments.text("text", MAX_NOTE)?.filter(|text| !text.trim().is_empty());
+    let text = text.ok_or_else(|| ToolError::new("`text` is missing or empty: it is the note to add"))?;
     change_each(session, &[id], |changes, submission, _| {
-        Ok(describe_note(changes.set_note(submission.id, &text)?, &text))
+        Ok(describe_note(changes.add_note(submission.id, &text, Timestamp::now())?))
     })
 }
 
@@ -195,8 +194,8 @@ fn preview_removal(
 ) -> Result<Value, ToolError> {
     let mut items = Vec::new();
     for submission in &preview.held {
-        let (deliveries, annotation) = read_details(inbox, submission.id)?;
-        let mut item = list_item(submission, Some(&annotation));
+        let Details { deliveries, annotation, notes } = read_details(inbox, submission.id)?;
+        let mut item = list_item(submission, Some(&annotation), &notes);
         item["deliveries"] = deliveries.len().into();
         item["attempts"] = deliveries.iter().map(|delivery| delivery.attempts.len()).sum::<usize>().into();
         items.push(item);
@@ -209,7 +208,7 @@ fn preview_removal(
         "would_not_remove": refused,
         "what": format!(
             "Nothing has been removed yet. Confirming removes {} permanently: the fields, the result of screening, \
-             the deliveries with their attempts, and the note of each. It cannot be undone. Copies that channels have \
+             the deliveries with their attempts, and the notes of each. It cannot be undone. Copies that channels have \
              delivered, and backups, stay. Show this to the operator, and call `discard` again with the same ids and \
              the confirmation only if the operator agrees.",
             counted(preview.held.len(), "submission")

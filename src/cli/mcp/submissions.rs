@@ -10,11 +10,11 @@ use super::arguments::ToolArguments;
 use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
-use crate::cli::inbox::show::read_details;
+use crate::cli::inbox::show::{Details, read_details};
 use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::{cut, visible_lines};
 use frontdesk_forms::{Field, Form, FormSet};
-use frontdesk_inbox::store::{Annotation, Filter, SearchPage, SearchText};
+use frontdesk_inbox::store::{Annotation, Filter, Note, SearchPage, SearchText};
 use frontdesk_inbox::submission::delivery::Delivery;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -102,8 +102,10 @@ fn list_page(
         inbox.page(&which.filter, which.words.as_ref(), which.size, &|| began.elapsed() >= SEARCH_TIME)?;
     let ids: Vec<_> = page.submissions.iter().map(|submission| submission.id).collect();
     let annotations = inbox.annotations(&ids)?;
+    let notes = inbox.notes(&ids)?;
     let items = page.submissions.iter().map(|submission| {
-        let mut item = list_item(submission, annotations.get(&submission.id));
+        let notes = notes.get(&submission.id).map_or(&[][..], Vec::as_slice);
+        let mut item = list_item(submission, annotations.get(&submission.id), notes);
         if let Some(text) = excerpts_of {
             item["matches"] = excerpts(submission, text);
         }
@@ -129,16 +131,16 @@ fn add_notes(result: &mut Value, page: &SearchPage) {
     }
 }
 
-/// A submission on a page. Shortens the fields and the note, leaves out the source and members that are null,
+/// A submission on a page. Shortens the fields and the joined notes, leaves out the single notes, the source and members that are null,
 /// false or 0, and replaces the reasons of screening with the names of the signals.
-pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>) -> Value {
+pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>, notes: &[Note]) -> Value {
     let mut item = json_lines::submission_object(submission);
     if let Some(annotation) = annotation {
-        json_lines::add_annotation(&mut item, annotation);
+        json_lines::add_annotation(&mut item, annotation, notes);
     }
     let mut item = separate_fields(item, submission);
     let Some(members) = item.as_object_mut() else { return item };
-    for name in ["_source", "_reasons"] {
+    for name in ["_source", "_reasons", "_notes"] {
         members.remove(name);
     }
     if let Some(screening) = submission.screening.as_ref().filter(|screening| !screening.reasons.is_empty()) {
@@ -229,10 +231,10 @@ pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     let config = session.load_configuration()?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let submission = find(Some(&inbox), &id)??;
-    let (mut deliveries, annotation) = read_details(&inbox, submission.id)?;
+    let Details { mut deliveries, annotation, notes } = read_details(&inbox, submission.id)?;
     let omitted: usize = deliveries.iter_mut().map(keep_newest_attempts).sum();
     let mut object = json_lines::object_with_deliveries(&submission, &deliveries);
-    json_lines::add_annotation(&mut object, &annotation);
+    json_lines::add_annotation(&mut object, &annotation, &notes);
     if let Some(error) = &submission.error {
         object["_error"] = error.as_str().into();
     }

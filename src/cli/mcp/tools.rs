@@ -52,7 +52,7 @@ pub(super) const TOOLS: [ToolSpec; 14] = [
     ToolSpec {
         name: "read_submission",
         title: "Read a submission",
-        description: "Reads one submission in full: all fields, the reasons of spam screening, deliveries with their attempts, the state of work and the operator's note.",
+        description: "Reads one submission in full: all fields, the reasons of spam screening, deliveries with their attempts, the state of work and the team's notes.",
         required: &["id"],
         parameters: || vec![("id", text("Id of the submission, or an unambiguous prefix of it"))],
         hints: READS,
@@ -164,13 +164,13 @@ pub(super) const TOOLS: [ToolSpec; 14] = [
     ToolSpec {
         name: "note",
         title: "Write a note",
-        description: "Replaces the operator's private note on a submission; an empty text removes it. `read_submission` returns the present note. Notes are never sent.",
+        description: "Adds a private note to a submission. `read_submission` returns all notes with their authors and times. Notes are never sent.",
         required: &["id", "text"],
         parameters: || {
-            let words = format!("The note, at most {MAX_NOTE} characters; empty removes it");
+            let words = format!("The note, at most {MAX_NOTE} characters");
             vec![("id", text("Complete id of the submission")), ("text", text(&words))]
         },
-        hints: ToolHints { is_destructive: true, ..REVERSIBLE },
+        hints: REVERSIBLE,
         run: change::note,
     },
 ];

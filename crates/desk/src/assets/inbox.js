@@ -122,6 +122,19 @@ function selectAll() {
 }
 document.addEventListener('click', (event) => event.target.closest?.('[data-select-all]') && selectAll());
 
+/* Replies: notes the click on the link to the mail program, which may leave this page */
+document.addEventListener('click', (event) => {
+  const link = event.target.closest?.('[data-reply]');
+  const form = link?.closest('form');
+  if (!form) return;
+  const body = new URLSearchParams({ form_token: form.elements.form_token.value, action: 'replied' });
+  fetch(form.action, { method: 'POST', body, keepalive: true })
+    .then((response) => {
+      if (response.ok) one('[data-reply-noted]').hidden = false;
+    })
+    .catch(() => {});
+});
+
 /* Keyboard shortcuts, which can be switched off (WCAG 2.1.4) */
 const KEY = 'frontdesk-inbox-keys';
 const dialog = one('#keys');

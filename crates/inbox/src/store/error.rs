@@ -67,6 +67,8 @@ pub enum StoreError {
     Panicked(String),
     #[error("the note has {length} characters; the maximum is {max}")]
     NoteTooLong { length: usize, max: usize },
+    #[error("the submission has {max} notes, which is the maximum; remove one first")]
+    TooManyNotes { max: usize },
     #[error("the inbox is damaged: {0}")]
     Damaged(&'static str),
     #[error("cannot use {}: {error}", path.display())]

@@ -47,6 +47,7 @@ mod screened;
 mod steps;
 mod views;
 mod visitor_mails;
+mod work;
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -41,12 +41,80 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
     assert_eq!(inbox.run(&format!("note {id} call\u{1b}[2J")).1, format!("{id} has this note.\n"));
     assert_eq!(inbox.run(&format!("note {id} call\u{1b}[2J")).1, format!("{id} already has this note.\n"));
     let (_, out, _) = inbox.run(&format!("show {id}"));
-    assert!(out.contains("note         call\\u{1b}[2J\n"), "{out}");
+    assert!(out.contains("\nnote by ada, 2026-11-20T16:03:05.120Z\n  call\\u{1b}[2J\n"), "{out}");
     let long = format!("note {id} {}", "x".repeat(4001));
     let refused = inbox.try_run(&long, &mut Vec::new()).unwrap_err();
     assert!(refused.to_string().contains("the maximum is 4000"), "{refused}");
-    let typed = Typed::parse_from(["inbox", "note", id, ""]);
-    assert!(matches!(typed.command, InboxCommand::Note { ref text, .. } if text.is_empty()));
+    let empty = inbox.try_run(&format!("note {id} \u{a0}"), &mut Vec::new()).unwrap_err();
+    assert_eq!(empty.to_string(), "the note is empty");
+    inbox.run(&format!("note {id} again"));
+    let (_, out, _) = inbox.run(&format!("show --json {id}"));
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["_note"], "call\u{1b}[2J\n\nagain");
+    let second = &shown["_notes"][1];
+    assert_eq!((&second["user"], &second["text"]), (&"ada".into(), &"again".into()));
+    let (_, csv, _) = inbox.run("export --all");
+    assert!(
+        csv.contains("\"2026-11-20 ada: call\\u{1b}[2J\n2026-11-20 ada: again\"")
+            || csv.contains("2026-11-20 ada: again"),
+        "{csv}"
+    );
+    let (_, lines, _) = inbox.run("export --jsonl");
+    let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(line["_notes"], shown["_notes"]);
+}
+
+#[test]
+fn work_on_a_submission_is_assigned_planned_and_recorded() {
+    let inbox = two();
+    let ids = ids(&inbox);
+    let id = &ids[0];
+    let prints = |arguments: String, expected: String| {
+        assert_eq!(inbox.run(&arguments).1, expected, "{arguments}");
+    };
+    prints(
+        format!("assign {} {id} grace", ids[1]),
+        format!("{} is assigned to grace.\n{id} is assigned to grace.\n", ids[1]),
+    );
+    prints(format!("assign {id} grace"), format!("{id} is already assigned to grace.\n"));
+    prints(format!("assign {} --none", ids[1]), format!("{} is assigned to no user any more.\n", ids[1]));
+    prints(format!("follow-up {id} today"), format!("{id} is to be followed up on 2026-11-20.\n"));
+    prints(format!("replied {id}"), format!("{id} is marked as replied.\n"));
+    let (_, out, _) = inbox.run(&format!("show {id}"));
+    for line in [
+        "assigned to  grace\n",
+        "follow up    2026-11-20 (due)\n",
+        "replied      2026-11-20T16:03:05.120Z (now), by ada\n",
+    ] {
+        assert!(out.contains(line), "{line}{out}");
+    }
+    let (_, out, _) = inbox.run(&format!("show --json {id}"));
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        [&shown["_assignee"], &shown["_follow_up"], &shown["_replied_by"]],
+        ["grace", "2026-11-20", "ada"]
+    );
+    prints(format!("follow-up {id} 2026-12-01"), format!("{id} is to be followed up on 2026-12-01.\n"));
+    prints(format!("follow-up {id} --none"), format!("{id} has no follow-up any more.\n"));
+    prints(format!("replied {id} --undo"), format!("{id} is not marked as replied any more.\n"));
+    for day in ["2026-02-30", "1026-11-20", "soon"] {
+        let refused = inbox.try_run(&format!("follow-up {id} {day}"), &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.to_string(), "give a date such as 2026-11-30, today or tomorrow");
+    }
+}
+
+#[test]
+fn the_folder_of_the_site_may_follow_the_name_of_the_assignee() {
+    let taken = |words: &[&str]| {
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let folder = take_folder_after_user(&mut words)?;
+        Ok((words.join(" "), folder.map(|folder| folder.display().to_string())))
+    };
+    assert_eq!(taken(&["01a1", "ada"]), Ok(("01a1 ada".to_owned(), None)));
+    assert_eq!(taken(&["01a1", "ada", "/"]), Ok(("01a1 ada".to_owned(), Some("/".to_owned()))));
+    assert_eq!(taken(&["01a1", "/"]), Ok(("01a1 /".to_owned(), None)));
+    let error: Result<(String, Option<String>), String> = taken(&["01a1"]);
+    assert!(error.unwrap_err().starts_with("give the ids of submissions and the name"));
 }
 
 #[test]

@@ -1,19 +1,18 @@
-//! Annotations that operators add to a submission: whether it was read, is done or is spam, its assignee, and
-//! a private note.
+//! What operators add to a submission: whether it was read, is done or is spam, who works on it, when to come
+//! back to it, and who replied. `note.rs` has the notes.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::editor::Editor;
 use super::operator_log::OperatorAction;
 use super::read::InboxReader;
-use super::{FromRow as _, Row, Sql, from_row, values};
+use super::rows::day_number;
+use super::{FromRow as _, Row, Sql, values};
 use crate::store::error::StoreError;
-
-/// Maximum length of a note, in characters.
-pub const MAX_NOTE: usize = 4000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
@@ -23,15 +22,26 @@ pub struct Annotation {
     pub done_at: Option<Timestamp>,
     /// When an operator marked the submission as spam.
     pub spam_at: Option<Timestamp>,
-    pub note: Option<String>,
+    /// The number of notes.
+    pub notes: usize,
     /// The name of the user who works on it, who may no longer exist.
     pub assignee: Option<String>,
-    /// The day on which to come back to it, in days since 1970-01-01.
-    pub follow_up: Option<i64>,
+    /// The day on which to come back to it. It stays when the submission is done, but no longer reminds.
+    pub follow_up: Option<Date>,
     /// When an operator last replied, and who.
     pub replied_at: Option<Timestamp>,
     pub replied_by: Option<String>,
 }
+
+impl Annotation {
+    /// Whether the day to come back to the submission has come and the submission is open.
+    pub fn is_due(&self, today: Date) -> bool {
+        self.done_at.is_none() && self.follow_up.is_some_and(|day| day <= today)
+    }
+}
+
+/// Maximum length of the name of an assignee, in characters.
+pub const MAX_ASSIGNEE: usize = 254;
 
 /// The result of a change to an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,26 +64,63 @@ impl Editor {
         })
     }
 
-    /// Replaces a submission's note, trimmed and with each NUL replaced by U+FFFD. An empty note removes it.
-    /// Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`].
-    pub fn set_note(&mut self, id: Uuid, note: &str) -> Result<Annotated, StoreError> {
-        // PostgreSQL stores no NUL.
-        let note = note.trim().replace('\0', "\u{fffd}");
-        let length = note.chars().count();
-        if length > MAX_NOTE {
-            return Err(StoreError::NoteTooLong { length, max: MAX_NOTE });
-        }
-        self.annotate(id, OperatorAction::Note, |tx| {
-            if note.is_empty() {
-                let remove = "UPDATE annotation SET note = NULL WHERE submission = ?1 AND note IS NOT NULL";
+    /// Sets the user who works on a submission; `None` removes it. Replaces control characters and cuts the
+    /// name to [`MAX_ASSIGNEE`] characters.
+    pub fn assign(&mut self, id: Uuid, user: Option<&str>) -> Result<Annotated, StoreError> {
+        let clean = |name: &str| {
+            let name = name.trim().chars().take(MAX_ASSIGNEE);
+            name.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>()
+        };
+        let user = user.map(clean).filter(|name| !name.is_empty());
+        self.annotate(id, OperatorAction::Assign, |tx| {
+            let Some(user) = &user else {
+                let remove =
+                    "UPDATE annotation SET assignee = NULL WHERE submission = ?1 AND assignee IS NOT NULL";
+                return tx.execute(remove, values![id]);
+            };
+            let set = "INSERT INTO annotation (submission, assignee) VALUES (?1, ?2)
+                 ON CONFLICT (submission) DO UPDATE SET assignee = excluded.assignee
+                 WHERE annotation.assignee IS NULL OR annotation.assignee <> excluded.assignee";
+            tx.execute(set, values![id, user])
+        })
+    }
+
+    /// Sets the day on which to come back to a submission; `None` removes it.
+    pub fn set_follow_up(&mut self, id: Uuid, day: Option<Date>) -> Result<Annotated, StoreError> {
+        self.annotate(id, OperatorAction::FollowUp, |tx| {
+            let Some(day) = day.map(day_number) else {
+                let remove =
+                    "UPDATE annotation SET follow_up = NULL WHERE submission = ?1 AND follow_up IS NOT NULL";
+                return tx.execute(remove, values![id]);
+            };
+            let set = "INSERT INTO annotation (submission, follow_up) VALUES (?1, ?2)
+                 ON CONFLICT (submission) DO UPDATE SET follow_up = excluded.follow_up
+                 WHERE annotation.follow_up IS NULL OR annotation.follow_up <> excluded.follow_up";
+            tx.execute(set, values![id, day])
+        })
+    }
+
+    /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier one;
+    /// the same user's within a minute changes nothing, because a browser may report one click twice.
+    pub fn set_replied(
+        &mut self,
+        id: Uuid,
+        is_replied: bool,
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let user = self.user().to_owned();
+        let action = if is_replied { OperatorAction::Reply } else { OperatorAction::UndoReply };
+        self.annotate(id, action, |tx| {
+            if !is_replied {
+                let remove = "UPDATE annotation SET replied_at = NULL, replied_by = NULL
+                     WHERE submission = ?1 AND replied_at IS NOT NULL";
                 return tx.execute(remove, values![id]);
             }
-            tx.execute(
-                "INSERT INTO annotation (submission, note) VALUES (?1, ?2)
-                 ON CONFLICT (submission) DO UPDATE SET note = excluded.note
-                 WHERE annotation.note IS NULL OR annotation.note <> excluded.note",
-                values![id, note],
-            )
+            let set = "INSERT INTO annotation (submission, replied_at, replied_by) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (submission) DO UPDATE SET replied_at = excluded.replied_at, replied_by = excluded.replied_by
+                 WHERE annotation.replied_at IS NULL OR annotation.replied_by <> excluded.replied_by
+                     OR abs(annotation.replied_at - excluded.replied_at) >= 60000";
+            tx.execute(set, values![id, now.as_millisecond(), user])
         })
     }
 
@@ -99,16 +146,61 @@ impl Editor {
     }
 }
 
-from_row! { Annotation { seen_at, done_at, spam_at, note, assignee, follow_up, replied_at, replied_by } }
+impl super::FromRow for Annotation {
+    fn from_row(row: &Row) -> Result<Annotation, StoreError> {
+        let day: Option<i64> = row.get("follow_up")?;
+        Ok(Annotation {
+            seen_at: row.get("seen_at")?,
+            done_at: row.get("done_at")?,
+            spam_at: row.get("spam_at")?,
+            notes: row.get("notes")?,
+            assignee: row.get("assignee")?,
+            follow_up: day.map(date_of).transpose()?,
+            replied_at: row.get("replied_at")?,
+            replied_by: row.get("replied_by")?,
+        })
+    }
+}
+
+/// The calendar day with a number of days since 1970-01-01.
+fn date_of(day: i64) -> Result<Date, StoreError> {
+    let distance = jiff::Span::new().try_days(day);
+    let date = distance.and_then(|distance| Date::constant(1970, 1, 1).checked_add(distance));
+    date.map_err(|_| StoreError::Damaged("the day of a follow-up is out of range"))
+}
 
 impl InboxReader {
     /// The annotations of these submissions. Those that are not processed yet have none.
     pub fn annotations(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Annotation>, StoreError> {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();
-        let select = "SELECT s.id, s.seen_at, s.done_at, s.spam_at, a.note, a.assignee, a.follow_up, a.replied_at, a.replied_by
+        let select = "SELECT s.id, s.seen_at, s.done_at, s.spam_at, a.assignee, a.follow_up, a.replied_at, a.replied_by,
+                 (SELECT count(*) FROM note WHERE submission = s.id) AS notes
              FROM submission s LEFT JOIN annotation a ON a.submission = s.id WHERE";
         let read = |row: &Row| Ok((row.get("id")?, Annotation::from_row(row)?));
         self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
+    }
+
+    /// The names of users to whom submissions are assigned, in the order of their code points, up to `most`.
+    pub fn assignees(&self, most: usize) -> Result<Vec<String>, StoreError> {
+        let next = "SELECT assignee FROM annotation WHERE assignee > ?1 ORDER BY assignee LIMIT 1";
+        let mut names: Vec<String> = Vec::new();
+        while names.len() < most {
+            let last = names.last().map_or("", String::as_str);
+            let Some(name) = self.sql.value(next, values![last])? else { break };
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The number of open submissions to come back to on `today` or before, by assignee: `None` for those that
+    /// are assigned to no user. Leaves out held submissions and spam.
+    pub fn due_follow_ups(&self, today: Date) -> Result<Vec<(Option<String>, usize)>, StoreError> {
+        let count =
+            "SELECT a.assignee, count(*) AS count FROM annotation a JOIN submission s ON s.id = a.submission
+             WHERE a.follow_up <= ?1 AND s.done_at IS NULL AND s.held_at IS NULL AND s.spam_at IS NULL
+             GROUP BY a.assignee ORDER BY a.assignee";
+        let rows = self.sql.query(count, values![day_number(today)])?;
+        rows.iter().map(|row| Ok((row.get("assignee")?, row.get("count")?))).collect()
     }
 }

@@ -76,11 +76,7 @@ pub(crate) const TABLES: [Table; 23] = [
     Table { name: "network_rate", key: "network, form", rest: "rested" },
     Table { name: "page_view", key: "day, path, representation, agent", rest: "views" },
     Table { name: "referrer", key: "day, host", rest: "views" },
-    Table {
-        name: "annotation",
-        key: "submission",
-        rest: "note, assignee, follow_up, replied_at, replied_by",
-    },
+    Table { name: "annotation", key: "submission", rest: "assignee, follow_up, replied_at, replied_by" },
     Table { name: "note", key: "id", rest: "submission, at, actor, text" },
     Table { name: "saved_view", key: "name", rest: "query, actor" },
     Table { name: "undo", key: "id", rest: "actor, change, expires_at" },

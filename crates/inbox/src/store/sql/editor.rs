@@ -14,7 +14,7 @@ use super::operator_log::{EntryWriter, OperatorAction};
 use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
 use super::{Cell, Dialect, FromRow as _, Sql, bind_all, confirmation, edit, transaction, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Secret;
+use crate::store::fingerprint::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
@@ -246,6 +246,14 @@ impl Editor {
     /// unless they are counted as repeats of a removed one. After an error, earlier transactions stay
     /// committed, and the next call removes the rest.
     pub fn erase(&mut self, email: &str) -> Result<Erased, StoreError> {
+        let mailbox = self.secret.mailbox(&mailbox_key(email));
+        self.commit_step(|tx| tx.execute("DELETE FROM visitor_mail WHERE address = ?1", values![mailbox]))?;
+        self.erase_person(&self.secret.sender(email))
+    }
+
+    /// Like [`Editor::erase`], by the keyed hash of the address, for encrypted submissions. Keeps the records
+    /// of mails to the mailbox, which expire.
+    pub fn erase_person(&mut self, person: &Hash) -> Result<Erased, StoreError> {
         let entry = self.log_entry(OperatorAction::Erase);
         let mut erased = Erased::default();
         let days = self.sql.column::<i64>("SELECT DISTINCT day FROM pressure", &[])?;
@@ -262,7 +270,7 @@ impl Editor {
         let mut after = [0; 16];
         loop {
             // Search outside the transactions, which block all other writers with SQLite.
-            let found = self.sql.query(&page, values![self.secret.sender(email), after, last])?;
+            let found = self.sql.query(&page, values![*person, after, last])?;
             let Some(row) = found.last() else { break };
             after = row.get("id")?;
             let page = found.iter().map(Removable::from_row).collect::<Result<Vec<_>, _>>()?;
@@ -279,8 +287,6 @@ impl Editor {
                 self.remove(ids, edit::accepted_among, &entry, &mut erased)?;
             }
         }
-        let mailbox = self.secret.mailbox(&mailbox_key(email));
-        self.commit_step(|tx| tx.execute("DELETE FROM visitor_mail WHERE address = ?1", values![mailbox]))?;
         self.remove_orphaned_repeats()?;
         self.wipe_log(erased)
     }

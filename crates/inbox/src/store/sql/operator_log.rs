@@ -25,8 +25,17 @@ named_enum! {
         Reopen = "reopen",
         Spam = "spam",
         NotSpam = "not-spam",
-        /// Wrote, changed or removed the note.
+        /// Added a note.
         Note = "note",
+        EditNote = "edit-note",
+        RemoveNote = "remove-note",
+        /// Set or removed the user who works on a submission.
+        Assign = "assign",
+        /// Set or removed the day on which to come back to a submission.
+        FollowUp = "follow-up",
+        /// Noted that the user replied to the visitor.
+        Reply = "reply",
+        UndoReply = "undo-reply",
         /// Sent a test message through a channel.
         Test = "test",
         /// Created a link that logs in to the web interface.

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::read::InboxReader;
-use super::rows::{Filter, SUBMISSION, filter_condition, first_id_at, read_submission, to_team};
+use super::rows::{Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team};
 use super::search_text::SearchText;
 use super::{Bind, Cell, Dialect, Value, bind_all, values};
 use crate::store::error::StoreError;
@@ -79,9 +79,19 @@ enum Source {
     Windows,
 }
 
-/// Queries for the ids of all submissions that can have a filter's status; none if the status has no index.
-fn candidate_queries(status: Option<Status>) -> &'static [&'static str] {
-    match status {
+/// Queries for the ids of all submissions that can have a filter's assignee, follow-up or status, and their
+/// parameters; no queries if the filter has none of them that has an index.
+fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
+    if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
+        return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![Cell::Text(name.clone())]);
+    }
+    if let Some(day) = filter.follow_up_until {
+        return (
+            &["SELECT submission FROM annotation WHERE follow_up <= ?1"],
+            vec![Cell::Integer(day_number(day))],
+        );
+    }
+    let queries: &[&str] = match filter.status {
         Some(Status::Held) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],
         Some(Status::Unconfirmed) => &["SELECT submission FROM confirmation WHERE state = 'open'"],
         Some(Status::Parked) => &[
@@ -93,7 +103,8 @@ fn candidate_queries(status: Option<Status>) -> &'static [&'static str] {
             "SELECT id FROM intake",
         ],
         _ => &[],
-    }
+    };
+    (queries, Vec::new())
 }
 
 /// A condition on `submission` that all submissions of a filter meet, and for which there is an index by form
@@ -127,7 +138,7 @@ pub(crate) fn statements(filter: &Filter) -> Vec<String> {
     let filter = Filter { before: Some(Uuid::max()), ..filter.clone() };
     let (window, _) = window_condition(&filter, Uuid::nil());
     let mut statements = vec![window_end(), select_ids(&window), select_texts(&window), FORMS.to_owned()];
-    statements.extend(candidate_queries(filter.status).iter().map(|query| format!("{query} LIMIT 1")));
+    statements.extend(candidate_queries(&filter).0.iter().map(|query| format!("{query} LIMIT 1")));
     statements.extend(indexed_condition(&filter).map(|it| select_ids_of_form(Dialect::Sqlite, it)));
     statements.push(format!("SELECT {SUBMISSION} FROM accepted s WHERE s.id IN (?1, ?2) ORDER BY s.id"));
     statements
@@ -187,7 +198,7 @@ impl InboxReader {
             return Ok(Source::Candidates(ids.into_iter()));
         }
         // Too many have the status: windows find them quickly.
-        let has_status_index = !candidate_queries(filter.status).is_empty();
+        let has_status_index = !candidate_queries(filter).0.is_empty();
         let Some(condition) = indexed_condition(filter).filter(|_| !has_status_index) else {
             return Ok(Source::Windows);
         };
@@ -307,13 +318,14 @@ impl InboxReader {
     /// The ids of all submissions that can have the filter's status, newest first. `None` if it has no index,
     /// or if too many submissions have it.
     fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
-        let queries = candidate_queries(filter.status);
+        let (queries, values) = candidate_queries(filter);
         if queries.is_empty() {
             return Ok(None);
         }
         let mut ids: Vec<Uuid> = Vec::new();
         for query in queries {
-            let found: Vec<Uuid> = self.sql.column(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &[])?;
+            let found: Vec<Uuid> =
+                self.sql.column(&format!("{query} LIMIT {}", MAX_CANDIDATES + 1), &bind_all(&values))?;
             if found.len() > MAX_CANDIDATES {
                 return Ok(None);
             }

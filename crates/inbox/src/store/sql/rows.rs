@@ -79,6 +79,10 @@ pub struct Filter {
     pub is_unread: bool,
     /// Whether an operator has marked the submission as spam.
     pub is_spam: Option<bool>,
+    /// Selects submissions of this assignee; of none, if the name is empty.
+    pub assignee: Option<String>,
+    /// Selects submissions to come back to on this day or before, whether or not they are done.
+    pub follow_up_until: Option<Date>,
     pub limit: Option<usize>,
 }
 
@@ -102,6 +106,13 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
             with(before, Cell::Blob(id.as_bytes().to_vec()), "");
         }
     }
+    let annotated = "EXISTS (SELECT 1 FROM annotation WHERE submission = s.id AND";
+    if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
+        with(&format!("{annotated} assignee ="), Cell::Text(name.clone()), ")");
+    }
+    if let Some(day) = filter.follow_up_until {
+        with(&format!("{annotated} follow_up <="), Cell::Integer(day_number(day)), ")");
+    }
     // Ids begin with the time of arrival, so a condition on the id narrows the search.
     for (comparison, time) in [(">=", filter.from), ("<", filter.until)] {
         if let Some(time) = time.map(Timestamp::as_millisecond) {
@@ -118,6 +129,9 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
         } else {
             format!("s.form IN ({})", list.join(", "))
         });
+    }
+    if filter.assignee.as_ref().is_some_and(String::is_empty) {
+        parts.push(format!("NOT {annotated} assignee IS NOT NULL)"));
     }
     let has_time = [
         ("s.held_at", filter.is_held),

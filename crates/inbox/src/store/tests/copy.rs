@@ -106,7 +106,7 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     }
     let mut editor = Editor::open(place).unwrap().on_behalf_of("ada");
     let listed = list(place).remove(1).id;
-    editor.set_note(listed, "Call back").unwrap();
+    editor.assign(listed, Some("ada")).unwrap();
     for n in 1..=2 {
         editor.create_login(&[n; 32], at(0)).unwrap();
     }

@@ -8,8 +8,6 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-const NOTE: &str = "Call Ada back";
-
 fn now() -> Timestamp {
     "2026-11-20T15:00:00Z".parse().unwrap()
 }
@@ -20,7 +18,7 @@ fn actions(fixture: &Fixture) -> Vec<String> {
 }
 
 #[test]
-fn a_submission_is_done_until_it_is_reopened_and_keeps_its_note() {
+fn a_submission_is_done_until_it_is_reopened() {
     let fixture = Fixture::new();
     let id = fixture.keep_new(&contact("one"));
     let mut editor = fixture.editor().on_behalf_of("ada");
@@ -30,38 +28,9 @@ fn a_submission_is_done_until_it_is_reopened_and_keeps_its_note() {
     assert_eq!(editor.set_done(id, true, now()).unwrap(), Annotated::Changed);
     assert_eq!(editor.set_done(id, true, now() + DAY).unwrap(), Annotated::Unchanged);
     assert_eq!(find(), Some(Annotation { done_at: Some(now()), ..Annotation::default() }));
-    assert_eq!(editor.set_note(id, "").unwrap(), Annotated::Unchanged);
-    assert_eq!(editor.set_note(id, &format!(" {NOTE}\n")).unwrap(), Annotated::Changed);
-    assert_eq!(editor.set_note(id, NOTE).unwrap(), Annotated::Unchanged);
-    assert_eq!(editor.set_done(id, false, now()).unwrap(), Annotated::Changed);
-    assert_eq!(find(), Some(Annotation { note: Some(NOTE.to_owned()), ..Annotation::default() }));
-    assert_eq!(editor.set_done(id, true, now()).unwrap(), Annotated::Changed);
-    assert_eq!(editor.set_note(id, " ").unwrap(), Annotated::Changed);
-    assert_eq!(find(), Some(Annotation { done_at: Some(now()), ..Annotation::default() }));
     assert_eq!(editor.set_done(id, false, now()).unwrap(), Annotated::Changed);
     assert_eq!(find(), Some(Annotation::default()));
-    assert!(editor.set_note(id, &"ä".repeat(MAX_NOTE)).is_ok());
-    assert!(editor.set_note(id, &"ä".repeat(MAX_NOTE + 1)).is_err());
-    assert_eq!(editor.set_note(Uuid::max(), NOTE).unwrap(), Annotated::Missing);
     assert_eq!(editor.set_done(Uuid::max(), true, now()).unwrap(), Annotated::Missing);
-    assert!(!actions(&fixture).concat().contains(NOTE));
-}
-
-#[test]
-fn a_removed_submission_takes_its_note_with_it() {
-    let fixture = Fixture::new();
-    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
-    let mut editor = fixture.editor();
-    for id in [one, two] {
-        editor.set_note(id, NOTE).unwrap();
-    }
-    assert!(editor.hold(one, "odd", now()).unwrap());
-    assert_eq!(editor.discard(&[one]).unwrap().submissions, 1);
-    assert_eq!(fixture.count("annotation"), 1);
-    assert_eq!(editor.erase("ada@example.com").unwrap().submissions, 1);
-    assert_eq!(fixture.count("annotation"), 0);
-    assert!(!fixture.files_hold(NOTE));
-    assert_eq!(fixture.count("operator_log"), 5);
 }
 
 #[test]

@@ -1,0 +1,108 @@
+//! The notes of operators on a submission: a thread, each with its author and time.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::annotation::Annotated;
+use super::editor::Editor;
+use super::operator_log::OperatorAction;
+use super::read::InboxReader;
+use super::{FromRow as _, from_row, values};
+use crate::store::error::StoreError;
+
+/// Maximum length of a note, in characters.
+pub const MAX_NOTE: usize = 4000;
+/// Maximum number of notes on a submission.
+pub const MAX_NOTES: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// A UUID version 7, so ids sort by the time at which the notes were added.
+    pub id: Uuid,
+    /// When the note was added or last changed.
+    pub at: Timestamp,
+    /// The author's name.
+    pub user: String,
+    pub text: String,
+}
+
+/// Trims a note and replaces each NUL by U+FFFD. Fails if it is longer than [`MAX_NOTE`].
+fn clean(text: &str) -> Result<String, StoreError> {
+    // PostgreSQL stores no NUL.
+    let text = text.trim().replace('\0', "\u{fffd}");
+    let length = text.chars().count();
+    if length > MAX_NOTE { Err(StoreError::NoteTooLong { length, max: MAX_NOTE }) } else { Ok(text) }
+}
+
+impl Editor {
+    /// Adds a note to a submission, trimmed and with each NUL replaced by U+FFFD. An empty note changes nothing,
+    /// and neither does a note that repeats the last one of the same user, because a form may be sent twice.
+    /// Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`], and with
+    /// [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
+    pub fn add_note(
+        &mut self,
+        submission: Uuid,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let (text, user, id) = (clean(text)?, self.user().to_owned(), Uuid::now_v7());
+        self.annotate(submission, OperatorAction::Note, |tx| {
+            if text.is_empty() {
+                return Ok(0);
+            }
+            let count: usize =
+                tx.one_value("SELECT count(*) FROM note WHERE submission = ?1", values![submission])?;
+            let last = "SELECT id, at, actor AS \"user\", text FROM note WHERE submission = ?1 ORDER BY id DESC LIMIT 1";
+            let last = tx.row(last, values![submission])?.as_ref().map(Note::from_row).transpose()?;
+            if last.is_some_and(|last| last.user == user && last.text == text) {
+                return Ok(0);
+            }
+            if count >= MAX_NOTES {
+                return Err(StoreError::TooManyNotes { max: MAX_NOTES });
+            }
+            let add = "INSERT INTO note (id, submission, at, actor, text) VALUES (?1, ?2, ?3, ?4, ?5)";
+            tx.execute(add, values![id, submission, now.as_millisecond(), user, text])
+        })
+    }
+
+    /// Replaces the text of one of the user's own notes; an empty text removes the note. Changes nothing if the
+    /// submission has no such note or if another user wrote it. Fails like [`Editor::add_note`].
+    pub fn edit_note(
+        &mut self,
+        submission: Uuid,
+        note: Uuid,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Annotated, StoreError> {
+        let (text, user) = (clean(text)?, self.user().to_owned());
+        let action = if text.is_empty() { OperatorAction::RemoveNote } else { OperatorAction::EditNote };
+        self.annotate(submission, action, |tx| {
+            if text.is_empty() {
+                let remove = "DELETE FROM note WHERE id = ?1 AND submission = ?2 AND actor = ?3";
+                return tx.execute(remove, values![note, submission, user]);
+            }
+            let set = "UPDATE note SET text = ?4, at = ?5
+                 WHERE id = ?1 AND submission = ?2 AND actor = ?3 AND text <> ?4";
+            tx.execute(set, values![note, submission, user, text, now.as_millisecond()])
+        })
+    }
+}
+
+from_row! { Note { id, at, user, text } }
+
+impl InboxReader {
+    /// The notes on these submissions, oldest first. Submissions without notes have no entry.
+    pub fn notes(&self, submissions: &[Uuid]) -> Result<HashMap<Uuid, Vec<Note>>, StoreError> {
+        let mut keys: Vec<[u8; 16]> = submissions.iter().map(|id| id.into_bytes()).collect();
+        keys.sort_unstable();
+        let select = "SELECT submission, id, at, actor AS \"user\", text FROM note WHERE";
+        let mut threads: HashMap<Uuid, Vec<Note>> = HashMap::new();
+        for row in self.sql.query_in(select, "submission", &keys, "")? {
+            threads.entry(row.get("submission")?).or_default().push(Note::from_row(&row)?);
+        }
+        threads.values_mut().for_each(|notes| notes.sort_by_key(|note| note.id));
+        Ok(threads)
+    }
+}
