@@ -162,12 +162,10 @@ fn apply_all(
         };
         for submission in find_all(reader, ids)? {
             let result = apply(request, &mut changes, &submission, change, &people)?;
-            let is_change =
-                undoing(result).is_some() || matches!(result, "asks-visitor" | "unread" | "queued");
-            if done.is_empty() || !is_change {
-                code = if done.is_empty() { result } else { code };
+            if done.is_empty() {
+                code = result;
             }
-            if is_change {
+            if undoing(result).is_some() || OTHER_CHANGES.contains(&result) {
                 done.push((result, submission.id));
             }
         }
