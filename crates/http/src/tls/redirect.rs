@@ -6,6 +6,7 @@ use http::request::Parts;
 use http::uri::Authority;
 
 use crate::ambiguity::host_of;
+use crate::private_name::PrivateName;
 use crate::refusal::Refusal;
 use crate::socket::{Peer, Scheme};
 use crate::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
@@ -60,6 +61,25 @@ pub(crate) fn redirect_to_https(
     }
     let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
     Some(Refusal::Redirect(location))
+}
+
+/// The refusal of a request for the private name on a public socket: a redirect to TLS if the client used plain
+/// HTTP, otherwise 421. `None` for other names, and for ACME challenges over plain HTTP, for which the site may
+/// have files.
+pub(crate) fn refuse_private_name(
+    name: Option<&PrivateName>,
+    proxies: &[Network],
+    scheme: Scheme,
+    peer: Peer,
+    head: &Parts,
+) -> Option<Refusal> {
+    let name = name.filter(|name| name.is_requested(head))?;
+    let is_plain = scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers));
+    match is_plain {
+        true if head.uri.path().starts_with(CHALLENGES) => None,
+        true => Some(name.redirect(head)),
+        false => Some(Refusal::Misdirected),
+    }
 }
 
 /// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports plain HTTP.
