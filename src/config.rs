@@ -12,6 +12,7 @@ mod content_signals;
 mod form_files;
 mod forms;
 mod inbox;
+mod inbox_domain;
 mod key;
 mod limits;
 mod log;
@@ -195,7 +196,9 @@ impl Config {
     /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
     /// Separate from loading, so that most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
-        tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings)
+        let mut faults = tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings);
+        faults.extend(inbox_domain::certificate_faults(self, &self.settings));
+        faults
     }
 
     /// Returns a warning for each file that contains a secret and is readable by every user of this machine.

@@ -1,5 +1,6 @@
 //! `[inbox]`: the private address of the inbox's web interface, and who may use it.
 
+use super::inbox_domain;
 use super::reader::{Reader, requests, restart};
 use super::server::resolve_socket_path;
 use super::value::{self, ParseResult, Raw, parse_items, parse_text};
@@ -7,8 +8,8 @@ use frontdesk_desk::{DeskOptions, HostName};
 use frontdesk_http::Address;
 
 /// Reads `[inbox]`, and returns the address of the web interface, if it is enabled, with its options except
-/// those of other sections. Refuses an address that other machines can reach, unless a proxy authenticates
-/// users or `allow_remote` is set.
+/// those of other sections. Refuses an address that other machines can reach, unless it has a domain for
+/// TLS, a proxy authenticates users, or `allow_remote` is set.
 pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
@@ -45,19 +46,20 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
         ),
         ..DeskOptions::default()
     };
+    let options = DeskOptions { domain: inbox_domain::read(r), ..options };
     let may_be_remote = r.get(
         requests("inbox.allow_remote"),
         "false",
-        "Whether `listen` may be an address that other machines can reach, as in a container. Restrict the \
-         access by other means.",
+        "Whether `listen` may be an address that other machines can reach without TLS, as in a container. \
+         Restrict the access by other means.",
         value::parse_bool,
     );
     let is_remote = matches!(&listen, Some(Address::Tcp(address)) if !address.ip().is_loopback());
     let has_proxy = options.user_header.is_some() && !options.trusted_proxies.is_empty();
     r.refuse_if(
-        is_remote && !has_proxy && !may_be_remote,
+        is_remote && !has_proxy && !may_be_remote && options.domain.is_none(),
         "inbox.listen",
-        "is not a loopback address: set `user_header` and `trusted_proxies` to a proxy that authenticates users, or `allow_remote = true`",
+        "is not a loopback address: set `domain` for TLS, `user_header` and `trusted_proxies` to a proxy that authenticates users, or `allow_remote = true`",
     );
     r.refuse_if(
         options.user_header.is_some()

@@ -15,6 +15,7 @@ mod guard;
 mod request;
 mod route;
 mod state;
+mod strangers;
 
 // Changes.
 mod action;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use http_body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,8 +27,8 @@ use super::private_conns::{Answering, PrivateConn, PrivateConns};
 use super::private_name::{PrivateName, SharedConn};
 use super::refusal::Refusal;
 use super::slot::Slot;
-use super::socket::{Listener, Peer, Scheme, Socket};
-use super::tls::{self, Accepted};
+use super::socket::{Address, Listener, Peer, Scheme, Socket};
+use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;
 
 /// How a private listener limits its clients.
@@ -38,6 +39,8 @@ pub struct PrivateOptions {
     pub max_connections: usize,
     /// Peers whose connections belong to many clients, so that only the total applies to them.
     pub trusted_proxies: Vec<Network>,
+    /// The `Strict-Transport-Security` header of responses over TLS.
+    pub hsts: Option<Hsts>,
     /// Whether a connection may carry several requests.
     pub keep_alive: bool,
     /// How long a client may take to send the header of a request, and how long a connection may be idle.
@@ -66,6 +69,14 @@ enum Incoming {
 }
 
 impl PrivateSource {
+    /// The address of the own socket, if there is one.
+    pub fn address(&self) -> io::Result<Option<Address>> {
+        match self {
+            Self::Socket(socket) | Self::TlsSocket(socket, _) => socket.address().map(Some),
+            Self::PublicSockets(_) => Ok(None),
+        }
+    }
+
     /// The listener, the name for TLS on it, and the connections from public sockets.
     fn open(
         self,
@@ -185,7 +196,15 @@ impl<H: Handler> Private<H> {
         let service = service_fn(|request| {
             let (handler, snapshot, conn) = (&*self.handler, self.snapshot.load_full(), &self.conn);
             let context = RequestContext { peer, scheme, began: Instant::now() };
-            async move { Ok::<_, Infallible>(respond(handler, &snapshot, conn, context, request).await) }
+            let hsts = self.options.hsts.as_ref().filter(|_| scheme == Scheme::Https);
+            async move {
+                let mut response = respond(handler, &snapshot, conn, context, request).await;
+                // Only over TLS (RFC 6797 §7.2).
+                if let Some(hsts) = hsts {
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -43,7 +43,8 @@ impl Refusal {
             ),
             Self::Misdirected => (
                 StatusCode::MISDIRECTED_REQUEST,
-                "This connection does not serve the host of this request. Open a new connection for it.\n".to_owned(),
+                "This connection does not serve the host of this request. Open a new connection for it.\n"
+                    .to_owned(),
             ),
             // 308 keeps the method (RFC 9110 §15.4.9), so browsers resubmit forms over TLS.
             Self::Redirect(_) => {

@@ -6,8 +6,8 @@ use arc_swap::ArcSwap;
 
 use super::conn_limits::Connections;
 use super::counters::Counters;
-use super::private_name::PrivateName;
 use super::options::Options;
+use super::private_name::PrivateName;
 use super::tls::Tls;
 
 /// The state that all workers share. `S` is the handlers' snapshot, which a reload replaces; it contains the

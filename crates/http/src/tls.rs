@@ -32,7 +32,7 @@ use super::protocol::Protocol;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
-pub use check::{TlsFinding, check_certificate};
+pub use check::{TlsFinding, check_certificate, check_private_certificate};
 pub use files::CertificateFiles;
 pub use redirect::HttpsRedirect;
 pub(super) use redirect::{redirect_to_https, refuse_private_name};
@@ -90,6 +90,13 @@ impl Hsts {
             value.push_str("; preload");
         }
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
+    }
+
+    /// The same time for the host alone, without its subdomains.
+    #[must_use]
+    pub fn for_host_only(&self) -> Self {
+        let age = self.as_str().split(';').next().unwrap_or_default();
+        Self(HeaderValue::from_str(age).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
     pub fn as_str(&self) -> &str {
