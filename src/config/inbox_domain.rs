@@ -1,6 +1,5 @@
 //! `inbox.domain`: the inbox's own host name, the certificate for it, and what contradicts it.
 
-use super::Config;
 use super::reader::{Reader, Setting, fault_of, restart};
 use super::tls::{host_of_url, parse_domain};
 use super::value::{self, parse_text};
@@ -61,17 +60,20 @@ pub(super) fn read_certificate(
 }
 
 /// Refuses a domain that is one of the site's names, or that no listener can serve.
-pub(super) fn check(r: &mut Reader<'_>, config: &Config) {
-    let DeskOptions { domain: Some(domain), hosts, user_header, .. } = &config.web.inbox_pages else {
-        return;
-    };
+pub(super) fn check(
+    r: &mut Reader<'_>,
+    desk: &DeskOptions,
+    listen: Option<&Address>,
+    base_url: Option<&str>,
+    source: Option<&CertificateSource>,
+) {
+    let DeskOptions { domain: Some(domain), hosts, user_header, .. } = desk else { return };
     let domain = domain.to_string();
-    let source = &config.web.http.tls.source;
     let authorized = match source {
         Some(CertificateSource::Acme(acme)) => &acme.domains[..],
         _ => &[],
     };
-    let own = config.base_url.as_deref().map(host_of_url);
+    let own = base_url.map(host_of_url);
     let is_site = own.into_iter().chain(authorized.iter().map(String::as_str));
     r.refuse_if(
         is_site.into_iter().any(|name| name.eq_ignore_ascii_case(&domain)),
@@ -79,13 +81,13 @@ pub(super) fn check(r: &mut Reader<'_>, config: &Config) {
         "is also a name of the site (`base_url` or `tls.acme_domains`): the inbox needs a name of its own",
     );
     r.refuse_if(
-        config.inbox_listen.is_none() && source.is_none(),
+        listen.is_none() && source.is_none(),
         "inbox.domain",
         "needs a listener with TLS: set `[tls]` for the site, or `inbox.listen` to an address of its own, such \
          as \"0.0.0.0:8443\"",
     );
     r.refuse_if(
-        matches!(config.inbox_listen, Some(Address::Unix(_))),
+        matches!(listen, Some(Address::Unix(_))),
         "inbox.domain",
         "cannot be used with a Unix socket, which has no TLS: name the host behind a proxy in `inbox.host`",
     );
@@ -96,12 +98,11 @@ pub(super) fn check(r: &mut Reader<'_>, config: &Config) {
         "remove one of them: over TLS, the domain is the only name; `host` is for a proxy that has the certificate",
     );
     r.refuse_if(
-        user_header.is_some() && config.inbox_listen.is_none(),
+        user_header.is_some() && listen.is_none(),
         "inbox.user_header",
         "has no effect on the addresses of `[tls]`: a proxy that names users needs `inbox.listen`",
     );
-    let is_loopback =
-        matches!(&config.inbox_listen, Some(Address::Tcp(address)) if address.ip().is_loopback());
+    let is_loopback = matches!(listen, Some(Address::Tcp(address)) if address.ip().is_loopback());
     r.warn_if(
         is_loopback,
         "inbox.listen",
@@ -111,10 +112,12 @@ pub(super) fn check(r: &mut Reader<'_>, config: &Config) {
 }
 
 /// Faults of the domain's certificate, as for those of `[tls]`.
-pub(super) fn certificate_faults(config: &Config, settings: &[Setting]) -> Vec<Fault> {
-    let (Some(domain), Some(source)) = (&config.web.inbox_pages.domain, &config.inbox_certificate) else {
-        return Vec::new();
-    };
+pub(super) fn certificate_faults(
+    domain: Option<&HostName>,
+    source: Option<&CertificateSource>,
+    settings: &[Setting],
+) -> Vec<Fault> {
+    let (Some(domain), Some(source)) = (domain, source) else { return Vec::new() };
     let now = jiff::Timestamp::now();
     let findings = check_private_certificate(source, &domain.to_string(), now).into_iter().map(|finding| {
         let key = match finding.key {
@@ -128,35 +131,16 @@ pub(super) fn certificate_faults(config: &Config, settings: &[Setting]) -> Vec<F
     findings.collect()
 }
 
-impl Config {
-    /// The domain of the inbox, with its port unless that is 443: the port of its own listener, `own_port`, or
-    /// else that of the site's TLS address. `None` without a domain.
-    pub fn inbox_authority(&self, own_port: Option<u16>) -> Option<String> {
-        let domain = self.web.inbox_pages.domain.as_ref()?;
-        let configured = self.inbox_listen.as_ref().and_then(Address::tcp).map(|address| address.port());
-        let port = own_port.or(configured).unwrap_or_else(|| self.public_tls_port());
-        Some(if port == 443 { domain.to_string() } else { format!("{domain}:{port}") })
-    }
-
-    /// The port of the base URL if that is https, otherwise of the first TLS address.
-    fn public_tls_port(&self) -> u16 {
-        let of_url = self.pages.base_url.strip_prefix("https://").map(|_| {
-            let rest = self.pages.base_url.rsplit_once(':').map(|(_, port)| port.parse().ok());
-            rest.flatten().unwrap_or(443)
-        });
-        let listening = self.tls_listen.iter().find_map(Address::tcp).map(|address| address.port());
-        of_url.or(listening).unwrap_or(443)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::Config;
     use frontdesk_site::fault::Severity;
 
-    const TLS: &str = "[tls]\nlisten = \"[::]:443\"\nacme_domains = [\"www.example.com\"]\nacme_email = \"a@example.com\"\n";
+    const TLS: &str = "[tls]\nlisten = \"[::]:443\"\n\
+                       acme_domains = [\"www.example.com\"]\nacme_email = \"a@example.com\"\n";
 
     #[test]
     fn the_certificate_is_its_own_and_from_the_same_authority() {

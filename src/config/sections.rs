@@ -192,7 +192,13 @@ impl Config {
     fn check_listeners(&self, r: &mut Reader<'_>) {
         let others = self.listen.iter().chain(&self.tls_listen).chain(&self.ops_listen);
         inbox::refuse_shared_address(r, self.inbox_listen.as_ref(), others);
-        inbox_domain::check(r, self);
+        inbox_domain::check(
+            r,
+            &self.web.inbox_pages,
+            self.inbox_listen.as_ref(),
+            self.base_url.as_deref(),
+            self.web.http.tls.source.as_ref(),
+        );
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or

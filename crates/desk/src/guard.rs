@@ -8,7 +8,6 @@ use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 
-use super::options::DeskOptions;
 use frontdesk_http::{Address, Scheme};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -77,15 +76,15 @@ pub(super) fn check(
     head: &Parts,
     scheme: Scheme,
     listen: Option<&Address>,
-    options: &DeskOptions,
+    domain: Option<&HostName>,
+    names: &[HostName],
 ) -> Result<(), GuardError> {
     let host = single(&head.headers, &HOST);
-    if scheme == Scheme::Https && !host.is_some_and(|host| is_for_domain(head, host, options.domain.as_ref()))
-    {
+    if scheme == Scheme::Https && !host.is_some_and(|host| is_for_domain(head, host, domain)) {
         return Err(GuardError::Misdirected);
     }
     let host = host.ok_or(GuardError::Host)?;
-    if scheme == Scheme::Http && !is_own_host(host, listen, &options.hosts) {
+    if scheme == Scheme::Http && !is_own_host(host, listen, names) {
         return Err(GuardError::Host);
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
@@ -166,9 +165,8 @@ mod tests {
     const LISTEN: &str = "127.0.0.1:8082";
 
     fn verdict(method: &str, headers: &[(&str, &str)], listen: &str) -> Result<(), GuardError> {
-        let hosts = vec!["inbox.example.com".parse().unwrap()];
-        let options = DeskOptions { hosts, ..DeskOptions::default() };
-        check(&head(method, "/", headers), Scheme::Http, Some(&listen.parse().unwrap()), &options)
+        let names = ["inbox.example.com".parse().unwrap()];
+        check(&head(method, "/", headers), Scheme::Http, Some(&listen.parse().unwrap()), None, &names)
     }
 
     fn head(method: &str, target: &str, headers: &[(&str, &str)]) -> Parts {
@@ -181,14 +179,10 @@ mod tests {
 
     /// The domain is `desk.example.com`. `inbox.host` and the address of the listener do not matter.
     fn verdict_over_tls(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<(), GuardError> {
-        let options = DeskOptions {
-            domain: Some("Desk.example.com".parse().unwrap()),
-            hosts: vec!["inbox.example.com".parse().unwrap()],
-            ..DeskOptions::default()
-        };
-        let head = head(method, target, headers);
-        let on_public_sockets = check(&head, Scheme::Https, None, &options);
-        let on_own_socket = check(&head, Scheme::Https, Some(&"0.0.0.0:8443".parse().unwrap()), &options);
+        let [domain, name] = ["Desk.example.com", "inbox.example.com"].map(|name| name.parse().unwrap());
+        let (head, own_socket) = (head(method, target, headers), "0.0.0.0:8443".parse().unwrap());
+        let check = |listen| check(&head, Scheme::Https, listen, Some(&domain), std::slice::from_ref(&name));
+        let (on_public_sockets, on_own_socket) = (check(None), check(Some(&own_socket)));
         assert_eq!(on_public_sockets, on_own_socket);
         on_own_socket
     }
@@ -221,7 +215,7 @@ mod tests {
         assert_eq!(verdict_over_tls("GET", "https://desk.example.com/", &[own]), Ok(()));
         let other = verdict_over_tls("GET", "https://www.example.com/", &[own]);
         assert_eq!(other, Err(GuardError::Misdirected));
-        let unset = check(&head("GET", "/", &[own]), Scheme::Https, None, &DeskOptions::default());
+        let unset = check(&head("GET", "/", &[own]), Scheme::Https, None, None, &[]);
         assert_eq!(unset, Err(GuardError::Misdirected), "a reload has removed the domain");
     }
 

@@ -159,10 +159,16 @@ impl Handler for Desk {
     async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
-        if let Err(refusal) = guard::check(head, context.scheme, inbox.address.as_ref(), options) {
+        if let Err(refusal) = guard::check(
+            head,
+            context.scheme,
+            inbox.address.as_ref(),
+            options.domain.as_ref(),
+            &options.hosts,
+        ) {
             return plain(refusal.status(), refusal.sentence());
         }
-        let source = StrangerLimiter::source(options, &context);
+        let source = StrangerLimiter::source(&options.trusted_proxies, &context);
         let is_exhausted = |source| inbox.strangers.is_exhausted(source, Instant::now());
         if source.is_some_and(is_exhausted) && !is_asset(head.uri.path()) {
             let sentence = "Too many requests without a login came from your network. Try again in a minute.";

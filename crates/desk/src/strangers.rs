@@ -5,10 +5,8 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use frontdesk_http::{RequestContext, Scheme, is_trusted};
+use frontdesk_http::{Network, RequestContext, Scheme, is_trusted};
 use frontdesk_limits::{LimitOptions, LocalLimiter, Quota, Source};
-
-use super::options::DeskOptions;
 
 /// Requests without a valid login that a source and its network may send.
 const LIMITS: LimitOptions = LimitOptions {
@@ -27,11 +25,11 @@ impl StrangerLimiter {
 
     /// The source of a request that the limit applies to: one over TLS, or from another machine. `None` for
     /// trusted proxies, whose connections belong to many clients.
-    pub(super) fn source(options: &DeskOptions, context: &RequestContext) -> Option<Source> {
+    pub(super) fn source(proxies: &[Network], context: &RequestContext) -> Option<Source> {
         let RequestContext { peer, scheme, .. } = context;
         let address = peer.address();
         let is_open = *scheme == Scheme::Https || !address.is_loopback();
-        (is_open && !is_trusted(&options.trusted_proxies, *peer)).then(|| Source::from(address))
+        (is_open && !is_trusted(proxies, *peer)).then(|| Source::from(address))
     }
 
     /// Whether the source has used up its requests.
@@ -73,10 +71,7 @@ mod tests {
 
     #[test]
     fn operators_on_this_machine_and_proxies_are_not_limited() {
-        let options = DeskOptions {
-            trusted_proxies: vec!["192.0.2.9".parse().expect("a network")],
-            ..DeskOptions::default()
-        };
+        let proxies = ["192.0.2.9".parse().expect("a network")];
         for (address, scheme, is_limited) in [
             ([127, 0, 0, 1], Scheme::Http, false),
             ([127, 0, 0, 1], Scheme::Https, true),
@@ -87,7 +82,7 @@ mod tests {
         ] {
             let context =
                 RequestContext { peer: Peer::at(address.into()), scheme, began: tokio::time::Instant::now() };
-            let found = StrangerLimiter::source(&options, &context);
+            let found = StrangerLimiter::source(&proxies, &context);
             assert_eq!(found.is_some(), is_limited, "{address:?} {scheme:?}");
         }
     }

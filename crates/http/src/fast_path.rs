@@ -168,7 +168,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
     /// Returns the body if it is long (otherwise, no bytes) and the current time. `None` if hyper must serve
-    /// the request, because the handler declines it, plain HTTP is redirected to HTTPS, or the host is not the site's.
+    /// the request, because the handler declines it, plain HTTP is redirected to HTTPS, or the host is not
+    /// the site's.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,

@@ -167,7 +167,8 @@ struct Private<H: Handler> {
 }
 
 impl<H: Handler> Private<H> {
-    /// Performs the TLS handshake if the listener has a `name`, then serves requests until the connection ends.
+    /// Performs the TLS handshake if the listener has a `name`, then serves requests until the connection
+    /// ends.
     async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {

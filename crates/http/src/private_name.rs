@@ -10,14 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ambiguity::host_of;
 use super::refusal::Refusal;
-use super::socket::{Peer, Trust};
-use super::tls::{ServerName, Tls, TlsConn};
+use super::socket::{Peer, Scheme, Trust};
+use super::tls::{ServerName, Tls, TlsConn, is_acme_challenge, is_plain_http};
+use super::trusted_proxies::Network;
 
 /// Maximum number of connections that wait for the private listener's thread; further ones are closed.
 const MAX_WAITING: usize = 64;
 
-/// The name. Its TLS configuration offers HTTP/1.1 only, so that no browser sends requests for another name on
-/// one of its connections (RFC 9113 §9.1.1).
+/// The name. Its TLS configuration offers HTTP/1.1 only, so that no browser sends requests for another name
+/// on one of its connections (RFC 9113 §9.1.1).
 pub struct PrivateName {
     /// In lower case.
     domain: String,
@@ -39,8 +40,8 @@ pub(super) struct SharedConn {
 }
 
 impl PrivateName {
-    /// A name on a socket of its own. `authority` is the domain, with a port unless that is 443. On the public
-    /// sockets, only its ACME validations are answered.
+    /// A name on a socket of its own. `authority` is the domain, with a port unless that is 443. On the
+    /// public sockets, only its ACME validations are answered.
     pub fn on_own_socket(domain: String, authority: String, tls: Arc<Tls>) -> Self {
         Self { domain, authority, tls, conns: None, received: Mutex::default() }
     }
@@ -99,14 +100,29 @@ impl PrivateName {
         name.eq_ignore_ascii_case(self.domain.as_bytes())
     }
 
-    /// Whether a request on a public socket is for this name, by `Host` or by the authority of its target.
-    pub(super) fn is_requested(&self, head: &Parts) -> bool {
+    /// The refusal of a request on a public socket that names this host, in `Host` or in its target: a
+    /// redirect to TLS if the client used plain HTTP, otherwise 421. `None` for other hosts, and for ACME
+    /// challenges over plain HTTP, for which the site may have files.
+    pub(super) fn refusal(
+        &self,
+        proxies: &[Network],
+        scheme: Scheme,
+        peer: Peer,
+        head: &Parts,
+    ) -> Option<Refusal> {
         let authority = head.uri.authority().map(Authority::as_str);
-        host_of(head).into_iter().chain(authority).any(|host| self.is_named_by(host.as_bytes()))
+        let mut hosts = host_of(head).into_iter().chain(authority);
+        if !hosts.any(|host| self.is_named_by(host.as_bytes())) {
+            None
+        } else if !is_plain_http(proxies, scheme, peer, head) {
+            Some(Refusal::Misdirected)
+        } else {
+            (!is_acme_challenge(head)).then(|| self.redirect(head))
+        }
     }
 
     /// The redirect of a plain HTTP request for this name to the same path over TLS.
-    pub(super) fn redirect(&self, head: &Parts) -> Refusal {
+    fn redirect(&self, head: &Parts) -> Refusal {
         let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let path = if path.starts_with('/') { path } else { "/" };
         match HeaderValue::try_from(format!("https://{}{path}", self.authority)) {

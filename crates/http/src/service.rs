@@ -34,7 +34,8 @@ pub(super) async fn respond<H: PublicHandler>(
     let options = (**snapshot).as_ref();
     let refusal = ambiguity::refusal(&head).or_else(|| {
         let (redirect, proxies) = (options.tls.redirect.as_ref(), &options.trusted_proxies);
-        tls::refuse_private_name(worker.server.private_name.as_deref(), proxies, scheme, peer, &head)
+        let name = worker.server.private_name.as_deref();
+        name.and_then(|name| name.refusal(proxies, scheme, peer, &head))
             .or_else(|| tls::redirect_to_https(redirect, proxies, scheme, peer, &head))
     });
     let request = Request { head: &head, body: &mut body, context };

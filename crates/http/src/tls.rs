@@ -35,7 +35,7 @@ pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
 pub use check::{TlsFinding, check_certificate, check_private_certificate};
 pub use files::CertificateFiles;
 pub use redirect::HttpsRedirect;
-pub(super) use redirect::{redirect_to_https, refuse_private_name};
+pub(super) use redirect::{is_acme_challenge, is_plain_http, redirect_to_https};
 
 /// The ALPN protocol ID of HTTP/2 (RFC 9113 §3.1).
 const H2: &[u8] = b"h2";
@@ -116,7 +116,7 @@ pub(super) fn negotiated_protocol(stream: &TlsConn) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
-/// What the server name that a client requests (SNI) leads to.
+/// The destination of a connection, by the server name that the client requests (SNI).
 pub(super) enum ServerName<'a> {
     /// The public site.
     Site(&'a Tls),

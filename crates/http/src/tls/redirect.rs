@@ -6,7 +6,6 @@ use http::request::Parts;
 use http::uri::Authority;
 
 use crate::ambiguity::host_of;
-use crate::private_name::PrivateName;
 use crate::refusal::Refusal;
 use crate::socket::{Peer, Scheme};
 use crate::trusted_proxies::{Network, X_FORWARDED_PROTO, is_trusted};
@@ -55,31 +54,20 @@ pub(crate) fn redirect_to_https(
     head: &Parts,
 ) -> Option<Refusal> {
     let redirect = redirect?;
-    let is_plain = scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers));
-    if !is_plain || head.uri.path().starts_with(CHALLENGES) {
+    if !is_plain_http(proxies, scheme, peer, head) || is_acme_challenge(head) {
         return None;
     }
     let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
     Some(Refusal::Redirect(location))
 }
 
-/// The refusal of a request for the private name on a public socket: a redirect to TLS if the client used plain
-/// HTTP, otherwise 421. `None` for other names, and for ACME challenges over plain HTTP, for which the site may
-/// have files.
-pub(crate) fn refuse_private_name(
-    name: Option<&PrivateName>,
-    proxies: &[Network],
-    scheme: Scheme,
-    peer: Peer,
-    head: &Parts,
-) -> Option<Refusal> {
-    let name = name.filter(|name| name.is_requested(head))?;
-    let is_plain = scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers));
-    match is_plain {
-        true if head.uri.path().starts_with(CHALLENGES) => None,
-        true => Some(name.redirect(head)),
-        false => Some(Refusal::Misdirected),
-    }
+/// Whether the client used plain HTTP, as far as this server or a trusted proxy knows.
+pub(crate) fn is_plain_http(proxies: &[Network], scheme: Scheme, peer: Peer, head: &Parts) -> bool {
+    scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers))
+}
+
+pub(crate) fn is_acme_challenge(head: &Parts) -> bool {
+    head.uri.path().starts_with(CHALLENGES)
 }
 
 /// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports plain HTTP.
