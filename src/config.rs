@@ -12,6 +12,7 @@ mod content_signals;
 mod form_files;
 mod forms;
 mod inbox;
+mod inbox_domain;
 mod key;
 mod limits;
 mod log;
@@ -195,7 +196,10 @@ impl Config {
     /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
     /// Separate from loading, so that most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
-        tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings)
+        let mut faults = tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings);
+        let (domain, source) = (self.web.inbox_pages.domain.as_ref(), self.inbox_certificate.as_ref());
+        faults.extend(inbox_domain::certificate_faults(domain, source, &self.settings));
+        faults
     }
 
     /// Returns a warning for each file that contains a secret and is readable by every user of this machine.
@@ -243,5 +247,24 @@ impl Config {
         }
         self.pages.base_url = base_url;
         self
+    }
+
+    /// The domain of the inbox, with its port unless that is 443: the port of its own listener, `own_port`,
+    /// or else that of the site's TLS address. `None` without a domain.
+    pub fn inbox_authority(&self, own_port: Option<u16>) -> Option<String> {
+        let domain = self.web.inbox_pages.domain.as_ref()?;
+        let configured = self.inbox_listen.as_ref().and_then(Address::tcp).map(|address| address.port());
+        let port = own_port.or(configured).unwrap_or_else(|| self.public_tls_port());
+        Some(if port == 443 { domain.to_string() } else { format!("{domain}:{port}") })
+    }
+
+    /// The port of the base URL if that is https, otherwise of the first TLS address.
+    fn public_tls_port(&self) -> u16 {
+        let of_url = self.pages.base_url.strip_prefix("https://").map(|_| {
+            let rest = self.pages.base_url.rsplit_once(':').map(|(_, port)| port.parse().ok());
+            rest.flatten().unwrap_or(443)
+        });
+        let listening = self.tls_listen.iter().find_map(Address::tcp).map(|address| address.port());
+        of_url.or(listening).unwrap_or(443)
     }
 }

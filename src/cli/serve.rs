@@ -35,8 +35,8 @@ use super::site::{self, SiteCache};
 use crate::config::{Config, Flag};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
 use frontdesk_deliver::worker::DeliveryWorker;
-use frontdesk_http::Server;
 use frontdesk_http::tls::Tls;
+use frontdesk_http::{PrivateName, Server};
 use frontdesk_inbox::intake::Intake;
 use frontdesk_inbox::store::Store;
 use frontdesk_inbox::store::disk::DiskMonitor;
@@ -72,8 +72,9 @@ fn serve(
     preflight::require_usable_database(&config)?;
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;
-    let addresses = ListeningAddresses::from_sockets(&sockets)?;
+    let mut addresses = ListeningAddresses::from_sockets(&sockets)?;
     let mut config = options.apply_to(config).with_base_url(addresses.first);
+    addresses.name_inbox(&config);
     process::raise_descriptor_limit(&mut config);
     preflight::require_usable_certificate(&config)?;
 
@@ -90,7 +91,8 @@ fn serve(
     let shutdown = install_signal_handlers(reload_sender.clone(), service.clone(), snapshot.clone())?;
     let live_reload =
         options.watch.then(|| Arc::new(LiveReload::new(first_version(), &warnings, shutdown.clone())));
-    let app = Arc::new(compose_app(&config, store, intake, snapshot, live_reload, log)?);
+    let name = start_private_name(&config, addresses.inbox_port)?;
+    let app = Arc::new(compose_app(&config, store, intake, (snapshot, name), live_reload, log)?);
     let watcher =
         options.watch.then(|| SiteWatcher::start(folder, &config, reload_sender.clone())).transpose()?;
 
@@ -122,18 +124,30 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Starts TLS for the inbox's domain: on its own socket if that has a port, otherwise on the public sockets.
+/// `None` without a domain.
+fn start_private_name(config: &Config, own_port: Option<u16>) -> anyhow::Result<Option<Arc<PrivateName>>> {
+    let (Some(domain), Some(source)) = (&config.web.inbox_pages.domain, &config.inbox_certificate) else {
+        return Ok(None);
+    };
+    let tls = Tls::start_private(source).context("cannot start TLS for `inbox.domain`")?;
+    let authority = config.inbox_authority(own_port).unwrap_or_default();
+    let new = if own_port.is_some() { PrivateName::on_own_socket } else { PrivateName::on_public_sockets };
+    Ok(Some(Arc::new(new(domain.to_string(), authority, tls))))
+}
+
 /// Starts the monitor of the disk and TLS, and composes the state that all requests share.
 fn compose_app(
     config: &Config,
     store: Store,
     intake: Intake,
-    snapshot: Arc<ArcSwap<Snapshot>>,
+    (snapshot, name): (Arc<ArcSwap<Snapshot>>, Option<Arc<PrivateName>>),
     live_reload: Option<Arc<LiveReload>>,
     log: &ServerLog,
 ) -> anyhow::Result<AppState> {
     let tls = config.web.http.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
     Ok(AppState {
-        server: Arc::new(Server::new(snapshot.clone(), tls)),
+        server: Arc::new(Server::new(snapshot.clone(), tls).with_private_name(name)),
         desk: Arc::new(ArcSwap::from_pointee(config.web.inbox_pages.clone())),
         store,
         intake,

@@ -1,5 +1,6 @@
 //! `[inbox]`: the private address of the inbox's web interface, and who may use it.
 
+use super::inbox_domain;
 use super::reader::{Reader, requests, restart};
 use super::server::resolve_socket_path;
 use super::value::{self, ParseResult, Raw, parse_items, parse_list, parse_text};
@@ -23,8 +24,8 @@ pub(super) struct InboxValues {
     mail: Option<String>,
 }
 
-/// Reads `[inbox]`. Refuses an address that other machines can reach, unless a proxy authenticates users or
-/// `allow_remote` is set.
+/// Reads `[inbox]`. Refuses an address that other machines can reach, unless it has a domain for TLS, a
+/// proxy authenticates users, or `allow_remote` is set.
 pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
@@ -69,6 +70,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         ),
         ..DeskOptions::default()
     };
+    let options = DeskOptions { domain: inbox_domain::read(r), ..options };
     let mail = r.get(
         requests("inbox.mail").with_example("\"team\""),
         "",
@@ -79,16 +81,16 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     let may_be_remote = r.get(
         requests("inbox.allow_remote"),
         "false",
-        "Whether `listen` may be an address that other machines can reach, as in a container. Restrict the \
-         access by other means.",
+        "Whether `listen` may be an address that other machines can reach without TLS, as in a container. \
+         Restrict the access by other means.",
         value::parse_bool,
     );
     let is_remote = matches!(&listen, Some(Address::Tcp(address)) if !address.ip().is_loopback());
     let has_proxy = options.user_header.is_some() && !options.trusted_proxies.is_empty();
     r.refuse_if(
-        is_remote && !has_proxy && !may_be_remote,
+        is_remote && !has_proxy && !may_be_remote && options.domain.is_none(),
         "inbox.listen",
-        "is not a loopback address: set `user_header` and `trusted_proxies` to a proxy that authenticates users, or `allow_remote = true`",
+        "is not a loopback address: set `domain` for TLS, `user_header` and `trusted_proxies` to a proxy that authenticates users, or `allow_remote = true`",
     );
     r.refuse_if(
         options.user_header.is_some()

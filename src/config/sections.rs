@@ -8,8 +8,8 @@ use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
 use super::{
-    agents, brand, channel, content_signals, form_files, forms, inbox, limits, log, operator, own_tables,
-    screening, security, server, site, store, tls, visitor, words,
+    agents, brand, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log, operator,
+    own_tables, screening, security, server, site, store, tls, visitor, words,
 };
 use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::{WebOptions, content_security_policy};
@@ -18,6 +18,7 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_desk::DeskOptions;
 use frontdesk_forms::FormSet;
 use frontdesk_http::Address;
+use frontdesk_http::tls::{CertificateSource, Hsts};
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 use frontdesk_inbox::submission::delivery::Route;
@@ -35,6 +36,8 @@ pub struct Config {
     pub ops_listen: Option<Address>,
     /// The address of the inbox's web interface, if it is enabled.
     pub inbox_listen: Option<Address>,
+    /// Where the certificate for the inbox's own domain comes from; `None` without such a domain.
+    pub inbox_certificate: Option<CertificateSource>,
     pub web: WebOptions,
     /// Options for the pages. [`Config::with_base_url`] fills in their base URL.
     pub pages: PagesOptions,
@@ -68,8 +71,9 @@ impl Config {
         let (mut pages, security_email) = read_pages(r);
         let (listen, ops_listen, mut web) = server::read(r);
         let (data_dir, url, mut maintenance) = store::read(r);
-        let (tls_listen, tls) = tls::read(r, &data_dir);
+        let (tls_listen, tls, acme) = tls::read(r, &data_dir);
         let inbox = inbox::read(r);
+        let inbox_certificate = inbox_domain::read_certificate(r, inbox.options.domain.as_ref(), acme);
         let mut form_set = form_files::read(r);
         let form_values = forms::read(r, &mut web, &mut form_set);
         maintenance.form_retention.clone_from(&form_values.retention);
@@ -87,9 +91,10 @@ impl Config {
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
-        web.http.tls = tls;
         let login_mail = inbox.login_mail(r, &channels);
-        let desk = DeskOptions { login_mail, ..inbox.options };
+        let hsts = tls.hsts.as_ref().map(Hsts::for_host_only);
+        let desk = DeskOptions { login_mail, hsts, ..inbox.options };
+        web.http.tls = tls;
         web.inbox_pages = complete_desk(desk, &pages, &channels);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
@@ -101,6 +106,7 @@ impl Config {
             tls_listen,
             ops_listen,
             inbox_listen: inbox.listen,
+            inbox_certificate,
             resources: ResourceOptions {
                 security_email,
                 signals,
@@ -188,6 +194,13 @@ impl Config {
     fn check_listeners(&self, r: &mut Reader<'_>) {
         let others = self.listen.iter().chain(&self.tls_listen).chain(&self.ops_listen);
         inbox::refuse_shared_address(r, self.inbox_listen.as_ref(), others);
+        inbox_domain::check(
+            r,
+            &self.web.inbox_pages,
+            self.inbox_listen.as_ref(),
+            self.base_url.as_deref(),
+            self.web.http.tls.source.as_ref(),
+        );
     }
 
     /// Refuses forms that answer 200 once a channel has confirmed the submission if that can never happen, or

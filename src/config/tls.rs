@@ -19,11 +19,12 @@ use frontdesk_site::fault::Fault;
 /// Maximum `max-age` of HSTS: about a century.
 const MAX_HSTS_AGE: Duration = Duration::from_hours(24 * 36_500);
 
-/// Reads `[tls]`, and returns the addresses of the HTTPS listener, none if it is disabled, with the options.
+/// Reads `[tls]`, and returns the addresses of the HTTPS listener, none if it is disabled, with the options
+/// and those of ACME, without domains unless the certificate comes from there.
 /// A listener without a source of certificates is a fault. Does not open the files: [`certificate_faults`]
 /// checks them. The redirect, which needs such a source, has no destination until [`complete_redirect`] sets
 /// it.
-pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOptions) {
+pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOptions, Acme) {
     let mut listen = r.get(
         restart("tls.listen"),
         "[]",
@@ -34,7 +35,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
     for address in &mut listen {
         server::resolve_socket_path(address, r.site_folder());
     }
-    let source = read_source(r, data_dir);
+    let (source, acme) = read_source(r, data_dir);
     let redirect = r.get(
         requests("tls.redirect"),
         "true",
@@ -56,12 +57,12 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
     );
     // `complete_redirect` fills in the destination.
     let redirect = (redirect && source.is_some()).then(HttpsRedirect::default);
-    (listen, TlsOptions { source, redirect, hsts })
+    (listen, TlsOptions { source, redirect, hsts }, acme)
 }
 
 /// Reads where the certificate comes from: files, or a certificate authority. `None` if neither is set, or,
-/// after recording an error, if only one of the two files is.
-fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> Option<CertificateSource> {
+/// after recording an error, if only one of the two files is. Also returns the options of ACME.
+fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> (Option<CertificateSource>, Acme) {
     let certificate = r.file(
         restart("tls.certificate"),
         "The certificate followed by its intermediates, and its private key: PEM files, relative to this \
@@ -93,13 +94,14 @@ fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> Option<CertificateSource>
         "tls.acme_domains",
         "is set together with `tls.certificate`: a certificate comes either from files or from an authority",
     );
-    match (certificate, private_key) {
+    let source = match (certificate, private_key) {
         (Some(certificate), Some(key)) => {
             Some(CertificateSource::Files(CertificateFiles { certificate, key }))
         }
         _ if acme.domains.is_empty() => None,
-        _ => Some(CertificateSource::Acme(acme)),
-    }
+        _ => Some(CertificateSource::Acme(acme.clone())),
+    };
+    (source, acme)
 }
 
 /// Reads the keys for ACME after the domains.
@@ -145,7 +147,7 @@ pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listen
 }
 
 /// The host of a base URL, without the port. An IPv6 address keeps its brackets.
-fn host_of_url(base_url: &str) -> &str {
+pub(super) fn host_of_url(base_url: &str) -> &str {
     let authority = base_url.split_once("://").map_or(base_url, |(_, authority)| authority);
     let after = authority.rfind(']').map_or(0, |at| at + 1);
     let end = authority[after..].find(':').map_or(authority.len(), |at| after + at);
@@ -172,9 +174,8 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// Parses host names. Rejects IP addresses, and wildcards, which TLS-ALPN-01 cannot validate. Converts names
-/// to lower case, and drops repeated ones.
-fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
+/// A host name in lower case. `None` for IP addresses, wildcards and everything else.
+pub(super) fn parse_domain(name: &str) -> Option<String> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         (1..=63).contains(&label.len())
@@ -182,13 +183,16 @@ fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
-    let read = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        let is_name = name.len() <= 253 && name.split('.').all(is_label) && name.parse::<IpAddr>().is_err();
-        is_name.then_some(name)
-    };
+    let name = name.to_ascii_lowercase();
+    let is_name = name.len() <= 253 && name.split('.').all(is_label) && name.parse::<IpAddr>().is_err();
+    is_name.then_some(name)
+}
+
+/// Parses host names. Rejects IP addresses, and wildcards, which TLS-ALPN-01 cannot validate. Converts names
+/// to lower case, and drops repeated ones.
+fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let expected = "a list of host names such as [\"www.example.com\", \"example.com\"]";
-    let mut names = value::parse_items(raw, expected, read)?;
+    let mut names = value::parse_items(raw, expected, parse_domain)?;
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)

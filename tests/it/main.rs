@@ -21,6 +21,7 @@ mod forms;
 mod hostile;
 mod http2;
 mod inbox;
+mod inbox_domain;
 mod inbox_pages;
 mod injection;
 mod lanes;

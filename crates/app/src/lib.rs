@@ -39,7 +39,7 @@ use tokio::sync::watch;
 use self::metrics::queue_cache::QueueCache;
 use self::ops::Probes;
 use frontdesk_desk::Desk;
-use frontdesk_http::{Scheme, ShutdownPhase, Socket, serve_private};
+use frontdesk_http::{PrivateSource, Scheme, ShutdownPhase, Socket, serve_private};
 use frontdesk_process::panics;
 
 pub use access_log::ACCESS_LOG_TARGET;
@@ -89,12 +89,19 @@ pub fn serve(
 ) -> io::Result<()> {
     let Sockets { http, https, ops, inbox } = sockets;
     let (workers_done, until) = watch::channel(false);
-    let inbox = inbox.map(|socket| {
+    let name = app.server.private_name.clone();
+    let source = match (inbox, name) {
+        (Some(socket), Some(name)) => Some(PrivateSource::TlsSocket(socket, name)),
+        (Some(socket), None) => Some(PrivateSource::Socket(socket)),
+        (None, Some(name)) => Some(PrivateSource::PublicSockets(name)),
+        (None, None) => None,
+    };
+    let inbox = source.map(|source| {
         let (app, until) = (app.clone(), until.clone());
         spawn("inbox", move || {
-            let (address, database) = (socket.address()?, app.snapshot.load().options.inbox.clone());
+            let (address, database) = (source.address()?, app.snapshot.load().options.inbox.clone());
             let desk = || Desk::start(app.store.clone(), database, address);
-            serve_private(socket, &app.desk, frontdesk_desk::options, desk, until)
+            serve_private(source, &app.desk, frontdesk_desk::options, desk, until)
         })
     });
     let inbox = inbox.transpose()?;
@@ -103,7 +110,7 @@ pub fn serve(
         spawn("ops", move || {
             let snapshot = app.snapshot.clone();
             let probes = || Probes { app, queue: QueueCache::new(), phase };
-            serve_private(socket, &snapshot, ops::options, probes, until)
+            serve_private(PrivateSource::Socket(socket), &snapshot, ops::options, probes, until)
         })
     });
     let ops = ops.transpose()?;

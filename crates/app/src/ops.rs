@@ -33,6 +33,7 @@ pub(super) struct Probes {
 pub(super) fn options(snapshot: &Snapshot) -> PrivateOptions {
     let timeout = snapshot.options.http.timeouts.exchange;
     PrivateOptions {
+        hsts: None,
         max_connections: MAX_CONNECTIONS,
         trusted_proxies: Vec::new(),
         keep_alive: false,

@@ -11,7 +11,7 @@ use super::role::{Role, proxy_role};
 use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
 use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
-use frontdesk_http::{Peer, is_trusted};
+use frontdesk_http::{Address, Peer, Scheme, is_trusted};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{StoreError, TokenHash};
 
@@ -58,9 +58,10 @@ pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,
     peer: Peer,
+    scheme: Scheme,
     head: &Parts,
 ) -> Result<Option<InboxUser>, StoreError> {
-    let cookies = Cookies::of(inbox, options, peer, head);
+    let cookies = Cookies::of(inbox, options, (peer, scheme), head);
     let trusted = options.user_header.as_ref().filter(|_| is_trusted(&options.trusted_proxies, peer));
     if let Some(user) = trusted.and_then(|header| user_in(head, header)) {
         let known = cookie(&head.headers, &cookies.form_name()).and_then(SecretToken::parse);
@@ -108,12 +109,18 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    /// The cookies of the browser that sent the request. HTTPS counts only if a trusted proxy reports it.
-    pub(super) fn of(inbox: &DeskState, options: &DeskOptions, peer: Peer, head: &Parts) -> Self {
+    /// The cookies of the browser that sent the request. The browser uses HTTPS if the connection does, or if
+    /// a trusted proxy reports it.
+    pub(super) fn of(
+        inbox: &DeskState,
+        options: &DeskOptions,
+        (peer, scheme): (Peer, Scheme),
+        head: &Parts,
+    ) -> Self {
         let is_from_proxy = is_trusted(&options.trusted_proxies, peer);
         let is_https = single(&head.headers, &HeaderName::from_static(X_FORWARDED_PROTO)) == Some("https");
-        let port = inbox.address.tcp().map(|address| address.port());
-        Self { is_secure: is_from_proxy && is_https, port }
+        let port = inbox.address.as_ref().and_then(Address::tcp).map(|address| address.port());
+        Self { is_secure: scheme == Scheme::Https || (is_from_proxy && is_https), port }
     }
 
     pub(super) fn name(&self) -> String {

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 
-use frontdesk_http::Address;
+use frontdesk_http::{Address, Scheme};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -42,27 +42,49 @@ impl fmt::Display for HostName {
 pub(super) enum GuardError {
     /// The `Host` header names another host, or is missing.
     Host,
+    /// Over TLS, the request is for another host than the inbox's domain.
+    Misdirected,
     /// The request comes from another site.
     OtherSite,
 }
 
 impl GuardError {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            // RFC 9110 §15.5.20: the client may send the request again on another connection.
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::Host | Self::OtherSite => StatusCode::FORBIDDEN,
+        }
+    }
+
     /// The message for the operator.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Self::Host => {
                 "The host name of this request is not one of the inbox. Use the inbox's own address, or add the name to `inbox.host`."
             }
+            Self::Misdirected => "This connection serves the inbox's own domain only.",
             Self::OtherSite => "The inbox accepts requests from its own pages only.",
         }
     }
 }
 
 /// Checks that `Host` means this listener and that the request does not come from another site. For GET and
-/// HEAD, links from other sites are permitted; other methods must have an `Origin` with the same host.
-pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Result<(), GuardError> {
-    let host = single(&head.headers, &HOST).ok_or(GuardError::Host)?;
-    if !is_own_host(host, listen, names) {
+/// HEAD, links from other sites are permitted; other methods must have an `Origin` with the same host. Over
+/// TLS, the only host is the domain, which the connection has requested (SNI), and `Origin` must be https.
+pub(super) fn check(
+    head: &Parts,
+    scheme: Scheme,
+    listen: Option<&Address>,
+    domain: Option<&HostName>,
+    names: &[HostName],
+) -> Result<(), GuardError> {
+    let host = single(&head.headers, &HOST);
+    if scheme == Scheme::Https && !host.is_some_and(|host| is_for_domain(head, host, domain)) {
+        return Err(GuardError::Misdirected);
+    }
+    let host = host.ok_or(GuardError::Host)?;
+    if scheme == Scheme::Http && !is_own_host(host, listen, names) {
         return Err(GuardError::Host);
     }
     let site = single(&head.headers, &SEC_FETCH_SITE);
@@ -74,8 +96,9 @@ pub(super) fn check(head: &Parts, listen: &Address, names: &[HostName]) -> Resul
     }
     // Every browser sends `Origin` with a POST request.
     let origin = single(&head.headers, &ORIGIN).ok_or(GuardError::OtherSite)?;
-    let is_same_host = ["http://", "https://"]
+    let is_same_host = ["https://", "http://"]
         .iter()
+        .take(if scheme == Scheme::Https { 1 } else { 2 })
         .filter_map(|scheme| origin.strip_prefix(scheme))
         .any(|rest| rest.eq_ignore_ascii_case(host));
     if is_same_host && matches!(site, None | Some("same-origin")) {
@@ -92,10 +115,20 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'
     values.next().is_none().then_some(value)
 }
 
+/// Whether `Host`, with any port, and the authority of an absolute target, if any, are the domain.
+fn is_for_domain(head: &Parts, host: &str, domain: Option<&HostName>) -> bool {
+    let is_domain = |host: &str| {
+        let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+        let is_name = domain.is_some_and(|domain| domain.0.eq_ignore_ascii_case(name));
+        is_name && (port.is_none() || is_port(port))
+    };
+    is_domain(host) && head.uri.authority().is_none_or(|authority| is_domain(authority.as_str()))
+}
+
 /// Whether a `Host` header names this listener: `localhost`, a loopback address, the listener's own address
 /// (any address if it listens on all interfaces), or one of `names`. Addresses are safe, because DNS
 /// rebinding needs a name. Any port is permitted, because a container or a tunnel may map it.
-fn is_own_host(host: &str, listen: &Address, names: &[HostName]) -> bool {
+fn is_own_host(host: &str, listen: Option<&Address>, names: &[HostName]) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((address, "")) => address,
@@ -111,10 +144,10 @@ fn is_own_host(host: &str, listen: &Address, names: &[HostName]) -> bool {
     if let Ok(address) = name.parse::<IpAddr>() {
         return address.is_loopback()
             || match listen {
-                Address::Tcp(own) => {
+                Some(Address::Tcp(own)) => {
                     own.ip().is_unspecified() || own.ip().to_canonical() == address.to_canonical()
                 }
-                Address::Unix(_) => false,
+                Some(Address::Unix(_)) | None => false,
             };
     }
     let name = name.to_ascii_lowercase();
@@ -132,12 +165,70 @@ mod tests {
     const LISTEN: &str = "127.0.0.1:8082";
 
     fn verdict(method: &str, headers: &[(&str, &str)], listen: &str) -> Result<(), GuardError> {
-        let mut request = http::Request::builder().method(method).uri("/");
+        let names = ["inbox.example.com".parse().unwrap()];
+        check(&head(method, "/", headers), Scheme::Http, Some(&listen.parse().unwrap()), None, &names)
+    }
+
+    fn head(method: &str, target: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder().method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let head = request.body(()).unwrap().into_parts().0;
-        check(&head, &listen.parse().unwrap(), &["inbox.example.com".parse().unwrap()])
+        request.body(()).unwrap().into_parts().0
+    }
+
+    /// The domain is `desk.example.com`. `inbox.host` and the address of the listener do not matter.
+    fn verdict_over_tls(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<(), GuardError> {
+        let [domain, name] = ["Desk.example.com", "inbox.example.com"].map(|name| name.parse().unwrap());
+        let (head, own_socket) = (head(method, target, headers), "0.0.0.0:8443".parse().unwrap());
+        let check = |listen| check(&head, Scheme::Https, listen, Some(&domain), std::slice::from_ref(&name));
+        let (on_public_sockets, on_own_socket) = (check(None), check(Some(&own_socket)));
+        assert_eq!(on_public_sockets, on_own_socket);
+        on_own_socket
+    }
+
+    #[test]
+    fn over_tls_the_domain_is_the_only_host() {
+        for host in ["desk.example.com", "DESK.example.com", "desk.example.com:443", "desk.example.com:8443"]
+        {
+            assert_eq!(verdict_over_tls("GET", "/", &[("host", host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "www.example.com",
+            "inbox.example.com",
+            "localhost",
+            "127.0.0.1:8443",
+            "[::1]:8443",
+            "192.0.2.1",
+            "desk.example.com.",
+            "desk.example.com:",
+            "desk.example.com:x",
+            "a.desk.example.com",
+            "",
+        ] {
+            let found = verdict_over_tls("GET", "/", &[("host", host)]);
+            assert_eq!(found, Err(GuardError::Misdirected), "{host}");
+        }
+        assert_eq!(verdict_over_tls("GET", "/", &[]), Err(GuardError::Misdirected));
+        let own = ("host", "desk.example.com");
+        assert_eq!(verdict_over_tls("GET", "/", &[own, own]), Err(GuardError::Misdirected));
+        assert_eq!(verdict_over_tls("GET", "https://desk.example.com/", &[own]), Ok(()));
+        let other = verdict_over_tls("GET", "https://www.example.com/", &[own]);
+        assert_eq!(other, Err(GuardError::Misdirected));
+        let unset = check(&head("GET", "/", &[own]), Scheme::Https, None, None, &[]);
+        assert_eq!(unset, Err(GuardError::Misdirected), "a reload has removed the domain");
+    }
+
+    #[test]
+    fn over_tls_only_pages_over_tls_may_post() {
+        let verdict =
+            |origin: &str| verdict_over_tls("POST", "/", &[("host", "desk.example.com"), ("origin", origin)]);
+        assert_eq!(verdict("https://desk.example.com"), Ok(()));
+        for origin in
+            ["http://desk.example.com", "https://www.example.com", "https://desk.example.com:8443", "null"]
+        {
+            assert_eq!(verdict(origin), Err(GuardError::OtherSite), "{origin}");
+        }
     }
 
     #[test]

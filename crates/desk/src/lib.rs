@@ -16,6 +16,7 @@ mod request;
 mod role;
 mod route;
 mod state;
+mod strangers;
 
 // Changes.
 mod action;

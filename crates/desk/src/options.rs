@@ -8,6 +8,7 @@ use super::state::MAX_EXPORTS;
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_forms::FormSet;
+use frontdesk_http::tls::Hsts;
 use frontdesk_http::{Network, PrivateOptions};
 
 /// Maximum number of open connections.
@@ -23,6 +24,10 @@ const MAX_CONNECTION_TIME: Duration = Duration::from_mins(15);
 pub struct DeskOptions {
     /// The name of the site, for titles and replies.
     pub title: String,
+    /// The name under which the interface is reached over TLS, and the only one there.
+    pub domain: Option<HostName>,
+    /// The `Strict-Transport-Security` header of responses over TLS.
+    pub hsts: Option<Hsts>,
     /// Names under which the interface is reached, besides its address and `localhost`.
     pub hosts: Vec<HostName>,
     /// The request header, in lower case, in which trusted proxies name the user.
@@ -47,6 +52,7 @@ pub fn options(options: &DeskOptions) -> PrivateOptions {
     PrivateOptions {
         max_connections: MAX_CONNECTIONS,
         trusted_proxies: options.trusted_proxies.clone(),
+        hsts: options.hsts.clone(),
         keep_alive: true,
         header_timeout: HEADER_TIMEOUT,
         connection_timeout: MAX_CONNECTION_TIME,

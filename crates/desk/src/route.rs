@@ -1,8 +1,9 @@
 //! All URLs of the web interface, their parameters, and the checks that precede every page.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
@@ -21,9 +22,10 @@ use super::query::ListQuery;
 use super::request::{Pairs, read_form};
 use super::role::Role;
 use super::state::DeskState;
+use super::strangers::StrangerLimiter;
 use super::work::WorkChange;
 use super::{action, guard, live};
-use frontdesk_http::{Address, Handler, Peer, Request};
+use frontdesk_http::{Address, Handler, Peer, Request, Scheme};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
@@ -217,8 +219,8 @@ pub struct Desk(Arc<DeskState>);
 
 impl Desk {
     /// Starts to watch the inbox in `database` for changes. Requires a Tokio runtime. `address` is the
-    /// listener's.
-    pub fn start(store: Store, database: DatabaseUrl, address: Address) -> Self {
+    /// listener's, if it has its own.
+    pub fn start(store: Store, database: DatabaseUrl, address: Option<Address>) -> Self {
         let state = Arc::new(DeskState::new(store, database.clone(), address));
         tokio::spawn(live::watch_list(state.clone(), database));
         Self(state)
@@ -232,8 +234,22 @@ impl Handler for Desk {
     async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
-        if let Err(refusal) = guard::check(head, &inbox.address, &options.hosts) {
-            return plain(StatusCode::FORBIDDEN, refusal.sentence());
+        if let Err(refusal) = guard::check(
+            head,
+            context.scheme,
+            inbox.address.as_ref(),
+            options.domain.as_ref(),
+            &options.hosts,
+        ) {
+            return plain(refusal.status(), refusal.sentence());
+        }
+        let source = StrangerLimiter::source(&options.trusted_proxies, &context);
+        let is_exhausted = |source| inbox.strangers.is_exhausted(source, Instant::now());
+        if source.is_some_and(is_exhausted) && !is_asset(head.uri.path()) {
+            let sentence = "Too many requests without a login came from your network. Try again in a minute.";
+            let mut refusal = plain(StatusCode::TOO_MANY_REQUESTS, sentence);
+            refusal.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            return refusal;
         }
         let form = match head.method {
             Method::GET | Method::HEAD => None,
@@ -255,8 +271,13 @@ impl Handler for Desk {
             _ => {}
         }
         let is_change = form.is_some();
-        let visit =
-            Visit { inbox: inbox.clone(), options: options.clone(), peer: context.peer, head: head.clone() };
+        let visit = Visit {
+            inbox: inbox.clone(),
+            options: options.clone(),
+            peer: context.peer,
+            scheme: context.scheme,
+            head: head.clone(),
+        };
         let work = tokio::task::spawn_blocking(move || {
             panics::catch(Part::Inbox, || {
                 panics::inject("inbox-page", visit.head.uri.path());
@@ -264,7 +285,12 @@ impl Handler for Desk {
             })
         });
         match tokio::time::timeout(PATIENCE, work).await {
-            Ok(Ok(Ok(reply))) => reply,
+            Ok(Ok(Ok(reply))) => {
+                if let Some(source) = source {
+                    inbox.strangers.count(source, reply.status(), Instant::now());
+                }
+                reply
+            }
             Ok(Ok(Err(panic))) => {
                 tracing::error!("{panic}: a page of the inbox cannot be shown");
                 plain(
@@ -310,6 +336,7 @@ struct Visit {
     inbox: Arc<DeskState>,
     options: Arc<DeskOptions>,
     peer: Peer,
+    scheme: Scheme,
     head: Parts,
 }
 
@@ -317,12 +344,12 @@ impl Visit {
     /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
     /// page that tells how to log in; 503 if the inbox cannot be read or changed.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
-        let Self { inbox, options, peer, head } = self;
+        let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
         let answered = match (head.uri.path(), form) {
             ("/login", None) => self.show_login(&query),
             ("/login", Some(form)) => self.log_in(form),
-            (path, form) => match identify(inbox, options, *peer, head) {
+            (path, form) => match identify(inbox, options, *peer, *scheme, head) {
                 Ok(Some(operator)) => {
                     let mut answered = self.respond_to_operator(&operator, path, &query, form);
                     if let (Ok(reply), Some(cookie)) = (&mut answered, operator.new_cookie) {
@@ -481,8 +508,13 @@ impl Visit {
     }
 
     fn cookies(&self) -> Cookies {
-        Cookies::of(&self.inbox, &self.options, self.peer, &self.head)
+        Cookies::of(&self.inbox, &self.options, (self.peer, self.scheme), &self.head)
     }
+}
+
+/// Whether the path is that of a file for all pages, which needs no login and is in memory.
+fn is_asset(path: &str) -> bool {
+    ["/inbox.css", "/inbox.js", "/icon.svg", "/favicon.ico"].contains(&path)
 }
 
 /// Whether a path has only plain characters and no `//`, so that a link to it stays on this site.

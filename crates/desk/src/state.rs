@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::html::Templates;
 use super::readers::Readers;
+use super::strangers::StrangerLimiter;
 use frontdesk_http::Address;
 use frontdesk_inbox::store::{DatabaseUrl, Store};
 
@@ -19,8 +20,10 @@ pub(super) const MAX_EXPORTS: usize = 4;
 
 pub(super) struct DeskState {
     pub(super) store: Store,
-    /// The address of the listener, with its actual port.
-    pub(super) address: Address,
+    /// The address of the listener, with its actual port. `None` if it has none of its own.
+    pub(super) address: Option<Address>,
+    /// Limits requests without a login.
+    pub(super) strangers: StrangerLimiter,
     pub(super) readers: Readers,
     pub(super) templates: Templates,
     pub(super) live: LiveList,
@@ -46,12 +49,13 @@ pub(super) struct ChannelTest {
 }
 
 impl DeskState {
-    pub(super) fn new(store: Store, database: DatabaseUrl, address: Address) -> Self {
+    pub(super) fn new(store: Store, database: DatabaseUrl, address: Option<Address>) -> Self {
         let live =
             LiveList { version: watch::Sender::new(0), streams: Arc::new(Semaphore::new(MAX_STREAMS)) };
         Self {
             store,
             address,
+            strangers: StrangerLimiter::new(),
             readers: Readers::new(database),
             templates: Templates::new(),
             live,

@@ -168,7 +168,8 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
 
     /// Lets the handler compose the response: the header into `buffer`, followed by the body if it is short.
     /// Returns the body if it is long (otherwise, no bytes) and the current time. `None` if hyper must serve
-    /// the request, because the handler declines it or plain HTTP is redirected to HTTPS.
+    /// the request, because the handler declines it, plain HTTP is redirected to HTTPS, or the host is not
+    /// the site's.
     fn compose(
         &self,
         request: &PlainRequest<'_, '_>,
@@ -178,6 +179,9 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         let Worker { server, handler, fast_path, .. } = self.worker;
         let snapshot = server.snapshot.load();
         if self.scheme == Scheme::Http && (**snapshot).as_ref().tls.redirect.is_some() {
+            return None;
+        }
+        if server.private_name.as_ref().is_some_and(|name| name.is_named_by(request.host)) {
             return None;
         }
         let context = RequestContext { peer: self.peer, scheme: self.scheme, began };

@@ -21,6 +21,7 @@ use super::refusal::Refusal;
 use super::shutdown::ShutdownPhase;
 use super::slot::cost;
 use super::socket::{Peer, Scheme, Trust};
+use super::tls::{Accepted, ServerName, TlsConn};
 use super::trusted_proxies::is_trusted;
 use super::worker::{ConnContext, Worker};
 use super::{http1, http2, proxy, tls};
@@ -125,18 +126,28 @@ impl<H: PublicHandler> ConnContext<'_, H> {
     /// Performs the TLS handshake, then serves the protocol that ALPN has selected. Counts failed handshakes.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.server.tls else { return };
+        let private = self.worker.server.private_name.as_deref();
         let charge = self.slot.charge(cost::HANDSHAKE);
         let accepted = self
             .slot
-            .unless_closed(tls.accept(stream, self.timeouts.first_byte, self.timeouts.header, || {
-                let snapshot = self.worker.server.snapshot.load();
-                self.worker.handler.refuse(&snapshot, None, Refusal::PlainText)
-            }))
+            .unless_closed(tls::accept(
+                stream,
+                self.timeouts.first_byte,
+                self.timeouts.header,
+                |name| {
+                    let private = private.and_then(|private| private.route_on_public_sockets(name));
+                    private.unwrap_or(ServerName::Site(tls))
+                },
+                || {
+                    let snapshot = self.worker.server.snapshot.load();
+                    self.worker.handler.refuse(&snapshot, None, Refusal::PlainText)
+                },
+            ))
             .await
             .unwrap_or(Err(CloseReason::Memory));
         drop(charge);
         match accepted {
-            Ok(Some(stream)) => {
+            Ok(Accepted::Site(stream)) => {
                 let _charge = self.slot.charge(cost::TLS);
                 // ALPN (RFC 7301) has selected the protocol.
                 match tls::negotiated_protocol(&stream) {
@@ -147,8 +158,25 @@ impl<H: PublicHandler> ConnContext<'_, H> {
                     Protocol::Http2 => Box::pin(http2::serve(self, Bytes::new(), stream)).await,
                 }
             }
-            Ok(None) => {}
+            Ok(Accepted::Private(stream)) => self.pass_on(stream).await,
+            Ok(Accepted::Done) => {}
             Err(reason) => self.worker.server.counters.record_close(reason),
+        }
+    }
+
+    /// Passes a connection for the private name on to its handler's thread. Until it ends, it counts towards
+    /// the limits of the public sockets, which may close it like any other.
+    async fn pass_on(mut self, stream: TlsConn) {
+        let Some(name) = &self.worker.server.private_name else { return };
+        let _charge = self.slot.charge(cost::TLS + cost::HTTP1);
+        let Some(ended) = name.pass_on(stream, self.peer) else { return };
+        tokio::select! {
+            closed = self.slot.unless_closed(ended) => {
+                if closed.is_none() {
+                    self.worker.server.counters.record_close(CloseReason::Memory);
+                }
+            }
+            () = wait_for_shutdown(&mut self.phase) => {}
         }
     }
 }

@@ -24,6 +24,7 @@ mod listener;
 mod memory;
 mod private;
 mod private_conns;
+mod private_name;
 mod protocol;
 mod proxy;
 mod slot;
@@ -59,7 +60,8 @@ pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit,
 pub use options::{Options, Timeouts};
 pub use plain_request::{FieldLines, PlainRequest, is_prefetch};
 pub use plain_response::PlainResponse;
-pub use private::{PrivateOptions, serve_private};
+pub use private::{PrivateOptions, PrivateSource, serve_private};
+pub use private_name::PrivateName;
 pub use refusal::Refusal;
 pub use request_id::{RequestId, X_REQUEST_ID};
 pub use run::WORKER;

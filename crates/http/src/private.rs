@@ -1,4 +1,4 @@
-//! Serves a private address: a few operators and monitors, over HTTP/1, on one thread.
+//! Serves a private address: a few operators and monitors, over HTTP/1, on one thread, with or without TLS.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,13 +8,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use http_body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::LocalOptions;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::body::RequestBody;
@@ -22,8 +24,11 @@ use super::connection::HEADER_LIMIT;
 use super::handler::{Handler, Request, RequestContext};
 use super::listener::PAUSE_AFTER_ERROR;
 use super::private_conns::{Answering, PrivateConn, PrivateConns};
+use super::private_name::{PrivateName, SharedConn};
+use super::refusal::Refusal;
 use super::slot::Slot;
-use super::socket::{Peer, Scheme, Socket};
+use super::socket::{Address, Listener, Peer, Scheme, Socket};
+use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;
 
 /// How a private listener limits its clients.
@@ -34,6 +39,8 @@ pub struct PrivateOptions {
     pub max_connections: usize,
     /// Peers whose connections belong to many clients, so that only the total applies to them.
     pub trusted_proxies: Vec<Network>,
+    /// The `Strict-Transport-Security` header of responses over TLS.
+    pub hsts: Option<Hsts>,
     /// Whether a connection may carry several requests.
     pub keep_alive: bool,
     /// How long a client may take to send the header of a request, and how long a connection may be idle.
@@ -44,13 +51,51 @@ pub struct PrivateOptions {
     pub blocking_threads: usize,
 }
 
+/// Where the connections of a private listener come from.
+pub enum PrivateSource {
+    /// A socket of its own, without TLS.
+    Socket(Socket),
+    /// A socket of its own, with TLS. Clients that do not request the name are refused.
+    TlsSocket(Socket, Arc<PrivateName>),
+    /// The public TLS sockets, for clients that request the name.
+    PublicSockets(Arc<PrivateName>),
+}
+
+/// An accepted connection.
+enum Incoming {
+    New(std::net::TcpStream, Peer),
+    /// From a public socket, after the handshake.
+    Shared(SharedConn),
+}
+
+impl PrivateSource {
+    /// The address of the own socket, if there is one.
+    pub fn address(&self) -> io::Result<Option<Address>> {
+        match self {
+            Self::Socket(socket) | Self::TlsSocket(socket, _) => socket.address().map(Some),
+            Self::PublicSockets(_) => Ok(None),
+        }
+    }
+
+    /// The listener, the name for TLS on it, and the connections from public sockets.
+    fn open(
+        self,
+    ) -> io::Result<(Option<Listener>, Option<Arc<PrivateName>>, Option<mpsc::Receiver<SharedConn>>)> {
+        Ok(match self {
+            Self::Socket(socket) => (Some(socket.into_listener()?), None, None),
+            Self::TlsSocket(socket, name) => (Some(socket.into_listener()?), Some(name), None),
+            Self::PublicSockets(name) => (None, None, name.take_conns()),
+        })
+    }
+}
+
 /// Serves requests on this thread until `stopped` is true, and then drops the open connections.
 /// `make_handler` runs in the runtime of this thread. `options` reads the current options from the snapshot
 /// for each connection. If a limit of connections is reached, the connection that has waited longest for a
 /// complete request is closed without a response. If all connections are being answered, the new one is
 /// closed.
 pub fn serve_private<H: Handler>(
-    socket: Socket,
+    source: PrivateSource,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,
     options: fn(&H::Snapshot) -> PrivateOptions,
     make_handler: impl FnOnce() -> H,
@@ -64,33 +109,27 @@ pub fn serve_private<H: Handler>(
         .build_local(LocalOptions::default())?;
     let served = runtime.block_on(async {
         let handler = Arc::new(make_handler());
-        let listener = socket.into_listener()?;
+        let (listener, name, mut shared) = source.open()?;
         let conns = PrivateConns::new(max_connections);
         loop {
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = accept(listener.as_ref()) => accepted.map(|(stream, peer)| Incoming::New(stream, peer)),
+                conn = receive(shared.as_mut()) => Ok(Incoming::Shared(conn)),
                 _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
             };
-            let accepted = accepted.and_then(|(stream, peer)| Ok((TcpStream::from_std(stream)?, peer)));
-            let Ok((stream, peer)) = accepted else {
+            let Ok(incoming) = accepted else {
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 continue;
             };
             let options = options(&snapshot.load());
-            let Some(conn) = conns.admit(peer, &options.trusted_proxies) else { continue };
-            let (handler, snapshot) = (handler.clone(), snapshot.clone());
+            let (Incoming::New(_, peer) | Incoming::Shared(SharedConn { peer, .. })) = &incoming;
+            let Some(conn) = conns.admit(*peer, &options.trusted_proxies) else { continue };
+            let private =
+                Private { handler: handler.clone(), snapshot: snapshot.clone(), conn: conn.clone(), options };
+            let name = name.clone();
             tokio::task::spawn_local(async move {
-                let service = service_fn(|request| {
-                    let (handler, snapshot, conn) = (&*handler, snapshot.load_full(), &conn);
-                    async move { Ok::<_, Infallible>(respond(handler, &snapshot, conn, peer, request).await) }
-                });
-                let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .keep_alive(options.keep_alive)
-                    .max_buf_size(HEADER_LIMIT)
-                    .header_read_timeout(options.header_timeout)
-                    .serve_connection(TokioIo::new(stream), service);
-                conn.run(tokio::time::timeout(options.connection_timeout, connection)).await;
+                let time = private.options.connection_timeout;
+                conn.run(tokio::time::timeout(time, private.serve(incoming, name.as_deref()))).await;
             });
         }
     });
@@ -99,15 +138,94 @@ pub fn serve_private<H: Handler>(
     served
 }
 
+/// The next connection of the listener. Waits forever without one.
+async fn accept(listener: Option<&Listener>) -> io::Result<(std::net::TcpStream, Peer)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next connection from the public sockets. Waits forever if there are none, or will be no more.
+async fn receive(shared: Option<&mut mpsc::Receiver<SharedConn>>) -> SharedConn {
+    let next = match shared {
+        Some(shared) => shared.recv().await,
+        None => None,
+    };
+    match next {
+        Some(conn) => conn,
+        None => std::future::pending().await,
+    }
+}
+
+/// An admitted connection, and what serving it needs.
+struct Private<H: Handler> {
+    handler: Arc<H>,
+    snapshot: Arc<ArcSwap<H::Snapshot>>,
+    conn: Arc<PrivateConn>,
+    options: PrivateOptions,
+}
+
+impl<H: Handler> Private<H> {
+    /// Performs the TLS handshake if the listener has a `name`, then serves requests until the connection
+    /// ends.
+    async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
+        match (incoming, name) {
+            (Incoming::New(stream, peer), None) => {
+                let Ok(stream) = TcpStream::from_std(stream) else { return };
+                self.serve_http1(stream, peer, Scheme::Http).await;
+            }
+            (Incoming::New(stream, peer), Some(name)) => {
+                let Ok(stream) = TcpStream::from_std(stream) else { return };
+                let time = self.options.header_timeout;
+                let route = |requested: Option<&str>| name.route_on_own_socket(requested);
+                let refusal = || Refusal::PlainText.into_response();
+                if let Ok(Accepted::Private(stream)) = tls::accept(stream, time, time, route, refusal).await {
+                    self.serve_http1(stream, peer, Scheme::Https).await;
+                }
+            }
+            (Incoming::Shared(SharedConn { stream, peer, mut admitted }), _) => {
+                tokio::select! {
+                    () = self.serve_http1(stream, peer, Scheme::Https) => {}
+                    () = admitted.closed() => {}
+                }
+            }
+        }
+    }
+
+    async fn serve_http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, scheme: Scheme) {
+        let service = service_fn(|request| {
+            let (handler, snapshot, conn) = (&*self.handler, self.snapshot.load_full(), &self.conn);
+            let context = RequestContext { peer, scheme, began: Instant::now() };
+            let hsts = self.options.hsts.as_ref().filter(|_| scheme == Scheme::Https);
+            async move {
+                let mut response = respond(handler, &snapshot, conn, context, request).await;
+                // Only over TLS (RFC 6797 §7.2).
+                if let Some(hsts) = hsts {
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, hsts.value());
+                }
+                Ok::<_, Infallible>(response)
+            }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .keep_alive(self.options.keep_alive)
+            .max_buf_size(HEADER_LIMIT)
+            .header_read_timeout(self.options.header_timeout)
+            .serve_connection(TokioIo::new(stream), service);
+        // An error means that the client has disconnected, or was too slow.
+        let _ = connection.await;
+    }
+}
+
 /// Passes a request to the handler. If the response is a stream, the connection counts as busy until its end.
 async fn respond<H: Handler>(
     handler: &H,
     snapshot: &Arc<H::Snapshot>,
     conn: &Arc<PrivateConn>,
-    peer: Peer,
+    context: RequestContext,
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<BusyBody<H::Body>> {
-    let context = RequestContext { peer, scheme: Scheme::Http, began: Instant::now() };
     let (head, body) = request.into_parts();
     let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
     let request = Request { head: &head, body: &mut body, context };

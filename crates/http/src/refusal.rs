@@ -15,6 +15,8 @@ pub enum Refusal {
     TransferCoding,
     /// 400: plain text on a TLS socket. The connection closes.
     PlainText,
+    /// 421: the request is for a name that this connection does not serve (RFC 9110 §15.5.20).
+    Misdirected,
     /// 308: a plain HTTP request for a site that is served over TLS. Contains the value of `Location`.
     Redirect(HeaderValue),
 }
@@ -39,6 +41,11 @@ impl Refusal {
                 StatusCode::BAD_REQUEST,
                 "This port expects HTTPS, but the request was plain HTTP. Use https:// instead.\n".to_owned(),
             ),
+            Self::Misdirected => (
+                StatusCode::MISDIRECTED_REQUEST,
+                "This connection does not serve the host of this request. Open a new connection for it.\n"
+                    .to_owned(),
+            ),
             // 308 keeps the method (RFC 9110 §15.4.9), so browsers resubmit forms over TLS.
             Self::Redirect(_) => {
                 (StatusCode::PERMANENT_REDIRECT, "This site is served over HTTPS.\n".to_owned())
@@ -56,7 +63,7 @@ impl Refusal {
             Self::Redirect(location) => {
                 headers.insert(LOCATION, location);
             }
-            Self::Ambiguous { .. } | Self::PlainText => {}
+            Self::Ambiguous { .. } | Self::PlainText | Self::Misdirected => {}
         }
         response
     }

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use super::conn_limits::Connections;
 use super::counters::Counters;
 use super::options::Options;
+use super::private_name::PrivateName;
 use super::tls::Tls;
 
 /// The state that all workers share. `S` is the handlers' snapshot, which a reload replaces; it contains the
@@ -16,13 +17,22 @@ pub struct Server<S> {
     pub snapshot: Arc<ArcSwap<S>>,
     /// The TLS state; `None` if the server does not listen on a TLS socket.
     pub tls: Option<Arc<Tls>>,
+    /// The name that is not the site's, and whose connections a private handler serves.
+    pub private_name: Option<Arc<PrivateName>>,
     pub counters: Counters,
     pub(super) connections: Arc<Connections>,
 }
 
 impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     pub fn new(snapshot: Arc<ArcSwap<S>>, tls: Option<Arc<Tls>>) -> Self {
-        Self { snapshot, tls, counters: Counters::default(), connections: Arc::default() }
+        let (counters, connections) = (Counters::default(), Arc::default());
+        Self { snapshot, tls, private_name: None, counters, connections }
+    }
+
+    /// Reserves a name for a private handler: no request for it reaches this server's handlers.
+    #[must_use]
+    pub fn with_private_name(self, private_name: Option<Arc<PrivateName>>) -> Self {
+        Self { private_name, ..self }
     }
 
     /// The memory that open connections hold, in bytes, except for those of trusted proxies.

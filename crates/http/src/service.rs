@@ -33,7 +33,10 @@ pub(super) async fn respond<H: PublicHandler>(
     let mut body = RequestBody::new(body, slot, None);
     let options = (**snapshot).as_ref();
     let refusal = ambiguity::refusal(&head).or_else(|| {
-        tls::redirect_to_https(options.tls.redirect.as_ref(), &options.trusted_proxies, scheme, peer, &head)
+        let (redirect, proxies) = (options.tls.redirect.as_ref(), &options.trusted_proxies);
+        let name = worker.server.private_name.as_deref();
+        name.and_then(|name| name.refusal(proxies, scheme, peer, &head))
+            .or_else(|| tls::redirect_to_https(redirect, proxies, scheme, peer, &head))
     });
     let request = Request { head: &head, body: &mut body, context };
     let mut response = match refusal {

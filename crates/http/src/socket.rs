@@ -273,6 +273,11 @@ impl Peer {
     /// A peer on a Unix socket, which has no address.
     pub(super) const LOCAL: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), trust: Trust::Always };
 
+    /// The address of the connection's other end, or of the client that a PROXY header names.
+    pub fn address(self) -> IpAddr {
+        self.address
+    }
+
     pub fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }

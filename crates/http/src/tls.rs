@@ -32,16 +32,22 @@ use super::protocol::Protocol;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
-pub use check::{TlsFinding, check_certificate};
+pub use check::{TlsFinding, check_certificate, check_private_certificate};
 pub use files::CertificateFiles;
 pub use redirect::HttpsRedirect;
-pub(super) use redirect::redirect_to_https;
+pub(super) use redirect::{is_acme_challenge, is_plain_http, redirect_to_https};
 
 /// The ALPN protocol ID of HTTP/2 (RFC 9113 §3.1).
 const H2: &[u8] = b"h2";
 
 /// The ALPN protocols that the server offers, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [H2, b"http/1.1"];
+
+/// The ALPN protocols of the private name.
+const PRIVATE_PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+
+/// A fatal alert: the server does not serve the requested name (RFC 6066 §3, RFC 8446 §6).
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// The size of the first read, in bytes. Most first messages fit, as rustls reads as many at once.
 const FIRST_READ: usize = 4096;
@@ -86,6 +92,13 @@ impl Hsts {
         Self(HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
     }
 
+    /// The same time for the host alone, without its subdomains.
+    #[must_use]
+    pub fn for_host_only(&self) -> Self {
+        let age = self.as_str().split(';').next().unwrap_or_default();
+        Self(HeaderValue::from_str(age).unwrap_or_else(|_| HeaderValue::from_static("max-age=0")))
+    }
+
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
@@ -103,6 +116,26 @@ pub(super) fn negotiated_protocol(stream: &TlsConn) -> Protocol {
     if stream.get_ref().1.alpn_protocol() == Some(H2) { Protocol::Http2 } else { Protocol::Http1 }
 }
 
+/// The destination of a connection, by the server name that the client requests (SNI).
+pub(super) enum ServerName<'a> {
+    /// The public site.
+    Site(&'a Tls),
+    /// The private handler.
+    Private(&'a Tls),
+    /// Nothing but ACME validations.
+    ValidationsOnly(&'a Tls),
+    /// Nothing: the handshake fails.
+    Refused,
+}
+
+/// A connection after the handshake, with the handler that its server name selects.
+pub(super) enum Accepted {
+    Site(TlsConn),
+    Private(TlsConn),
+    /// An ACME validation or a refused plain-text request, which needs nothing else.
+    Done,
+}
+
 /// The TLS state of a running server, shared by all threads.
 pub struct Tls {
     config: Arc<ServerConfig>,
@@ -117,8 +150,17 @@ impl Tls {
     /// Loads the certificate files, which must be usable, or starts the ACME client, and starts the thread
     /// that watches the certificate. With ACME, handshakes fail until the first certificate is issued.
     pub fn start(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
+        Self::start_with(source, &PROTOCOLS)
+    }
+
+    /// Like [`Tls::start`], for a private handler: only with HTTP/1.1.
+    pub fn start_private(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
+        Self::start_with(source, &PRIVATE_PROTOCOLS)
+    }
+
+    fn start_with(source: &CertificateSource, protocols: &[&[u8]]) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
-        let config = Arc::new(server_config(current.clone())?);
+        let config = Arc::new(server_config(current.clone(), protocols)?);
         let (files, challenge) = match source {
             CertificateSource::Files(files) => {
                 let watched = WatchedFiles::new(files.clone());
@@ -143,71 +185,88 @@ impl Tls {
     pub fn not_after(&self) -> Option<jiff::Timestamp> {
         self.current.get().map(|certificate| certificate.not_after)
     }
+}
 
-    /// Performs the handshake: the first byte within `first_byte`, the rest within `header` after that.
-    /// Returns `None` after an ACME validation or a refused plain-text request, whose response `refusal`
-    /// composes.
-    pub(super) async fn accept(
-        &self,
-        mut stream: TcpStream,
-        first_byte: Duration,
-        header: Duration,
-        refusal: impl FnOnce() -> Response<Full<Bytes>>,
-    ) -> Result<Option<TlsConn>, CloseReason> {
-        let first = timeout(first_byte, async {
-            // Connections that have sent nothing need no buffer.
-            stream.readable().await?;
-            let mut read = BytesMut::with_capacity(FIRST_READ);
-            stream.read_buf(&mut read).await.map(|_| read)
-        });
-        let read = first.await.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
-        let handshake = timeout(header, async {
-            // A TLS record never begins with a letter, but a plain-text request does: its method.
-            if read.first().is_some_and(u8::is_ascii_alphabetic) {
-                refuse_plain_text(refusal(), read, stream).await.map(|()| None)
-            } else {
-                self.handshake(read.freeze(), stream).await
-            }
-        });
-        handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
-    }
-
-    /// Performs the handshake after `read` was read from the stream. Returns `None` after an ACME validation.
-    /// If the handshake fails, sends the client an alert.
-    async fn handshake(&self, read: Bytes, stream: TcpStream) -> io::Result<Option<TlsConn>> {
-        let mut hello = LazyConfigAcceptor::new(Acceptor::default(), TlsSocket::new(read, stream)).await?;
-        if let Some(challenge) = &self.challenge
-            && acme::is_challenge(&hello.client_hello())
-        {
-            // The handshake itself is the response to the challenge (RFC 8737 §3).
-            hello.into_stream(challenge.clone()).await?.shutdown().await?;
-            return Ok(None);
+/// Performs the handshake with the certificate that `route` selects by the requested server name: the first
+/// byte within `first_byte`, the rest within `header` after that. `refusal` composes the response to a
+/// plain-text request.
+pub(super) async fn accept<'a>(
+    mut stream: TcpStream,
+    first_byte: Duration,
+    header: Duration,
+    route: impl FnOnce(Option<&str>) -> ServerName<'a>,
+    refusal: impl FnOnce() -> Response<Full<Bytes>>,
+) -> Result<Accepted, CloseReason> {
+    let first = timeout(first_byte, async {
+        // Connections that have sent nothing need no buffer.
+        stream.readable().await?;
+        let mut read = BytesMut::with_capacity(FIRST_READ);
+        stream.read_buf(&mut read).await.map(|_| read)
+    });
+    let read = first.await.map_err(|_| CloseReason::FirstByte)?.map_err(|_| CloseReason::Handshake)?;
+    let handshake = timeout(header, async {
+        // A TLS record never begins with a letter, but a plain-text request does: its method.
+        if read.first().is_some_and(u8::is_ascii_alphabetic) {
+            refuse_plain_text(refusal(), read, stream).await.map(|()| Accepted::Done)
+        } else {
+            handshake(read.freeze(), stream, route).await
         }
-        hello.io.hold_writes(true);
-        match hello.into_stream(self.config.clone()).into_fallible().await {
-            Ok(mut stream) => {
-                let (socket, session) = stream.get_mut();
-                socket.hold_writes(false);
-                // A TLS 1.2 client waits for the rest of the handshake before it sends a request. With TLS
-                // 1.3, the rest is the session ticket, which needs no system call of its own if it is sent
-                // together with the first response.
-                if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
-                    stream.flush().await?;
-                }
-                Ok(Some(stream))
+    });
+    handshake.await.map_err(|_| CloseReason::Handshake)?.map_err(|_| CloseReason::Handshake)
+}
+
+/// Performs the handshake after `read` was read from the stream. If the handshake fails, sends the client an
+/// alert.
+async fn handshake<'a>(
+    read: Bytes,
+    stream: TcpStream,
+    route: impl FnOnce(Option<&str>) -> ServerName<'a>,
+) -> io::Result<Accepted> {
+    let mut hello = LazyConfigAcceptor::new(Acceptor::default(), TlsSocket::new(read, stream)).await?;
+    let route = route(hello.client_hello().server_name());
+    let (tls, is_private) = match route {
+        ServerName::Site(tls) => (Some(tls), false),
+        ServerName::Private(tls) | ServerName::ValidationsOnly(tls) => (Some(tls), true),
+        ServerName::Refused => (None, true),
+    };
+    if let Some(challenge) = tls.and_then(|tls| tls.challenge.as_ref())
+        && acme::is_challenge(&hello.client_hello())
+    {
+        // The handshake itself is the response to the challenge (RFC 8737 §3).
+        hello.into_stream(challenge.clone()).await?.shutdown().await?;
+        return Ok(Accepted::Done);
+    }
+    let (ServerName::Site(tls) | ServerName::Private(tls)) = route else {
+        hello.io.write_all(&UNRECOGNIZED_NAME).await?;
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    hello.io.hold_writes(true);
+    match hello.into_stream(tls.config.clone()).into_fallible().await {
+        Ok(mut stream) => {
+            let (socket, session) = stream.get_mut();
+            socket.hold_writes(false);
+            // A TLS 1.2 client waits for the rest of the handshake before it sends a request. With TLS
+            // 1.3, the rest is the session ticket, which needs no system call of its own if it is sent
+            // together with the first response.
+            if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+                stream.flush().await?;
             }
-            Err((error, mut socket)) => {
-                // Send the alert that tells the client why the handshake failed.
-                let _ = socket.shutdown().await;
-                Err(error)
-            }
+            Ok(if is_private { Accepted::Private(stream) } else { Accepted::Site(stream) })
+        }
+        Err((error, mut socket)) => {
+            // Send the alert that tells the client why the handshake failed.
+            let _ = socket.shutdown().await;
+            Err(error)
         }
     }
 }
 
 /// The configuration for all handshakes except ACME validations.
-fn server_config(certificates: Arc<CurrentCertificate>) -> Result<ServerConfig, rustls::Error> {
-    let mut config = certificate::tls_config(certificates, &PROTOCOLS)?;
+fn server_config(
+    certificates: Arc<CurrentCertificate>,
+    protocols: &[&[u8]],
+) -> Result<ServerConfig, rustls::Error> {
+    let mut config = certificate::tls_config(certificates, protocols)?;
     // Stateless session tickets: clients store their sessions, encrypted with keys that rotate every few
     // hours. Early data stays disabled (`max_early_data_size` is 0), because an attacker can replay it.
     config.ticketer = aws_lc_rs::Ticketer::new()?;

@@ -11,6 +11,9 @@ use crate::source::Source;
 /// Base-2 logarithms of the numbers of columns. The sketches take 32 MiB for sources and 8 MiB for networks.
 const SOURCE_BITS: u32 = 20;
 const NETWORK_BITS: u32 = 18;
+/// Those of [`LocalLimiter::small`]: 512 KiB and 128 KiB.
+const SMALL_SOURCE_BITS: u32 = 14;
+const SMALL_NETWORK_BITS: u32 = 12;
 
 /// Limits requests, based on counts kept in this process. All workers share one limiter.
 pub struct LocalLimiter {
@@ -20,6 +23,11 @@ pub struct LocalLimiter {
 impl LocalLimiter {
     pub fn new(options: &LimitOptions) -> LocalLimiter {
         LocalLimiter::with_table_bits(options, SOURCE_BITS, NETWORK_BITS)
+    }
+
+    /// A limiter for few sources, which takes 640 KiB at most.
+    pub fn small(options: &LimitOptions) -> LocalLimiter {
+        LocalLimiter::with_table_bits(options, SMALL_SOURCE_BITS, SMALL_NETWORK_BITS)
     }
 
     fn with_table_bits(options: &LimitOptions, source_bits: u32, network_bits: u32) -> LocalLimiter {

@@ -82,9 +82,14 @@ fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> any
     ))
 }
 
-/// The URL of the web interface: that of the first host in `inbox.host`, or else of `inbox.listen`. Fails if
-/// the web interface is switched off, or if it only has a Unix socket or a port that is picked at each start.
+/// The URL of the web interface: that of `inbox.domain`, or else of the first host in `inbox.host`, or else
+/// of `inbox.listen`. Fails if the web interface is switched off, or if it only has a Unix socket or a port that
+/// is picked at each start.
 fn base_url(config: &Config) -> anyhow::Result<String> {
+    let has_unknown_port = matches!(&config.inbox_listen, Some(Address::Tcp(own)) if own.port() == 0);
+    if !has_unknown_port && let Some(authority) = config.clone().with_base_url(None).inbox_authority(None) {
+        return Ok(format!("https://{authority}"));
+    }
     let name = config.web.inbox_pages.hosts.first();
     match (&config.inbox_listen, name) {
         (None, _) => Err(with_hint(

@@ -67,6 +67,15 @@ pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
         sockets.inbox = bind_with(Socket::bind_private, addresses, "inbox.listen =").pop();
     }
     report_bind_errors(errors)?;
+    let has_domain = config.web.inbox_pages.domain.is_some();
+    if has_domain && sockets.inbox.as_ref().is_some_and(|socket| !is_tcp(socket)) {
+        bail!(
+            "the service manager passed a Unix socket for the inbox, but `inbox.domain` needs TLS on a TCP socket"
+        )
+    }
+    if has_domain && sockets.inbox.is_none() && sockets.https.is_empty() {
+        bail!("`inbox.domain` is set, but there is no socket for TLS: set `tls.listen` or `inbox.listen`")
+    }
     match (&config.web.http.tls.source, sockets.https.is_empty()) {
         (None, false) => {
             bail!(
@@ -81,6 +90,10 @@ pub(super) fn bind_sockets(config: &Config) -> anyhow::Result<Sockets> {
     Ok(sockets)
 }
 
+fn is_tcp(socket: &Socket) -> bool {
+    socket.address().is_ok_and(|address| address.tcp().is_some())
+}
+
 /// The bound addresses as URLs, or as `unix:PATH`.
 pub(super) struct ListeningAddresses {
     pub(super) public: Vec<String>,
@@ -88,6 +101,8 @@ pub(super) struct ListeningAddresses {
     pub(super) private: Option<String>,
     /// The inbox's web interface.
     pub(super) inbox: Option<String>,
+    /// The TCP port of the inbox's own socket.
+    pub(super) inbox_port: Option<u16>,
     /// The first TCP address, for links: over TLS if TLS is configured. `None` with only Unix sockets.
     pub(super) first: Option<SocketAddr>,
 }
@@ -100,6 +115,7 @@ impl ListeningAddresses {
         let (http, https) = (addresses(&sockets.http)?, addresses(&sockets.https)?);
         let private = sockets.ops.as_ref().map(Socket::address).transpose()?;
         let inbox = sockets.inbox.as_ref().map(Socket::address).transpose()?;
+        let inbox_port = inbox.as_ref().and_then(Address::tcp).map(|address| address.port());
         let url = |scheme: &str, address: &Address| match address {
             Address::Tcp(address) => format!("{scheme}://{address}"),
             Address::Unix(_) => address.to_string(),
@@ -108,7 +124,16 @@ impl ListeningAddresses {
         let https = https.iter().map(|address| url("https", address));
         let public = http.iter().map(|address| url("http", address)).chain(https).collect();
         let [private, inbox] = [private, inbox].map(|address| address.map(|address| url("http", &address)));
-        Ok(Self { public, private, inbox, first })
+        Ok(Self { public, private, inbox, inbox_port, first })
+    }
+
+    /// With a domain for the inbox, its URL is https: at its own socket, or at the domain.
+    pub(super) fn name_inbox(&mut self, config: &Config) {
+        let Some(authority) = config.inbox_authority(self.inbox_port) else { return };
+        self.inbox = Some(match &self.inbox {
+            Some(url) => url.replacen("http://", "https://", 1),
+            None => format!("https://{authority}"),
+        });
     }
 
     /// One line for each address, such as `listening on http://127.0.0.1:8080`.

@@ -260,7 +260,7 @@ impl Reloader {
     }
 
     /// Puts a configuration and a site into effect for new requests, submissions and deliveries. Reloads the
-    /// certificate. Each key declares what a change to it affects.
+    /// certificates. Each key declares what a change to it affects.
     fn apply(&mut self, config: Config, site: Site, before: &Snapshot) -> Arc<Snapshot> {
         let snapshot = Arc::new(compose_snapshot(&config, site, &self.worker, Some((&self.config, before))));
         // New submissions are queued for the new channels before the worker delivers to these channels.
@@ -274,6 +274,9 @@ impl Reloader {
         self.app.snapshot.store(snapshot.clone());
         if let Some(tls) = &self.app.server.tls {
             tls.reload();
+        }
+        if let Some(name) = &self.app.server.private_name {
+            name.tls.reload();
         }
         self.config = config;
         snapshot

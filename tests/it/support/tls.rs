@@ -103,6 +103,11 @@ impl Client {
         self
     }
 
+    /// The parameters, for clients of other kinds.
+    pub fn config(self) -> ClientConfig {
+        self.config
+    }
+
     /// Connects and completes the handshake.
     pub fn connect(&self, address: SocketAddr) -> io::Result<Secure> {
         self.greet(TcpStream::connect(address)?)

@@ -186,4 +186,8 @@ fn write_site(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     if let Some(not_after) = app.server.tls.as_ref().and_then(|tls| tls.not_after()) {
         out.single("frontdesk_certificate_expiry_timestamp_seconds", not_after.as_second());
     }
+    if let Some((_, not_after)) = app.server.private_name.as_ref().and_then(|name| name.certificate_expiry())
+    {
+        out.single("frontdesk_inbox_certificate_expiry_timestamp_seconds", not_after.as_second());
+    }
 }

@@ -87,7 +87,7 @@ impl Acme {
     }
 
     /// The path of the cached certificate for these domains and this authority.
-    pub(super) fn certificate_file(&self) -> PathBuf {
+    pub fn certificate_file(&self) -> PathBuf {
         let contact = self.contact_url();
         AcmeCache::at(&self.cache, &self.domains, contact.as_slice(), &self.directory).certificate
     }

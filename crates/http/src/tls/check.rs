@@ -24,20 +24,33 @@ pub struct TlsFinding {
 /// soon, and that its key is not readable by everyone. With ACME, checks the certificate in the cache, if
 /// there is one.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
+    options.source.as_ref().map_or_else(Vec::new, |source| check_source(source, host, "`base_url`", now))
+}
+
+/// Like [`check_certificate`], for the private name in `inbox.domain`.
+pub fn check_private_certificate(
+    source: &CertificateSource,
+    domain: &str,
+    now: Timestamp,
+) -> Vec<TlsFinding> {
+    check_source(source, domain, "`inbox.domain`", now)
+}
+
+/// Checks a source for the host that `host_key` configures.
+fn check_source(source: &CertificateSource, host: &str, host_key: &str, now: Timestamp) -> Vec<TlsFinding> {
     let mut findings = Vec::new();
     let mut add = |is_error, key, message: String, hint| {
         findings.push(TlsFinding { key, is_error, message, hint });
     };
-    match &options.source {
-        None => {}
-        Some(CertificateSource::Files(files)) => check_files(files, host, now, add),
-        Some(CertificateSource::Acme(acme)) => {
+    match source {
+        CertificateSource::Files(files) => check_files(files, (host, host_key), now, add),
+        CertificateSource::Acme(acme) => {
             if let Err(error) = acme.load_roots() {
                 let message = format!("cannot be used: {error}");
                 add(true, "acme_ca_file", message, AUTHORITY);
             }
             if !acme.domains.iter().any(|domain| domain.eq_ignore_ascii_case(host)) {
-                let message = format!("does not contain {host:?}, the host of `base_url`");
+                let message = format!("does not contain {host:?}, the host of {host_key}");
                 add(false, "acme_domains", message, ADD_NAME);
             }
             let renewal = |certificate: ServerCertificate| {
@@ -62,12 +75,12 @@ const AUTHORITY: &str = "name a PEM file with the authority's root certificates,
 const RENEWAL_FAILS: &str = "read in the server's log why orders fail: the server should have renewed it";
 const RENEW: &str = "renew it; a running server loads the new one";
 const ADD_NAME: &str = "add the host: browsers reject a certificate that does not cover it";
-const OTHER_NAMES: &str = "get a certificate that covers the site's host: browsers reject one that does not";
+const OTHER_NAMES: &str = "get a certificate that covers this host: browsers reject one that does not";
 
 /// Calls `add` for each finding: whether it is an error, and its key, message and hint.
 fn check_files(
     files: &CertificateFiles,
-    host: &str,
+    (host, host_key): (&str, &str),
     now: Timestamp,
     mut add: impl FnMut(bool, &'static str, String, &'static str),
 ) {
@@ -92,7 +105,7 @@ fn check_files(
         Validity::Expired => warn("certificate", format!("expired on {not_after}"), RENEW),
     }
     if !certificate.covers(host) {
-        warn("certificate", format!("is not for {host:?}, the host of `base_url`"), OTHER_NAMES);
+        warn("certificate", format!("is not for {host:?}, the host of {host_key}"), OTHER_NAMES);
     }
     if std::fs::metadata(&files.key).is_ok_and(|data| data.permissions().mode() & 0o004 != 0) {
         let message = "can be read by every user on this machine".to_owned();

@@ -54,12 +54,20 @@ pub(crate) fn redirect_to_https(
     head: &Parts,
 ) -> Option<Refusal> {
     let redirect = redirect?;
-    let is_plain = scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers));
-    if !is_plain || head.uri.path().starts_with(CHALLENGES) {
+    if !is_plain_http(proxies, scheme, peer, head) || is_acme_challenge(head) {
         return None;
     }
     let location = HeaderValue::from_str(&redirect.location(host_of(head), &head.uri)).ok()?;
     Some(Refusal::Redirect(location))
+}
+
+/// Whether the client used plain HTTP, as far as this server or a trusted proxy knows.
+pub(crate) fn is_plain_http(proxies: &[Network], scheme: Scheme, peer: Peer, head: &Parts) -> bool {
+    scheme == Scheme::Http && (!is_trusted(proxies, peer) || was_plain(&head.headers))
+}
+
+pub(crate) fn is_acme_challenge(head: &Parts) -> bool {
+    head.uri.path().starts_with(CHALLENGES)
 }
 
 /// Whether `X-Forwarded-Proto` is present and every proxy in the chain reports plain HTTP.
