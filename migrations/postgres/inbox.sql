@@ -66,6 +66,7 @@ CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
 CREATE INDEX submission_held ON submission (held_at) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender);
 CREATE INDEX submission_other_senders ON submission (id) WHERE other_senders IS NOT NULL;
+CREATE INDEX submission_lead ON submission (form, received_at) WHERE held_at IS NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;

@@ -70,6 +70,7 @@ CREATE TABLE submission (
 
 CREATE INDEX submission_held ON submission (held_at, id) WHERE held_at IS NOT NULL;
 CREATE INDEX submission_not_held ON submission (id) WHERE held_at IS NULL;
+CREATE INDEX submission_lead ON submission (form, received_at) WHERE held_at IS NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;

@@ -33,8 +33,9 @@ mod options;
 mod page;
 mod query;
 mod readers;
+mod statistics;
 mod view;
 
 pub use guard::HostName;
-pub use options::{DeskOptions, options};
+pub use options::{DeskOptions, ViewCounting, options};
 pub use route::Desk;

@@ -5,14 +5,12 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use jiff::civil::Date;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
 use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::auth::InboxUser;
-use super::chart;
 use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::notice_text;
@@ -23,7 +21,7 @@ use super::state::DeskState;
 use super::view::{self, Clock};
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
-use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
+use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -33,10 +31,6 @@ const PAGE_SIZE: usize = 50;
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-const CHART_DAYS: usize = 30;
-
-/// Maximum number of pages, referring hosts and campaigns in the statistics.
-const MAX_LEADS: usize = 10;
 
 /// An authenticated request.
 pub(super) struct PageRequest<'a> {
@@ -47,6 +41,8 @@ pub(super) struct PageRequest<'a> {
     pub(super) query: ListQuery,
     /// The result of the change before this page.
     pub(super) notice: Option<&'static str>,
+    /// The number of days in the URL that statistics cover.
+    pub(super) days: Option<u16>,
     pub(super) clock: Clock,
 }
 
@@ -60,7 +56,8 @@ impl<'a> PageRequest<'a> {
     ) -> Self {
         let clock = Clock { now: Timestamp::now(), zone: TimeZone::system() };
         let notice = query.get("notice").and_then(notice_text);
-        Self { inbox, options, operator, query: ListQuery::from_pairs(query.iter()), notice, clock }
+        let days = query.get("days").and_then(|days| days.parse().ok());
+        Self { inbox, options, operator, query: ListQuery::from_pairs(query.iter()), notice, days, clock }
     }
 
     /// Values that every page needs.
@@ -85,7 +82,7 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Renders a template with `values` and those that every page needs, read over one connection.
-    fn render(
+    pub(super) fn render(
         &self,
         template: &str,
         section: &str,
@@ -211,35 +208,6 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// The submissions of the last [`CHART_DAYS`] days, and the numbers that are waiting, held and failed.
-    pub(super) fn statistics(&self) -> Result<Reply, StoreError> {
-        self.render("statistics.html", "statistics", |reader| {
-            let zone = &self.clock.zone;
-            let today = self.clock.now.to_zoned(zone.clone()).date();
-            let mut days: Vec<Date> = today.series(-1.day()).take(CHART_DAYS).collect();
-            days.reverse();
-            let first = days.first().and_then(|day| day.to_zoned(zone.clone()).ok());
-            let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
-            let leads = lead_tables(&reader.lead_counts(first, MAX_LEADS)?);
-            let days = reader.counts_by_day(&days, zone)?;
-            let total: usize = days.iter().map(|(_, count)| count).sum();
-            let busiest = days.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
-            let busiest = busiest.map(|(day, count)| context! { day => day.to_string(), count });
-            let week: usize = days.iter().rev().take(7).map(|(_, count)| count).sum();
-            let today = days.last().map_or(0, |(_, count)| *count);
-            let table: Vec<Value> =
-                days.iter().rev().map(|(day, count)| context! { day => day.to_string(), count }).collect();
-            Ok(context! {
-                chart => Value::from_safe_string(chart::draw(&days)),
-                total, week, today, busiest, table, leads, days => CHART_DAYS,
-                waiting => reader.count_up_to(Status::Waiting, MAX_COUNTED)?,
-                held => reader.count_up_to(Status::Held, MAX_COUNTED)?,
-                failed => reader.count_up_to(Status::Parked, MAX_COUNTED)?,
-                most => MAX_COUNTED,
-            })
-        })
-    }
-
     /// The changes by operators, newest first.
     pub(super) fn log(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
@@ -289,18 +257,6 @@ impl<'a> PageRequest<'a> {
     pub(super) fn confirm(&self, values: &Value) -> Result<Reply, StoreError> {
         self.render("confirm.html", "list", |_| Ok(values.clone()))
     }
-}
-
-/// A table for each list that is not empty.
-fn lead_tables(counts: &LeadCounts) -> Vec<Value> {
-    let titles = ["Page", "Came from", "Campaign"];
-    let tables = titles.into_iter().zip(counts.lists()).filter(|(_, (_, counts))| !counts.is_empty());
-    tables
-        .map(|(title, (_, counts))| {
-            let row = |(name, count): &(String, usize)| context! { name => visible(name), count };
-            context! { title, rows => counts.iter().map(row).collect::<Vec<_>>() }
-        })
-        .collect()
 }
 
 /// Reads one page of a list. The page is partial if the search takes longer than [`SEARCH_TIME`].
