@@ -35,6 +35,7 @@ mod query;
 mod readers;
 mod statistics;
 mod view;
+mod words;
 
 pub use guard::HostName;
 pub use options::{DeskOptions, ViewCounting, options};

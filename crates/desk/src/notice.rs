@@ -34,7 +34,6 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
         }
         "nothing-removed" => "Nothing was removed.",
         "none-selected" => "Select at least one submission.",
-        "testing" => "The test message is being sent. Reload the page to see the result.",
         "ended" => "The session has ended.",
         "no-session" => "That session had ended already.",
         "all-ended" => "All sessions have ended.",

@@ -19,6 +19,7 @@ use super::query::ListQuery;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
 use super::view::{self, Clock};
+use super::words::Receiver;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, SearchPage, StoreError};
@@ -41,6 +42,8 @@ pub(super) struct PageRequest<'a> {
     pub(super) query: ListQuery,
     /// The result of the change before this page.
     pub(super) notice: Option<&'static str>,
+    /// The channel whose test has just been requested.
+    pub(super) tested: Option<String>,
     /// The number of days in the URL that statistics cover.
     pub(super) days: Option<u16>,
     pub(super) clock: Clock,
@@ -56,8 +59,18 @@ impl<'a> PageRequest<'a> {
     ) -> Self {
         let clock = Clock { now: Timestamp::now(), zone: TimeZone::system() };
         let notice = query.get("notice").and_then(notice_text);
+        let tested = query.get("tested").map(str::to_owned);
         let days = query.get("days").and_then(|days| days.parse().ok());
-        Self { inbox, options, operator, query: ListQuery::from_pairs(query.iter()), notice, days, clock }
+        Self {
+            inbox,
+            options,
+            operator,
+            query: ListQuery::from_pairs(query.iter()),
+            notice,
+            tested,
+            days,
+            clock,
+        }
     }
 
     /// Values that every page needs.
@@ -164,7 +177,14 @@ impl<'a> PageRequest<'a> {
                 .iter()
                 .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
-            let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
+            let details = view::details(
+                &submission,
+                &annotation,
+                &deliveries,
+                &self.options.channels,
+                reply,
+                &self.clock,
+            );
             let shared = self.shared(reader, "list")?;
             Ok(Some(context! { can_deliver, ..context! { ..details, ..shared } }))
         })?;
@@ -182,21 +202,35 @@ impl<'a> PageRequest<'a> {
                 let backlog = queue.channels.iter().find(|channel| channel.name == name);
                 let test = tests.get(name).map(|test| {
                     let text = test.outcome.as_ref().unwrap_or_else(|text| text);
-                    context! { at => self.clock.time(test.at), is_good => test.outcome.is_ok(), text => visible(text) }
+                    let sentence = visible(&test.sentence);
+                    context! { at => self.clock.time(test.at), is_good => test.outcome.is_ok(), sentence, text => visible(text) }
                 });
                 context! {
                     name => visible(name),
                     kind,
+                    label => kind.map(|kind| match kind {
+                        "smtp" => "Mail",
+                        "webhook" => "Webhook",
+                        "maildir" => "Mail folder",
+                        other => other,
+                    }),
                     forms => forms.join(", "),
                     waiting => backlog.map_or(0, |channel| channel.waiting),
                     parked => backlog.map_or(0, |channel| channel.parked),
                     oldest => backlog.and_then(|channel| channel.oldest).map(|at| self.clock.time(at)),
-                    obstacle => obstacles.get(name).map(|obstacle| view::obstacle_value(obstacle, &self.clock)),
+                    obstacle => obstacles.get(name).map(|obstacle| view::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
                     test,
                     is_testing => testing.contains(name),
                 }
             };
             let configured = &self.options.channels;
+            let tested = self.tested.as_ref().filter(|name| configured.iter().any(|channel| channel.name == **name));
+            let result = tested.map(|name| match tests.get(name) {
+                _ if testing.contains(name) => "The test message is being sent. This page shows the result when it is known; without JavaScript, reload it.".to_owned(),
+                Some(test) => format!("{}: {}", visible(name), visible(&test.sentence)),
+                None => "The test was interrupted. Start it again.".to_owned(),
+            });
+            let is_awaited = tested.is_some_and(|name| testing.contains(name));
             let mut channels: Vec<Value> = configured
                 .iter()
                 .map(|channel| value(&channel.name, Some(channel.kind.name()), &channel.forms))
@@ -204,7 +238,7 @@ impl<'a> PageRequest<'a> {
             let is_known = |name: &str| configured.iter().any(|channel| channel.name == name);
             let others = queue.channels.iter().filter(|channel| !is_known(&channel.name));
             channels.extend(others.map(|channel| value(&channel.name, None, &[])));
-            Ok(context! { channels, pending => queue.pending, set_aside => queue.set_aside })
+            Ok(context! { notice => result, is_awaited, channels, pending => queue.pending, set_aside => queue.set_aside })
         })
     }
 
