@@ -74,6 +74,7 @@ CREATE INDEX submission_spam ON submission (form, id) WHERE spam_at IS NOT NULL;
 CREATE INDEX submission_sender ON submission (sender, id);
 CREATE INDEX submission_other_senders ON submission (id, other_senders) WHERE other_senders IS NOT NULL;
 CREATE INDEX submission_form ON submission (form, id);
+CREATE INDEX submission_lead ON submission (form, received_at) WHERE held_at IS NULL AND spam_at IS NULL;
 CREATE INDEX submission_flood ON submission (form, id) WHERE flood = 1;
 CREATE INDEX submission_content ON submission (content, id) WHERE content IS NOT NULL;
 CREATE INDEX submission_key ON submission (idempotency_key, id) WHERE idempotency_key IS NOT NULL;

@@ -148,7 +148,7 @@ fn compose_app(
     let tls = config.web.http.tls.source.as_ref().map(Tls::start).transpose().context("cannot start TLS")?;
     Ok(AppState {
         server: Arc::new(Server::new(snapshot.clone(), tls).with_private_name(name)),
-        desk: Arc::new(ArcSwap::from_pointee(config.web.inbox_pages.clone())),
+        desk: Arc::new(ArcSwap::from_pointee(reload::desk_options(config, &snapshot.load().site))),
         store,
         intake,
         refusals: Arc::default(),

@@ -12,6 +12,7 @@ use super::{
     own_tables, screening, security, server, site, store, tls, visitor, words,
 };
 use frontdesk_app::agent::AgentOptions;
+use frontdesk_app::page_views::{AgentClass, names_of};
 use frontdesk_app::{WebOptions, content_security_policy};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
@@ -277,6 +278,8 @@ fn complete_desk(desk: DeskOptions, pages: &PagesOptions, channels: &[ChannelOpt
         title: pages.title.clone(),
         confirms_addresses: pages.confirms_addresses(),
         form_set: pages.form_set.clone(),
+        ai_agents: names_of(AgentClass::Ai),
+        browsers: names_of(AgentClass::Browser),
         ..desk
     }
 }

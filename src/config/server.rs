@@ -111,7 +111,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
         requests("server.count_views"),
         "true",
         "Whether page views are counted by day, page, representation, kind of client and referring host, \
-         without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 90 days \
+         without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 400 days \
          (docs/pages/statistics.md).",
         value::parse_bool,
     );

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::corpus;
-use crate::support::channel_site::until;
+use crate::support::channel_site::{maildir, smtp, until, write_site};
 use crate::support::panics::PanicPoints;
 use crate::support::port::Port;
 use crate::support::{Answer, Connection, PATIENCE, TestServer, compose, frontdesk, small_site, store_of};
@@ -37,9 +37,13 @@ impl Desk {
     }
 
     fn with(environment: &[(&str, &str)]) -> Desk {
+        Desk::of_site(&small_site(), environment)
+    }
+
+    fn of_site(site: &Path, environment: &[(&str, &str)]) -> Desk {
         let common =
             [HOST, ("FRONTDESK_LIMITS__ENABLED", "false"), ("FRONTDESK_INBOX__LISTEN", "127.0.0.1:0")];
-        let server = TestServer::with(&small_site(), &[&common[..], environment].concat());
+        let server = TestServer::with(site, &[&common[..], environment].concat());
         let began = Instant::now();
         let mut told = String::new();
         let address = loop {
@@ -552,6 +556,60 @@ fn an_address_that_others_can_reach_needs_an_explicit_permission() {
     }
     for header in ["cookie", "host", "sec-fetch-site", "a b"] {
         assert!(check(&[("FRONTDESK_INBOX__USER_HEADER", header)]).contains("user_header"), "{header}");
+    }
+}
+
+#[test]
+fn the_test_of_a_channel_tells_its_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Nothing listens on the port.
+    let closed =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
+    let channels = [maildir("box", &folder.path().join("mail")), smtp("mail", closed, "")].concat();
+    let desk = Desk::of_site(&write_site(folder.path(), &channels), &[]);
+    let operator = desk.log_in();
+    let test = |channel: &str| {
+        let location = operator.post("/channels/test", &format!("channel={channel}"));
+        assert_eq!(location, format!("/channels?tested={channel}"));
+        operator.page(&location)
+    };
+    let page = test("box");
+    assert!(
+        page.contains("role=\"status\">box: The test mail was written to the mail folder.</p>"),
+        "{page}"
+    );
+    check_markup(&page, "/channels");
+    let page = test("mail");
+    let sentence = "mail: The test message did not get through. There was no connection to the mail server.";
+    assert!(page.contains(sentence) && page.contains("127.0.0.1:"), "{page}");
+    let unknown = operator.page("/channels?tested=%3Cscript%3Ealert(1)");
+    assert!(!unknown.contains("role=\"status\"") && !unknown.contains("alert(1)"), "{unknown}");
+}
+
+#[test]
+fn statistics_count_leads_of_a_period_without_spam() {
+    let desk = Desk::with(&[("FRONTDESK_SERVER__COUNT_VIEWS", "false")]);
+    for name in ["Ada", "Grace"] {
+        let fields =
+            json!({ "name": name, "email": "ada@example.com", "message": name, "desk_page": "/pricing/" });
+        assert!(desk.contact(&fields));
+    }
+    let held = desk.submit("Eve", "Hello");
+    assert!(desk.command(&["hold", &held]).0);
+    let operator = desk.log_in();
+    for (path, period) in [("/statistics", "30 days"), ("/statistics?days=365", "12 months")] {
+        let page = operator.page(path);
+        assert!(page.contains("<dt>Leads</dt><dd>2 "), "{page}");
+        assert!(page.contains(&format!("2 more than in the {period} before")), "{page}");
+        assert!(page.contains(&format!("aria-current=\"page\">{period}</a>")), "{page}");
+        assert!(
+            page.contains("<td>contact</td><td class=\"number\">2</td><td class=\"number\">0</td>"),
+            "{page}"
+        );
+        assert!(page.contains("<td>/pricing/</td><td class=\"number\">2</td>"), "{page}");
+        assert!(page.contains("<td>/pricing/</td><td class=\"number\">2 of 0</td>"), "{page}");
+        assert!(page.contains("Page views are not counted: <code>count_views</code>"), "{page}");
+        check_markup(&page, path);
     }
 }
 

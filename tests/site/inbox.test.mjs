@@ -96,7 +96,7 @@ describe('accessibility', () => {
           async (page, origin) => {
             await check(page, 'the list');
             const open = await row(page, 'Marta').locator('.open').getAttribute('href');
-            for (const path of [open, '/?q=nothing+of+the+kind', '/?status=held', '/review', '/channels', '/statistics', '/log', '/sessions']) {
+            for (const path of [open, '/?q=nothing+of+the+kind', '/?status=held', '/review', '/channels', '/statistics', '/statistics?days=7', '/statistics?days=365', '/log', '/sessions']) {
               await page.goto(origin + path);
               await check(page, path);
             }

@@ -36,7 +36,7 @@ const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: i32 = 30;
 /// How many days, including today, the inbox keeps the counts of page views.
-const VIEW_DAYS: i32 = 90;
+const VIEW_DAYS: i32 = 400;
 /// Keys under which the inbox stores the due time of the last digest and the time of the last flood
 /// notification.
 const DIGEST_KEY: &str = "digest";

@@ -2,8 +2,9 @@
 //! that a removal first shows what it would remove.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use minijinja::{Value, context};
@@ -13,8 +14,10 @@ use super::auth::InboxUser;
 use super::html::{Reply, see_other};
 use super::page::PageRequest;
 use super::query::ListQuery;
+use super::request::encode_pairs;
 use super::state::{ChannelTest, DeskState};
 use super::view;
+use super::words;
 use super::work::{WorkChange, people};
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
@@ -24,6 +27,11 @@ use frontdesk_inbox::store::{
     Annotated, Annotation, Editor, Filter, InboxReader, Retry, Saved, Session, StoreError,
 };
 use frontdesk_inbox::submission::{Status, Submission};
+
+/// How long the response to the request for a test waits for the result.
+const TEST_PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum number of such responses that wait at a time, because each occupies a thread.
+const MAX_WAITING_TESTS: usize = 3;
 
 /// A change of one submission.
 pub(super) struct SubmissionForm {
@@ -409,7 +417,8 @@ pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), Sto
 }
 
 /// Starts to send a test message through a channel, and records that in the operators' log, unless one is
-/// being sent. Does not wait for the result. `None` if there is no channel with this name.
+/// being sent. Waits up to [`TEST_PATIENCE`] for the result, which the page of channels shows. `None` if no
+/// channel has this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,
@@ -425,14 +434,23 @@ pub(super) fn test_channel(
             return Err(error);
         }
         let inbox = inbox.clone();
+        let can_wait = testing().len() <= MAX_WAITING_TESTS;
+        let (done, result) = mpsc::channel();
         tokio::runtime::Handle::current().spawn(async move {
             let (at, began) = (Timestamp::now(), Instant::now());
             let outcome = test_message::send(&channel, "the inbox's web interface", at).await;
+            let sentence = words::describe_test(&channel, &outcome);
             let outcome = test_message::describe(&channel.kind, &outcome, began.elapsed());
             let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
-            tests.insert(channel.name.clone(), ChannelTest { at, outcome });
+            tests.insert(channel.name.clone(), ChannelTest { at, sentence, outcome });
             inbox.testing.lock().unwrap_or_else(PoisonError::into_inner).remove(&channel.name);
+            // The response may not be waiting any more.
+            let _ = done.send(());
         });
+        if can_wait {
+            // After this time, the page says that the message is being sent.
+            let _ = result.recv_timeout(TEST_PATIENCE);
+        }
     }
-    Ok(Some(see_other("/channels?notice=testing")))
+    Ok(Some(see_other(&format!("/channels?{}", encode_pairs([("tested", name)])))))
 }

@@ -1,6 +1,6 @@
-//! Draws the number of submissions per day as an SVG chart.
+//! Draws stacked bars over time as an SVG chart. A page shows the same numbers in a table behind it.
 
-use jiff::civil::Date;
+use frontdesk_forms::text::escape_html;
 
 const WIDTH: usize = 720;
 const HEIGHT: usize = 200;
@@ -9,63 +9,139 @@ const LEFT: usize = 56;
 const RIGHT: usize = 24;
 const BOTTOM: usize = 32;
 const TOP: usize = 12;
+/// The maximum number of labels below the bars: more would overlap on a phone.
+const MAX_LABELS: usize = 7;
 
-/// Draws one bar for each day.
-pub(super) fn draw(days: &[(Date, usize)]) -> String {
-    let most = days.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    let top = round_up(most);
-    let plot = HEIGHT - TOP - BOTTOM;
-    let base = HEIGHT - BOTTOM;
-    let y = |count: usize| base - count * plot / top;
-    let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"chart-title\">\
-         <title id=\"chart-title\">Submissions per day</title>"
-    );
-    for count in [0, top / 2, top] {
-        let (line, text) = (y(count), y(count) + 4);
-        svg += &format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{line}\" y2=\"{line}\"/>\
-             <text x=\"{}\" y=\"{text}\" text-anchor=\"end\">{count}</text>",
-            WIDTH - RIGHT,
-            LEFT - 8
-        );
+/// The maximum number of series: the style sheet has a color for each.
+pub(super) const MAX_SERIES: usize = 5;
+
+/// The bars of one kind, from the bottom up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Series {
+    pub(super) name: String,
+    /// One for each time.
+    pub(super) counts: Vec<usize>,
+}
+
+impl Series {
+    pub(super) fn total(&self) -> usize {
+        self.counts.iter().sum()
     }
-    // Horizontal positions are in tenths.
-    let step = (WIDTH - LEFT - RIGHT) * 10 / days.len().max(1);
-    let tenths = |tenths: usize| format!("{}.{}", tenths / 10, tenths % 10);
-    for (at, (day, count)) in days.iter().enumerate() {
-        let x = LEFT * 10 + step * at;
-        let day = day.to_string();
-        let height = base - y(*count);
-        let height = if *count > 0 { height.max(2) } else { 0 };
-        svg += &format!(
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{height}\" rx=\"2\"><title>{day}: {count}</title></rect>",
-            tenths(x + step * 3 / 20),
-            base - height,
-            tenths(step * 7 / 10)
+}
+
+pub(super) struct Chart<'a> {
+    /// Unique on the page.
+    pub(super) id: &'a str,
+    pub(super) title: &'a str,
+    /// The content in a sentence, for those who do not see the chart.
+    pub(super) summary: &'a str,
+    /// The full names of the times.
+    pub(super) times: &'a [String],
+    /// Their short names, which stand below the bars.
+    pub(super) labels: &'a [String],
+    pub(super) series: &'a [Series],
+}
+
+impl Chart<'_> {
+    /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one.
+    pub(super) fn draw(&self) -> String {
+        let sums: Vec<usize> = (0..self.times.len())
+            .map(|at| self.series.iter().filter_map(|series| series.counts.get(at)).sum())
+            .collect();
+        let scale = Scale { top: round_up(sums.iter().copied().max().unwrap_or_default()) };
+        let Self { id, title, summary, .. } = self;
+        let (title, summary) = (escape_html(title), escape_html(summary));
+        let mut svg = format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+             aria-labelledby=\"{id}-name\" aria-describedby=\"{id}-summary\">\
+             <title id=\"{id}-name\">{title}</title><desc id=\"{id}-summary\">{summary}</desc>"
         );
-        if at % 7 == (days.len() - 1) % 7 {
+        for count in [0, scale.top / 2, scale.top] {
+            let line = scale.y(count);
             svg += &format!(
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                tenths(x + step / 2),
-                HEIGHT - 8,
-                &day[5..]
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{line}\" y2=\"{line}\"/>\
+                 <text x=\"{}\" y=\"{}\" text-anchor=\"end\">{count}</text>",
+                WIDTH - RIGHT,
+                LEFT - 8,
+                line + 4
             );
         }
+        // Horizontal positions are in tenths.
+        let step = (WIDTH - LEFT - RIGHT) * 10 / self.times.len().max(1);
+        let every = self.times.len().div_ceil(MAX_LABELS).max(1);
+        for (at, sum) in sums.iter().enumerate() {
+            let x = LEFT * 10 + step * at;
+            svg += &self.bar(at, *sum, (x + step * 3 / 20, step * 7 / 10), &scale);
+            // The last time has a label.
+            if (self.times.len() - 1 - at).is_multiple_of(every) {
+                svg += &format!(
+                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                    tenths(x + step / 2),
+                    HEIGHT - 8,
+                    escape_html(&self.labels[at])
+                );
+            }
+        }
+        svg + "</svg>"
     }
-    svg + "</svg>"
+
+    /// The stacked bars of a time, at a horizontal position and of a width. A pointer shows their numbers.
+    fn bar(&self, at: usize, sum: usize, (x, width): (usize, usize), scale: &Scale) -> String {
+        if sum == 0 {
+            return String::new();
+        }
+        let (mut parts, mut numbers, mut below) = (String::new(), Vec::new(), 0);
+        for (index, series) in self.series.iter().enumerate() {
+            let count = series.counts.get(at).copied().unwrap_or_default();
+            if count == 0 {
+                continue;
+            }
+            let (bottom, top) = (scale.y(below), scale.y(below + count));
+            // A small count is visible, too.
+            let height = (bottom - top).max(2);
+            parts += &format!(
+                "<rect class=\"c{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{height}\"/>",
+                (index + 1).min(MAX_SERIES),
+                tenths(x),
+                bottom - height,
+                tenths(width)
+            );
+            numbers.push(format!("{} {count}", series.name));
+            below += count;
+        }
+        let text = format!("{}: {}", self.times[at], numbers.join(", "));
+        format!("<g><title>{}</title>{parts}</g>", escape_html(&text))
+    }
+}
+
+fn tenths(tenths: usize) -> String {
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+/// The vertical axis, from 0 to `top`.
+struct Scale {
+    top: usize,
+}
+
+impl Scale {
+    fn y(&self, count: usize) -> usize {
+        let base = HEIGHT - BOTTOM;
+        // Counts of views may be large.
+        let height = count as u128 * (base - TOP) as u128 / self.top.max(1) as u128;
+        base - usize::try_from(height).unwrap_or_default().min(base - TOP)
+    }
 }
 
 /// The next number of the form 2, 4, 10, 20, 40, 100 and so on: it can be halved.
 fn round_up(most: usize) -> usize {
-    let mut unit = 1;
+    let mut unit: usize = 1;
     loop {
         for step in [2, 4, 10] {
-            if unit * step >= most {
-                return unit * step;
+            if unit.saturating_mul(step) >= most {
+                return unit.saturating_mul(step);
             }
         }
-        unit *= 10;
+        unit = unit.saturating_mul(10);
     }
 }
 
@@ -76,16 +152,60 @@ mod tests {
     #[test]
     fn the_scale_has_round_numbers() {
         assert_eq!([0, 2, 3, 5, 10, 11, 41, 101, 4000].map(round_up), [2, 2, 4, 10, 10, 20, 100, 200, 4000]);
+        assert_eq!(round_up(usize::MAX), usize::MAX);
     }
 
     #[test]
-    fn each_day_has_a_bar_with_its_count() {
-        let first = jiff::civil::date(1970, 1, 1);
-        let days: Vec<_> = first.series(jiff::ToSpan::day(1)).take(30).zip(0..).collect();
-        let svg = draw(&days);
-        assert_eq!(svg.matches("<rect").count(), 30);
-        assert!(svg.contains("<title>1970-01-30: 29</title>") && svg.contains(">01-30</text>"), "{svg}");
-        assert!(svg.contains("height=\"0\"") && !svg.contains("style="));
-        assert!(draw(&[]).ends_with("</svg>"));
+    fn each_time_has_stacked_bars_with_their_counts() {
+        let svg = draw(30, &[("contact", 1), ("waitlist", 3)]);
+        assert_eq!((svg.matches("<g>").count(), svg.matches("<rect").count()), (29, 58), "none on day 0");
+        assert!(svg.contains("<title>day 29: contact 29, waitlist 87</title>"), "{svg}");
+        // The scale ends at 200, and its 156 units are between 12 and 168.
+        let last = "<rect class=\"c1\" x=\"676.8\" y=\"146\" width=\"14.9\" height=\"22\"/>\
+                    <rect class=\"c2\" x=\"676.8\" y=\"78\" width=\"14.9\" height=\"68\"/>";
+        assert!(svg.contains(last), "{svg}");
+        assert!(svg.contains(">200</text>") && svg.contains(">d29</text>") && !svg.contains("style="));
+        let labels = svg.matches("text-anchor=\"middle\"").count();
+        assert_eq!(labels, 6);
+    }
+
+    #[test]
+    fn a_chart_has_a_name_and_a_summary_for_screen_readers() {
+        let svg = draw(7, &[("contact", 1)]);
+        assert!(svg.contains("aria-labelledby=\"x-name\" aria-describedby=\"x-summary\""), "{svg}");
+        assert!(svg.contains(
+            "<title id=\"x-name\">Leads &lt;b&gt;</title><desc id=\"x-summary\">A sum &amp; more</desc>"
+        ));
+    }
+
+    #[test]
+    fn names_are_escaped_and_series_without_a_color_share_one() {
+        let names = ["a", "b", "c", "d", "<e>", "f"];
+        let svg = draw(2, &names.map(|name| (name, 1)));
+        assert!(svg.contains("&lt;e&gt; 1, f 1") && !svg.contains("<e>"), "{svg}");
+        assert_eq!((svg.matches("class=\"c5\"").count(), svg.matches("class=\"c6\"").count()), (2, 0));
+    }
+
+    #[test]
+    fn an_empty_chart_and_large_numbers_can_be_drawn() {
+        assert!(draw(0, &[]).ends_with("</svg>"));
+        assert!(draw(3, &[]).contains(">2</text>"));
+        let most = usize::MAX / 4;
+        assert!(draw(2, &[("views", most)]).contains("height=\""));
+    }
+
+    /// Draws this many days; each series has a multiple of the day's number.
+    fn draw(days: usize, series: &[(&str, usize)]) -> String {
+        let names = |before: &str| (0..days).map(|day| format!("{before}{day}")).collect::<Vec<_>>();
+        let series: Vec<Series> = series
+            .iter()
+            .map(|(name, factor)| Series {
+                name: (*name).to_owned(),
+                counts: (0..days).map(|day| day * factor).collect(),
+            })
+            .collect();
+        let (times, labels) = (names("day "), names("d"));
+        let (title, summary) = ("Leads <b>", "A sum & more");
+        Chart { id: "x", title, summary, times: &times, labels: &labels, series: &series }.draw()
     }
 }

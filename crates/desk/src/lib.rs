@@ -40,9 +40,11 @@ mod person;
 mod preview;
 mod query;
 mod readers;
+mod statistics;
 mod view;
+mod words;
 
 pub use guard::HostName;
-pub use options::{DeskOptions, options};
+pub use options::{DeskOptions, ViewCounting, options};
 pub use role::{Role, User};
 pub use route::Desk;

@@ -79,7 +79,6 @@ fn notice_text(code: &str) -> Option<&'static str> {
         }
         "nothing-removed" => "Nothing was removed.",
         "none-selected" => "Select at least one submission.",
-        "testing" => "The test message is being sent. Reload the page to see the result.",
         "ended" => "The session has ended.",
         "no-session" => "That session had ended already.",
         "user-ended" => "All sessions of this user have ended.",

@@ -45,6 +45,23 @@ pub struct DeskOptions {
     pub confirms_addresses: bool,
     /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
     pub form_set: FormSet,
+    /// The percent-encoded paths of pages that show a form.
+    pub form_pages: Vec<String>,
+    pub view_counting: ViewCounting,
+    /// The names under which AI agents and browsers are counted in page views.
+    pub ai_agents: Vec<&'static str>,
+    pub browsers: Vec<&'static str>,
+}
+
+/// Whether the server counts page views.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ViewCounting {
+    #[default]
+    On,
+    /// Switched off in the configuration.
+    Off,
+    /// Not counted because the server runs for an author of pages.
+    Watching,
 }
 
 /// The limits of connections, times and threads, and the trusted proxies.

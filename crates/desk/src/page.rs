@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use http::StatusCode;
-use jiff::civil::Date;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
 use minijinja::{Value, context};
 use uuid::Uuid;
 
@@ -15,25 +14,22 @@ use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::Notice;
 use super::options::DeskOptions;
+use super::person;
 use super::query::ListQuery;
 use super::request::Pairs;
 use super::role::Role;
 use super::state::DeskState;
 use super::view::{self, Clock};
+use super::words::Receiver;
 use super::work::{people, work_values};
-use super::{chart, person};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Editor, InboxReader, LeadCounts, Session, StoreError};
+use frontdesk_inbox::store::{Editor, InboxReader, Session, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
 const LOG_SIZE: usize = 100;
 /// Held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-const CHART_DAYS: usize = 30;
-
-/// Maximum number of pages, referring hosts and campaigns in the statistics.
-const MAX_LEADS: usize = 10;
 
 /// An authenticated request.
 pub(super) struct PageRequest<'a> {
@@ -44,6 +40,10 @@ pub(super) struct PageRequest<'a> {
     pub(super) query: ListQuery,
     /// The result of the change before this page.
     notice: Option<Notice>,
+    /// The channel whose test has just been requested.
+    pub(super) tested: Option<String>,
+    /// The number of days in the URL that statistics cover.
+    pub(super) days: Option<u16>,
     pub(super) clock: Clock,
 }
 
@@ -57,7 +57,18 @@ impl<'a> PageRequest<'a> {
     ) -> Self {
         let clock = Clock { now: Timestamp::now(), zone: TimeZone::system() };
         let notice = Notice::from_pairs(query);
-        Self { inbox, options, operator, query: ListQuery::from_pairs(query.iter()), notice, clock }
+        let tested = query.get("tested").map(str::to_owned);
+        let days = query.get("days").and_then(|days| days.parse().ok());
+        Self {
+            inbox,
+            options,
+            operator,
+            query: ListQuery::from_pairs(query.iter()),
+            notice,
+            tested,
+            days,
+            clock,
+        }
     }
 
     /// Values that every page needs.
@@ -137,7 +148,14 @@ impl<'a> PageRequest<'a> {
                 .iter()
                 .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
-            let details = view::details(&submission, &annotation, &deliveries, reply, &self.clock);
+            let details = view::details(
+                &submission,
+                &annotation,
+                &deliveries,
+                &self.options.channels,
+                reply,
+                &self.clock,
+            );
             let shared = self.shared(reader, "list")?;
             Ok(Some(
                 context! { can_deliver, person, ..context! { ..work, ..context! { ..details, ..shared } } },
@@ -157,21 +175,35 @@ impl<'a> PageRequest<'a> {
                 let backlog = queue.channels.iter().find(|channel| channel.name == name);
                 let test = tests.get(name).map(|test| {
                     let text = test.outcome.as_ref().unwrap_or_else(|text| text);
-                    context! { at => self.clock.time(test.at), is_good => test.outcome.is_ok(), text => visible(text) }
+                    let sentence = visible(&test.sentence);
+                    context! { at => self.clock.time(test.at), is_good => test.outcome.is_ok(), sentence, text => visible(text) }
                 });
                 context! {
                     name => visible(name),
                     kind,
+                    label => kind.map(|kind| match kind {
+                        "smtp" => "Mail",
+                        "webhook" => "Webhook",
+                        "maildir" => "Mail folder",
+                        other => other,
+                    }),
                     forms => forms.join(", "),
                     waiting => backlog.map_or(0, |channel| channel.waiting),
                     parked => backlog.map_or(0, |channel| channel.parked),
                     oldest => backlog.and_then(|channel| channel.oldest).map(|at| self.clock.time(at)),
-                    obstacle => obstacles.get(name).map(|obstacle| view::obstacle_value(obstacle, &self.clock)),
+                    obstacle => obstacles.get(name).map(|obstacle| view::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
                     test,
                     is_testing => testing.contains(name),
                 }
             };
             let configured = &self.options.channels;
+            let tested = self.tested.as_ref().filter(|name| configured.iter().any(|channel| channel.name == **name));
+            let result = tested.map(|name| match tests.get(name) {
+                _ if testing.contains(name) => "The test message is being sent. This page shows the result when it is known; without JavaScript, reload it.".to_owned(),
+                Some(test) => format!("{}: {}", visible(name), visible(&test.sentence)),
+                None => "The test was interrupted. Start it again.".to_owned(),
+            });
+            let is_awaited = tested.is_some_and(|name| testing.contains(name));
             let mut channels: Vec<Value> = configured
                 .iter()
                 .map(|channel| value(&channel.name, Some(channel.kind.name()), &channel.forms))
@@ -179,36 +211,7 @@ impl<'a> PageRequest<'a> {
             let is_known = |name: &str| configured.iter().any(|channel| channel.name == name);
             let others = queue.channels.iter().filter(|channel| !is_known(&channel.name));
             channels.extend(others.map(|channel| value(&channel.name, None, &[])));
-            Ok(context! { channels, pending => queue.pending, set_aside => queue.set_aside })
-        })
-    }
-
-    /// The submissions of the last [`CHART_DAYS`] days, and the numbers that are waiting, held and failed.
-    pub(super) fn statistics(&self) -> Result<Reply, StoreError> {
-        self.render("statistics.html", "statistics", |reader| {
-            let zone = &self.clock.zone;
-            let today = self.clock.now.to_zoned(zone.clone()).date();
-            let mut days: Vec<Date> = today.series(-1.day()).take(CHART_DAYS).collect();
-            days.reverse();
-            let first = days.first().and_then(|day| day.to_zoned(zone.clone()).ok());
-            let first = first.map_or(Timestamp::MIN, |first| first.timestamp());
-            let leads = lead_tables(&reader.lead_counts(first, MAX_LEADS)?);
-            let days = reader.counts_by_day(&days, zone)?;
-            let total: usize = days.iter().map(|(_, count)| count).sum();
-            let busiest = days.iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
-            let busiest = busiest.map(|(day, count)| context! { day => day.to_string(), count });
-            let week: usize = days.iter().rev().take(7).map(|(_, count)| count).sum();
-            let today = days.last().map_or(0, |(_, count)| *count);
-            let table: Vec<Value> =
-                days.iter().rev().map(|(day, count)| context! { day => day.to_string(), count }).collect();
-            Ok(context! {
-                chart => Value::from_safe_string(chart::draw(&days)),
-                total, week, today, busiest, table, leads, days => CHART_DAYS,
-                waiting => reader.count_up_to(Status::Waiting, MAX_COUNTED)?,
-                held => reader.count_up_to(Status::Held, MAX_COUNTED)?,
-                failed => reader.count_up_to(Status::Parked, MAX_COUNTED)?,
-                most => MAX_COUNTED,
-            })
+            Ok(context! { notice => result, is_awaited, channels, pending => queue.pending, set_aside => queue.set_aside })
         })
     }
 
@@ -268,18 +271,6 @@ impl<'a> PageRequest<'a> {
     pub(super) fn confirm(&self, values: &Value) -> Result<Reply, StoreError> {
         self.render("confirm.html", "list", |_| Ok(values.clone()))
     }
-}
-
-/// A table for each list that is not empty.
-fn lead_tables(counts: &LeadCounts) -> Vec<Value> {
-    let titles = ["Page", "Came from", "Campaign"];
-    let tables = titles.into_iter().zip(counts.lists()).filter(|(_, (_, counts))| !counts.is_empty());
-    tables
-        .map(|(title, (_, counts))| {
-            let row = |(name, count): &(String, usize)| context! { name => visible(name), count };
-            context! { title, rows => counts.iter().map(row).collect::<Vec<_>>() }
-        })
-        .collect()
 }
 
 /// A count for a badge: empty for none, and `999+` for [`MAX_COUNTED`].

@@ -45,6 +45,9 @@ pub(super) struct LiveList {
 #[derive(Debug, Clone)]
 pub(super) struct ChannelTest {
     pub(super) at: Timestamp,
+    /// The result in a sentence.
+    pub(super) sentence: String,
+    /// The receiver's reply, and where to find the message or what to check.
     pub(super) outcome: Result<String, String>,
 }
 

@@ -5,7 +5,9 @@ use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
 use super::preview::preview;
+use super::words::{Receiver, describe_attempt, describe_failure, describe_signal};
 use super::work::annotation_values;
+use frontdesk_deliver::ChannelOptions;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
@@ -60,7 +62,7 @@ fn first_line(submission: &Submission) -> String {
 pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let reasons = submission.screening.iter().flat_map(|screening| &screening.reasons);
     let reasons: Vec<Value> = reasons
-        .map(|reason| context! { name => reason.signal.name(), points => reason.points, detail => visible(&reason.detail) })
+        .map(|reason| context! { text => describe_signal(reason.signal), name => reason.signal.name(), points => reason.points, detail => visible(&reason.detail) })
         .collect();
     context! {
         id => submission.id.to_string(),
@@ -100,6 +102,7 @@ pub(super) fn details(
     submission: &Submission,
     annotation: &Annotation,
     deliveries: &[Delivery],
+    channels: &[ChannelOptions],
     reply: Option<String>,
     clock: &Clock,
 ) -> Value {
@@ -126,11 +129,11 @@ pub(super) fn details(
         email => submission.email().map(visible),
         source => submission.source.clone(),
         error => submission.error.as_deref().map(visible),
-        held => submission.held.as_ref().map(|held| context! { since => clock.time(held.since), because => visible(&held.because) }),
+        held => submission.held.as_ref().map(|held| context! { since => clock.time(held.since), because => held_because(submission, &held.because) }),
         is_unconfirmed => submission.status == Status::Unconfirmed,
         released => submission.released_at.map(|at| clock.time(at)),
         done => annotation.done_at.map(|at| clock.time(at)),
-        deliveries => deliveries.iter().map(|delivery| delivery_value(delivery, clock)).collect::<Vec<_>>(),
+        deliveries => deliveries.iter().map(|delivery| delivery_value(delivery, channels, clock)).collect::<Vec<_>>(),
         can_hold => submission.held.is_none() && submission.error.is_none() && submission.status != Status::Delivered,
         can_retry => submission.error.is_some()
             || submission.held.is_none() && has_state(&[DeliveryState::Parked, DeliveryState::Waiting]),
@@ -138,18 +141,32 @@ pub(super) fn details(
     }
 }
 
+/// Why a submission is held: what screening found in sentences, or else the recorded reason.
+fn held_because(submission: &Submission, because: &str) -> String {
+    let screening = submission.screening.as_ref();
+    let reasons =
+        screening.filter(|it| it.withheld && because.ends_with(" points")).map(|it| &it.reasons[..]);
+    match reasons {
+        Some(reasons @ [_, ..]) => {
+            reasons.iter().map(|reason| describe_signal(reason.signal)).collect::<Vec<_>>().join(" ")
+        }
+        _ => visible(because),
+    }
+}
+
 /// A delivery and its attempts. The due time is omitted while the channel is paused or off.
-fn delivery_value(delivery: &Delivery, clock: &Clock) -> Value {
+fn delivery_value(delivery: &Delivery, channels: &[ChannelOptions], clock: &Clock) -> Value {
+    let receiver = Receiver::of(&delivery.channel, channels);
     let attempts = delivery.attempts.iter().enumerate().map(|(at, attempt)| {
         let is_last = at + 1 == delivery.attempts.len();
-        attempt_value(attempt, is_last && delivery.state == DeliveryState::Sending, clock)
+        attempt_value(attempt, is_last && delivery.state == DeliveryState::Sending, receiver, clock)
     });
     context! {
         channel => visible(&delivery.channel),
         state => delivery.state.name(),
         state_text => delivery_text(delivery.state),
         due => delivery.due_at.filter(|_| delivery.obstacle.is_none()).map(|due| clock.time(due)),
-        obstacle => delivery.obstacle.as_ref().map(|obstacle| obstacle_value(obstacle, clock)),
+        obstacle => delivery.obstacle.as_ref().map(|obstacle| obstacle_value(obstacle, receiver, clock)),
         attempts => attempts.collect::<Vec<_>>(),
     }
 }
@@ -164,24 +181,30 @@ fn delivery_text(state: DeliveryState) -> &'static str {
     }
 }
 
-pub(super) fn obstacle_value(obstacle: &Obstacle, clock: &Clock) -> Value {
-    context! { off => obstacle.off, since => clock.time(obstacle.since), answer => visible(&obstacle.answer) }
+/// Why a channel does not deliver: in a sentence, and the raw reply.
+pub(super) fn obstacle_value(obstacle: &Obstacle, receiver: Receiver, clock: &Clock) -> Value {
+    let text = (!obstacle.answer.is_empty()).then(|| describe_failure(receiver, &obstacle.answer));
+    let answer = visible(&obstacle.answer);
+    context! { off => obstacle.off, since => clock.time(obstacle.since), text, answer }
 }
 
-/// An attempt. One without an end is under way if `is_under_way` is set; otherwise it was interrupted.
-fn attempt_value(attempt: &Attempt, is_under_way: bool, clock: &Clock) -> Value {
-    let outcome = match &attempt.end {
-        None if is_under_way => "under way".to_owned(),
-        None => "interrupted".to_owned(),
-        Some(end) => {
-            format!("{} after {}", end.outcome(), format_duration(attempt.began_at, end.at))
-        }
+/// An attempt: in a sentence, and the raw reply with the attempt's number and duration. One without an end is
+/// under way if `is_under_way` is set; otherwise it was interrupted.
+fn attempt_value(attempt: &Attempt, is_under_way: bool, receiver: Receiver, clock: &Clock) -> Value {
+    let text = match &attempt.end {
+        None if is_under_way => "It is being sent.".to_owned(),
+        None => "It was interrupted, and is sent again.".to_owned(),
+        Some(end) => describe_attempt(receiver, end.delivered, &end.answer),
     };
+    let details = attempt.end.as_ref().map(|end| {
+        let took = format_duration(attempt.began_at, end.at);
+        format!("{} after {took}: {}", end.outcome(), visible(&end.answer))
+    });
     context! {
         number => attempt.number,
         began => clock.time(attempt.began_at),
-        outcome,
+        text,
+        details,
         has_failed => attempt.end.as_ref().is_some_and(|end| end.delivered != Some(true)),
-        answer => attempt.end.as_ref().map(|end| visible(&end.answer)),
     }
 }

@@ -62,7 +62,7 @@ pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_text::SearchText;
 pub use sql::session::{LOGIN_LIFETIME, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL, Session, TokenHash};
-pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, Queue};
+pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
 pub use sql::transaction::Transaction;
 pub use sql::views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,

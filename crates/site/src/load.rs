@@ -212,6 +212,8 @@ impl LoadCache {
             let of_build = build.iter().flat_map(|build| &build.forms);
             let shown = pages.iter().flat_map(|page| &page.forms).chain(of_build).copied();
             site.shown_forms = shown.collect::<BTreeSet<_>>().into_iter().collect();
+            let showing = structure.documents().iter().zip(&pages).filter(|(_, page)| !page.forms.is_empty());
+            site.form_paths = showing.map(|(page, _)| encode(&page.path).into_owned()).collect();
             if let Some(mut build) = build {
                 // Written 404 pages replace those of the build, which replace generated ones.
                 let written = site.languages.iter().zip(structure.without_url());

@@ -124,6 +124,8 @@ pub struct Site {
     pub form_set: FormSet,
     /// The names of the forms that pages show.
     pub shown_forms: Vec<&'static str>,
+    /// The percent-encoded paths of written pages that show a form.
+    pub form_paths: Vec<String>,
     /// Scheme and authority, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
@@ -156,6 +158,7 @@ impl Site {
             confirms_addresses: options.confirms_addresses(),
             form_set: options.form_set.clone(),
             shown_forms: Vec::new(),
+            form_paths: Vec::new(),
             base_url: options.base_url.clone(),
             page_count: 0,
             scheduled: Vec::new(),

@@ -31,15 +31,15 @@ const OTHERS: &str = "(others)";
 pub(in crate::cli) struct StatsOptions {
     #[command(flatten)]
     pub(in crate::cli) folder: SiteFolder,
-    /// Show the last N days, including today; counts are kept for 90 days
+    /// Show the last N days, including today; counts are kept for 400 days
     #[arg(
         long,
         value_name = "N",
         default_value_t = 30,
-        value_parser = clap::value_parser!(u16).range(1..=90),
+        value_parser = clap::value_parser!(u16).range(1..=400),
     )]
     days: u16,
-    /// Show views on or after this day, such as 2026-11-01; counts are kept for 90 days
+    /// Show views on or after this day, such as 2026-11-01; counts are kept for 400 days
     #[arg(long, value_name = "DATE", value_parser = parse_day, conflicts_with = "days")]
     since: Option<Date>,
     /// Show views of this page only, such as /developers/
@@ -69,8 +69,10 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
     let page = options.page.as_deref().map(canonical_path);
     let filter = ViewFilter {
         from: first,
+        until: None,
         page: page.as_deref(),
         ai_agents: &names_of(AgentClass::Ai),
+        browsers: &names_of(AgentClass::Browser),
         most: options.top.unwrap_or(if options.json { MAX_JSON } else { MAX_SHOWN }).into(),
     };
     let report = read_report(inbox::open(console.url)?.as_ref(), &filter)?;
@@ -105,8 +107,15 @@ pub(in crate::cli) fn views_object(
     most: usize,
 ) -> Result<Value, StoreError> {
     let page = page.map(canonical_path);
-    let ai_agents = names_of(AgentClass::Ai);
-    let filter = ViewFilter { from: first, page: page.as_deref(), ai_agents: &ai_agents, most };
+    let (ai_agents, browsers) = (names_of(AgentClass::Ai), names_of(AgentClass::Browser));
+    let filter = ViewFilter {
+        from: first,
+        until: None,
+        page: page.as_deref(),
+        ai_agents: &ai_agents,
+        browsers: &browsers,
+        most,
+    };
     Ok(to_json(&read_report(inbox, &filter)?, &filter))
 }
 
@@ -123,12 +132,18 @@ fn canonical_path(text: &str) -> String {
 /// Formats a report as a JSON object. The name of pages or hosts that are not counted separately is `null`.
 fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
     let name = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    let days = report.days.iter().map(|(day, views)| {
-        json!({ "day": day.to_string(), "views": views.all, "markdown": views.markdown, "ai": views.ai })
-    });
-    let pages = report.pages.iter().map(|(path, views)| {
-        json!({ "path": name(path), "views": views.all, "markdown": views.markdown, "ai": views.ai })
-    });
+    let object = |key: &str, name: Value, views: &Views| {
+        json!({
+            key: name,
+            "views": views.all,
+            "markdown": views.markdown,
+            "ai": views.ai,
+            "people": views.people,
+            "markdown_or_ai": views.agents,
+        })
+    };
+    let days = report.days.iter().map(|(day, views)| object("day", day.to_string().into(), views));
+    let pages = report.pages.iter().map(|(path, views)| object("path", name(path), views));
     let agents = report.agents.iter().map(|(agent, views)| {
         let class = class_of(agent).name();
         json!({ "agent": agent, "class": class, "views": views.all, "markdown": views.markdown })
@@ -141,6 +156,8 @@ fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
         "views": report.total.all,
         "markdown": report.total.markdown,
         "ai": report.total.ai,
+        "people": report.total.people,
+        "markdown_or_ai": report.total.agents,
         "days": days.collect::<Vec<_>>(),
         "page_count": report.page_count,
         "pages": pages.collect::<Vec<_>>(),
@@ -266,7 +283,14 @@ mod tests {
             (&object["since"], &object["views"], &object["ai"]),
             (&json!("2026-11-01"), &json!(1203), &json!(203))
         );
-        assert_eq!(object["pages"][2], json!({ "path": null, "views": 3, "markdown": 0, "ai": 0 }));
+        assert_eq!(
+            object["pages"][0],
+            json!({ "path": "/", "views": 1000, "markdown": 0, "ai": 0, "people": 1000, "markdown_or_ai": 0 })
+        );
+        assert_eq!(
+            object["pages"][2],
+            json!({ "path": null, "views": 3, "markdown": 0, "ai": 0, "people": 0, "markdown_or_ai": 0 })
+        );
         assert_eq!(
             object["agents"][1],
             json!({ "agent": "GPTBot", "class": "ai", "views": 200, "markdown": 200 })
@@ -308,15 +332,23 @@ mod tests {
     }
 
     fn filter(page: Option<&'static str>) -> ViewFilter<'static> {
-        ViewFilter { from: "2026-11-01".parse().unwrap(), page, ai_agents: &["GPTBot"], most: 10 }
+        ViewFilter {
+            from: "2026-11-01".parse().unwrap(),
+            until: None,
+            page,
+            ai_agents: &["GPTBot"],
+            browsers: &["browser"],
+            most: 10,
+        }
     }
 
     fn sample() -> ViewReport {
-        let views = |all, markdown, ai| Views { all, markdown, ai };
-        let days = [("2026-11-19", views(1000, 0, 0)), ("2026-11-20", views(203, 203, 203))];
-        let pages = [("/", views(1000, 0, 0)), ("/developers/", views(200, 200, 200)), ("", views(3, 0, 0))];
+        let views = |all, markdown, ai| Views { all, markdown, ai, ..Views::default() };
+        let people = |all| Views { all, people: all, ..Views::default() };
+        let days = [("2026-11-19", people(1000)), ("2026-11-20", views(203, 203, 203))];
+        let pages = [("/", people(1000)), ("/developers/", views(200, 200, 200)), ("", views(3, 0, 0))];
         let agents =
-            [("browser", views(1000, 0, 0)), ("GPTBot", views(200, 200, 200)), ("Googlebot", views(3, 0, 0))];
+            [("browser", people(1000)), ("GPTBot", views(200, 200, 200)), ("Googlebot", views(3, 0, 0))];
         let named = |rows: [(&str, Views); 3]| rows.map(|(name, views)| (name.to_owned(), views)).into();
         ViewReport {
             total: views(1203, 203, 203),

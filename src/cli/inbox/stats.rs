@@ -67,7 +67,7 @@ pub(in crate::cli) fn counts_object(
 /// Counts where submissions come from, since the day `first` in the time zone of `now`.
 fn recent_leads(inbox: &InboxReader, now: &Zoned, first: Date) -> Result<LeadCounts, StoreError> {
     let first = first.to_zoned(now.time_zone().clone());
-    inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), MAX_LEADS)
+    inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), Timestamp::MAX, MAX_LEADS)
 }
 
 /// Writes the counts by page, referring host and campaign. Writes nothing if there are none.

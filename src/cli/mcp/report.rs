@@ -16,7 +16,7 @@ use frontdesk_deliver::TransportOptions;
 /// The default number of days that statistics cover.
 pub(super) const DAYS: u16 = 30;
 /// The maximum number of days that statistics cover.
-pub(super) const MAX_DAYS: u16 = 90;
+pub(super) const MAX_DAYS: u16 = 400;
 /// Maximum number of pages and of referring hosts in statistics.
 const MAX_ROWS: usize = 20;
 /// Maximum length of a page's path, in characters.

@@ -32,6 +32,7 @@ impl ServeOptions {
             tracing::warn!(
                 "pages contain a script that reloads them after changes: `--watch` is for authors, not for production"
             );
+            tracing::warn!("page views are not counted: with `--watch`, they would be the author's own");
         }
         if self.drafts {
             tracing::warn!("drafts and pages with a date in the future are shown to everyone");

@@ -23,6 +23,7 @@ use crate::config::{Config, Effect, Flag};
 use frontdesk_app::agent::Agents;
 use frontdesk_app::{AppState, Snapshot};
 use frontdesk_deliver::worker::{DeliveryWorker, WorkerOptions};
+use frontdesk_desk::{DeskOptions, ViewCounting};
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_limits::ByteLimiter;
 use frontdesk_limits::rate_limiter::RateLimiter;
@@ -270,7 +271,7 @@ impl Reloader {
         if config.changes_deliveries(&self.config) {
             self.worker.reconfigure(worker_options(&config));
         }
-        self.app.desk.store(Arc::new(config.web.inbox_pages.clone()));
+        self.app.desk.store(Arc::new(desk_options(&config, &snapshot.site)));
         self.app.snapshot.store(snapshot.clone());
         if let Some(tls) = &self.app.server.tls {
             tls.reload();
@@ -328,6 +329,17 @@ fn log_faults(faults: &[Fault], is_json: bool) {
 /// Returns the warnings. Fails with all faults if one of them is an error.
 fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
     if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
+}
+
+/// The options of the inbox's web interface, with what it shows of the site and its page views.
+pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
+    let view_counting = match config.web.count_views {
+        true => ViewCounting::On,
+        false if config.pages.has_reload_script => ViewCounting::Watching,
+        false => ViewCounting::Off,
+    };
+    let form_pages = site.form_paths.clone();
+    DeskOptions { form_pages, view_counting, ..config.web.inbox_pages.clone() }
 }
 
 /// Composes the state for new requests. Keeps the parts of `running` whose options have not changed.

@@ -130,8 +130,14 @@ fn counts_that_could_not_be_stored_are_stored_later() {
     unstored.add(second, views.take());
     runtime.block_on(unstored.store(&store));
     assert!(unstored.days.is_empty() && unstored.failure.is_none());
-    let filter =
-        ViewFilter { from: "1970-01-01".parse().unwrap(), page: None, ai_agents: &["GPTBot"], most: 9 };
+    let filter = ViewFilter {
+        from: "1970-01-01".parse().unwrap(),
+        until: None,
+        page: None,
+        ai_agents: &["GPTBot"],
+        browsers: &["browser"],
+        most: 9,
+    };
     let report = InboxReader::open(file).unwrap().page_views(&filter).unwrap();
     let days: Vec<_> = report.days.iter().map(|(_, views)| views.all).collect();
     assert_eq!((days, report.referred), (vec![1, 2], 2));

@@ -161,13 +161,13 @@ fn refusals_are_stored_for_thirty_days() {
 }
 
 #[test]
-fn page_views_are_stored_for_ninety_days() {
+fn page_views_are_stored_for_four_hundred_days() {
     let folder = TempDir::new().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let options = Options::new(folder.path().join("inbox.db"));
     let store = TestInbox::open(&options).unwrap();
     let today: Date = "2026-11-30".parse().unwrap();
-    for (at, pages) in [("2026-09-01", 500), ("2026-09-02", 2), ("2026-11-30", 3)] {
+    for (at, pages) in [("2025-10-26", 500), ("2025-10-27", 2), ("2026-11-30", 3)] {
         let page = |n: usize| ViewCount {
             path: format!("/{n}/").into(),
             representation: "html",
@@ -181,7 +181,14 @@ fn page_views_are_stored_for_ninety_days() {
     }
     let counted = || {
         let from = "1970-01-01".parse().unwrap();
-        let filter = ViewFilter { from, page: None, ai_agents: &["GPTBot"], most: 9 };
+        let filter = ViewFilter {
+            from,
+            until: None,
+            page: None,
+            ai_agents: &["GPTBot"],
+            browsers: &["browser"],
+            most: 9,
+        };
         let report = InboxReader::open(&options.url).unwrap().page_views(&filter).unwrap();
         (report.total.all, report.referred)
     };

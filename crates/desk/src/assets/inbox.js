@@ -79,6 +79,9 @@ if (live && window.EventSource) {
   if (!document.hidden) open();
 }
 
+/* The test of a channel: its page shows the result after a while */
+if (one('[data-reload]')) setTimeout(() => location.reload(), 3000);
+
 /* A search that ran out of time goes on by itself */
 async function continueSearch() {
   const target = one('[data-live]');

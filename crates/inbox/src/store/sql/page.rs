@@ -4,8 +4,6 @@
 //! submissions after another, newest first, until the page is full or the time is up. The caller then
 //! continues from the last submission that was checked.
 
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::read::InboxReader;
@@ -335,23 +333,6 @@ impl InboxReader {
         ids.sort_unstable_by(|a, b| b.cmp(a));
         ids.dedup();
         Ok(Some(ids))
-    }
-
-    /// The number of submissions on each of these days in a time zone, in the order of `days`. Counts by the
-    /// times in the ids.
-    pub fn counts_by_day(&self, days: &[Date], zone: &TimeZone) -> Result<Vec<(Date, usize)>, StoreError> {
-        // Counted by table, because SQLite would read each row of the view.
-        let count = "SELECT (SELECT count(*) FROM submission WHERE id >= ?1 AND id < ?2)
-             + (SELECT count(*) FROM intake WHERE id >= ?1 AND id < ?2)";
-        let start = |day: Date| {
-            let start = day.to_zoned(zone.clone()).map(|start| start.timestamp().as_millisecond());
-            first_id_at(start.unwrap_or_default())
-        };
-        let of_day = |day: &Date| {
-            let next = day.tomorrow().unwrap_or(*day);
-            Ok((*day, self.sql.one_value(count, values![start(*day), start(next)])?))
-        };
-        days.iter().map(of_day).collect()
     }
 
     /// The number of submissions with a status, up to `most`, from an index. A submission with both parked

@@ -172,7 +172,7 @@ impl InboxReader {
     }
 }
 
-/// Where submissions come from. Each list has values with their numbers of submissions, most first.
+/// Where leads come from. Each list has values with their numbers of leads, most first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeadCounts {
     pub pages: Vec<(String, usize)>,
@@ -180,7 +180,12 @@ pub struct LeadCounts {
     pub referrers: Vec<(String, usize)>,
     /// See [`LeadSource::campaign`].
     pub campaigns: Vec<(String, usize)>,
+    /// Whether [`MAX_LEADS`] are counted, so that older ones may be missing.
+    pub is_cut: bool,
 }
+
+/// The maximum number of leads whose sources are counted: each is read and parsed.
+pub const MAX_LEADS: usize = 10_000;
 
 impl LeadCounts {
     pub fn is_empty(&self) -> bool {
@@ -194,14 +199,47 @@ impl LeadCounts {
 }
 
 impl InboxReader {
-    /// Counts the submissions since `from` by the source of the lead; each list has at most `most` values.
-    /// Leaves out submissions that are held, encrypted or not processed yet.
-    pub fn lead_counts(&self, from: Timestamp, most: usize) -> Result<LeadCounts, StoreError> {
-        let sources = "SELECT lead, count(*) AS count FROM submission
-             WHERE held_at IS NULL AND lead IS NOT NULL AND id >= ?1 GROUP BY lead";
-        let mut totals: [BTreeMap<String, usize>; 3] = Default::default();
-        for row in self.sql.query(sources, values![Uuid::from_bytes(first_id_at(from.as_millisecond()))])? {
+    /// The forms that have leads, and their numbers in consecutive periods. The first period is from the
+    /// first of the `bounds` until the second one, and so on. A lead is a submission that is processed and
+    /// not held.
+    pub fn leads_by_form(&self, bounds: &[Timestamp]) -> Result<Vec<(String, Vec<usize>)>, StoreError> {
+        let periods: Vec<String> = (1..)
+            .zip(bounds.windows(2))
+            .map(|(n, bounds)| {
+                format!("({n}, {}, {})", bounds[0].as_millisecond(), bounds[1].as_millisecond())
+            })
+            .collect();
+        if periods.is_empty() {
+            return Ok(Vec::new());
+        }
+        let count = format!(
+            "WITH period (n, since, until) AS (VALUES {})
+             SELECT (SELECT count(*) FROM {} WHERE held_at IS NULL AND spam_at IS NULL AND form = ?1
+                     AND received_at >= since AND received_at < until) FROM period ORDER BY n",
+            periods.join(", "),
+            self.sql.dialect().table_with_index("submission", "submission_lead"),
+        );
+        let forms = self.forms()?;
+        forms.into_iter().map(|form| Ok((form.clone(), self.sql.column(&count, values![&*form])?))).collect()
+    }
+
+    /// Counts the leads from a time until another one by their sources; each list has at most `most` values.
+    /// Leaves out encrypted submissions, whose sources are not readable.
+    pub fn lead_counts(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        most: usize,
+    ) -> Result<LeadCounts, StoreError> {
+        let sources = "SELECT lead, count(*) AS count FROM (
+                 SELECT lead FROM submission WHERE held_at IS NULL AND spam_at IS NULL AND lead IS NOT NULL AND id >= ?1 AND id < ?2
+                 ORDER BY id DESC LIMIT ?3) AS newest GROUP BY lead";
+        let [from, until] =
+            [from, until].map(|time| Uuid::from_bytes(first_id_at(time.as_millisecond().max(0))));
+        let (mut totals, mut counted): ([BTreeMap<String, usize>; 3], usize) = Default::default();
+        for row in self.sql.query(sources, values![from, until, MAX_LEADS])? {
             let count: usize = row.get("count")?;
+            counted += count;
             let lead = LeadSource::from_json(row.text("lead")?).unwrap_or_default();
             let names = [lead.get("page"), lead.get("referrer"), lead.campaign()];
             for (totals, name) in totals.iter_mut().zip(names) {
@@ -216,6 +254,6 @@ impl InboxReader {
             counts.truncate(most);
             counts
         });
-        Ok(LeadCounts { pages, referrers, campaigns })
+        Ok(LeadCounts { pages, referrers, campaigns, is_cut: counted == MAX_LEADS })
     }
 }

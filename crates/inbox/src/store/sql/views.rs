@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::Arc;
 
+use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
@@ -170,13 +171,23 @@ pub struct Views {
     pub markdown: usize,
     /// Views by the clients of [`ViewFilter::ai_agents`].
     pub ai: usize,
+    /// Views as HTML by the clients of [`ViewFilter::browsers`].
+    pub people: usize,
+    /// Views as Markdown, and all by the clients of [`ViewFilter::ai_agents`].
+    pub agents: usize,
 }
 
 impl Add for Views {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { all: self.all + other.all, markdown: self.markdown + other.markdown, ai: self.ai + other.ai }
+        Self {
+            all: self.all + other.all,
+            markdown: self.markdown + other.markdown,
+            ai: self.ai + other.ai,
+            people: self.people + other.people,
+            agents: self.agents + other.agents,
+        }
     }
 }
 
@@ -184,10 +195,14 @@ impl Add for Views {
 #[derive(Clone, Debug)]
 pub struct ViewFilter<'a> {
     pub from: Date,
+    /// The day after the last one; `None` for all days.
+    pub until: Option<Date>,
     /// The percent-encoded path of the only page to include. The report then has no referring hosts.
     pub page: Option<&'a str>,
     /// The names of clients that count as AI agents.
     pub ai_agents: &'a [&'static str],
+    /// The names of clients that people use.
+    pub browsers: &'a [&'static str],
     /// The maximum number of pages and of referring hosts.
     pub most: usize,
 }
@@ -208,39 +223,54 @@ pub struct ViewReport {
 }
 
 impl InboxReader {
-    /// Reports the page views since a day, from one snapshot.
+    /// Reports the page views that a filter selects, from one snapshot.
     pub fn page_views(&self, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
-        let from = day_number(filter.from);
         self.sql.snapshot(|| {
-            let days = self.count_views("day", "1", usize::MAX, from, filter)?;
-            let pages = self.count_views("path", "2 DESC, 1", filter.most, from, filter)?;
-            let agents = self.count_views("agent", "2 DESC, 1", usize::MAX, from, filter)?;
-            let days: Vec<(Date, Views)> = days
-                .iter()
-                .map(|row| Ok((read_day(row)?, Views::from_row(row)?)))
-                .collect::<Result<_, StoreError>>()?;
-            let mut report = ViewReport {
-                total: days.iter().fold(Views::default(), |sum, (_, views)| sum + *views),
-                days,
-                page_count: pages.first().map_or(Ok(0), |row| row.get("keys"))?,
-                pages: read_named(&pages)?,
-                agents: read_named(&agents)?,
-                ..ViewReport::default()
-            };
+            let days = self.view_days(filter)?;
+            let (page_count, pages) = self.viewed_pages(filter)?;
+            let agents = self.count_views("agent", "2 DESC, 1", usize::MAX, filter)?;
+            let total = days.iter().fold(Views::default(), |sum, (_, views)| sum + *views);
+            let agents = read_named(&agents)?;
+            let mut report = ViewReport { total, days, page_count, pages, agents, ..ViewReport::default() };
             if filter.page.is_none() {
-                let hosts = self.sql.query(
-                    "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
-                        CAST(sum(sum(views)) OVER () AS bigint) AS referred
-                     FROM referrer WHERE day >= ?1 GROUP BY host ORDER BY 2 DESC, 1 LIMIT ?2",
-                    values![from, filter.most],
-                )?;
-                for row in hosts {
-                    (report.referrer_count, report.referred) = (row.get("hosts")?, row.get("referred")?);
-                    report.referrers.push((row.get("host")?, row.get("views")?));
-                }
+                self.add_referrers(filter, &mut report)?;
             }
             Ok(report)
         })
+    }
+
+    /// The views of each day that has any, in order.
+    pub fn view_days(&self, filter: &ViewFilter<'_>) -> Result<Vec<(Date, Views)>, StoreError> {
+        let rows = self.count_views("day", "1", usize::MAX, filter)?;
+        rows.iter().map(|row| Ok((read_day(row)?, Views::from_row(row)?))).collect()
+    }
+
+    /// The number of viewed pages, and those with the most views, most first.
+    pub fn viewed_pages(&self, filter: &ViewFilter<'_>) -> Result<(usize, Vec<(String, Views)>), StoreError> {
+        let pages = self.count_views("path", "2 DESC, 1", filter.most, filter)?;
+        Ok((pages.first().map_or(Ok(0), |row| row.get("keys"))?, read_named(&pages)?))
+    }
+
+    /// Adds to a report the sites that views came from.
+    pub fn add_referrers(&self, filter: &ViewFilter<'_>, report: &mut ViewReport) -> Result<(), StoreError> {
+        let hosts = self.sql.query(
+            "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
+                CAST(sum(sum(views)) OVER () AS bigint) AS referred
+             FROM referrer WHERE day >= ?1 AND day < ?2 GROUP BY host ORDER BY 2 DESC, 1 LIMIT ?3",
+            values![day_number(filter.from), last_day(filter), filter.most],
+        )?;
+        for row in hosts {
+            (report.referrer_count, report.referred) = (row.get("hosts")?, row.get("referred")?);
+            report.referrers.push((row.get("host")?, row.get("views")?));
+        }
+        Ok(())
+    }
+
+    /// The first day since `from` from which on the counts have at most `most` rows.
+    pub fn first_view_day(&self, from: Date, most: usize) -> Result<Date, StoreError> {
+        let beyond = "SELECT day AS key FROM page_view WHERE day >= ?1 ORDER BY day DESC LIMIT 1 OFFSET ?2";
+        let row = self.sql.query(beyond, values![day_number(from), most])?;
+        row.first().map_or(Ok(from), |row| Ok(read_day(row)?.saturating_add(1.day())))
     }
 
     /// Rows of a key, its counts as in [`Views`], and the number of keys.
@@ -249,27 +279,36 @@ impl InboxReader {
         key: &str,
         order: &str,
         most: usize,
-        from: i64,
         filter: &ViewFilter<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let mut values = vec![from.bind(), most.bind()];
+        let (from, until) = (day_number(filter.from), last_day(filter));
+        let mut values = vec![from.bind(), until.bind(), most.bind()];
         let mut parameter = |value| {
             values.push(value);
             format!("?{}", values.len())
         };
-        let ai: Vec<String> = filter.ai_agents.iter().map(|name| parameter(Value::Text(name))).collect();
+        let [ai, browsers] = [filter.ai_agents, filter.browsers].map(|names| {
+            let names: Vec<String> = names.iter().map(|name| parameter(Value::Text(name))).collect();
+            names.join(", ")
+        });
         let page = filter.page.map(|page| format!("AND path = {}", parameter(Value::Text(page))));
         let sql = format!(
             "SELECT {key} AS key, CAST(sum(views) AS bigint) AS \"all\",
                 CAST(coalesce(sum(views) FILTER (WHERE representation = 'markdown'), 0) AS bigint) AS markdown,
                 CAST(coalesce(sum(views) FILTER (WHERE agent IN ({ai})), 0) AS bigint) AS ai,
+                CAST(coalesce(sum(views) FILTER (WHERE representation = 'html' AND agent IN ({browsers})), 0) AS bigint) AS people,
+                CAST(coalesce(sum(views) FILTER (WHERE representation = 'markdown' OR agent IN ({ai})), 0) AS bigint) AS agents,
                 count(*) OVER () AS keys
-             FROM page_view WHERE day >= ?1 {page} GROUP BY 1 ORDER BY {order} LIMIT ?2",
-            ai = ai.join(", "),
+             FROM page_view WHERE day >= ?1 AND day < ?2 {page} GROUP BY 1 ORDER BY {order} LIMIT ?3",
             page = page.unwrap_or_default(),
         );
         self.sql.query(&sql, &values)
     }
+}
+
+/// The number of the day after the last one that a filter selects.
+fn last_day(filter: &ViewFilter<'_>) -> i64 {
+    filter.until.map_or(i64::MAX, day_number)
 }
 
 fn read_day(row: &Row) -> Result<Date, StoreError> {
@@ -281,4 +320,4 @@ fn read_named(rows: &[Row]) -> Result<Vec<(String, Views)>, StoreError> {
     rows.iter().map(|row| Ok((row.get("key")?, Views::from_row(row)?))).collect()
 }
 
-from_row! { Views { all, markdown, ai } }
+from_row! { Views { all, markdown, ai, people, agents } }

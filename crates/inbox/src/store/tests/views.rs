@@ -22,8 +22,9 @@ fn views_add_up_by_day_page_representation_and_client() {
     );
     fixture.record_views(DAY_0 + 1, &[("/", "html", "curl", 5)], &[("b.example", 7), ("", 2)]);
     let report = fixture.report(DAY_0, None, 10);
-    let views = |all, markdown, ai| Views { all, markdown, ai };
-    assert_eq!(report.total, views(16, 2, 3));
+    let views = |all, markdown, ai| Views { all, markdown, ai, ..Views::default() };
+    assert_eq!(report.total, Views { all: 16, markdown: 2, ai: 3, people: 8, agents: 3 });
+    let report = without_audience(report);
     let days: Vec<_> = report.days.iter().map(|(day, views)| (day.to_string(), *views)).collect();
     assert_eq!(days, [("2026-11-20".to_owned(), views(11, 2, 3)), ("2026-11-21".to_owned(), views(5, 0, 0))]);
     let named =
@@ -36,13 +37,36 @@ fn views_add_up_by_day_page_representation_and_client() {
     let hosts = [("b.example", 9), ("", 2), ("a.example", 1)].map(|(host, count)| (host.to_owned(), count));
     assert_eq!((report.referrers, report.referred, report.referrer_count), (hosts.to_vec(), 12, 3));
 
-    let later = fixture.report(DAY_0 + 1, None, 10);
+    let later = without_audience(fixture.report(DAY_0 + 1, None, 10));
     assert_eq!((later.total, later.page_count), (views(5, 0, 0), 1));
     let few = fixture.report(DAY_0, None, 1);
     assert_eq!((few.pages.len(), few.page_count, few.referrers.len(), few.referrer_count), (1, 2, 1, 3));
-    let one = fixture.report(DAY_0, Some("/é/"), 10);
+    let one = without_audience(fixture.report(DAY_0, Some("/é/"), 10));
     assert_eq!((one.total, one.days.len(), one.referrers.len()), (views(1, 0, 0), 1, 0));
     assert_eq!(fixture.report(DAY_0 + 2, None, 10), ViewReport::default());
+}
+
+#[test]
+fn people_and_agents_are_told_apart_within_a_period() {
+    let fixture = Fixture::new();
+    let kinds = [
+        ("/", "html", "browser", 1),
+        ("/", "markdown", "browser", 10),
+        ("/", "html", "GPTBot", 100),
+        ("/", "html", "Googlebot", 1000),
+        ("/", "markdown", "unknown", 10_000),
+    ];
+    for day in [DAY_0, DAY_0 + 1, DAY_0 + 2] {
+        fixture.record_views(day, &kinds, &[("a.example", 1)]);
+    }
+    let filter = ViewFilter { until: Some(date(DAY_0 + 2)), ..view_filter(DAY_0) };
+    let total = Views { all: 22_222, markdown: 20_020, ai: 200, people: 2, agents: 20_220 };
+    let report = fixture.reader().page_views(&filter).unwrap();
+    assert_eq!((report.total, report.days.len(), report.referred), (total, 2, 2));
+    assert_eq!(fixture.reader().view_days(&view_filter(DAY_0 + 3)).unwrap(), []);
+    // Each day has five rows.
+    let first = |most| fixture.reader().first_view_day(date(DAY_0), most).unwrap();
+    assert_eq!([15, 14, 10, 9].map(first), [0, 1, 1, 2].map(|days| date(DAY_0 + days)));
 }
 
 #[test]
@@ -115,9 +139,31 @@ impl Fixture {
     }
 
     fn report(&self, day: i32, page: Option<&str>, most: usize) -> ViewReport {
-        let filter = ViewFilter { from: date(day), page, ai_agents: &["GPTBot", "ClaudeBot"], most };
+        let filter = ViewFilter { page, most, ..view_filter(day) };
         self.reader().page_views(&filter).unwrap()
     }
+}
+
+/// All views since a day.
+pub fn view_filter(day: i32) -> ViewFilter<'static> {
+    ViewFilter {
+        from: date(day),
+        until: None,
+        page: None,
+        ai_agents: &["GPTBot", "ClaudeBot"],
+        browsers: &["browser"],
+        most: 10,
+    }
+}
+
+/// The report without the numbers of people and agents.
+fn without_audience(mut report: ViewReport) -> ViewReport {
+    let days = report.days.iter_mut().map(|(_, views)| views);
+    let named = report.pages.iter_mut().chain(&mut report.agents).map(|(_, views)| views);
+    for views in days.chain(named).chain([&mut report.total]) {
+        (views.people, views.agents) = (0, 0);
+    }
+    report
 }
 
 /// The date of a day after 1970-01-01.
