@@ -28,8 +28,8 @@ pub(super) struct CheckReport {
 
 /// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard
 /// output. Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
-pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
-    let CheckReport { faults, notes, pages } = examine(folder, &[], drafts);
+pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
+    let CheckReport { faults, notes, pages } = examine(folder, flags, drafts);
     if json {
         let mut stdout = io::stdout().lock();
         for fault in &faults {

@@ -36,6 +36,7 @@ use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
     /// List submissions, newest first
+    #[command(visible_alias = "ls")]
     List {
         /// Print one JSON object per line
         #[arg(long)]
@@ -115,9 +116,16 @@ pub(super) enum InboxCommand {
     /// Deliver submissions to configured channels that have not received them, such as those received before
     /// a channel existed
     Deliver(DeliverOptions),
-    /// Mark submissions as done, so that lists of open ones leave them out
-    Done(SubmissionIds),
-    /// Mark submissions as open again
+    /// Mark submissions as done, so that lists of open ones leave them out, or as open again
+    Done {
+        #[command(flatten)]
+        which: SubmissionIds,
+        /// Mark them as open again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Mark submissions as open again, like `done --undo`
+    #[command(hide = true)]
     Reopen(SubmissionIds),
     /// Write a private note on a submission; it is never sent, and is removed with the submission
     Note {
@@ -205,7 +213,7 @@ impl InboxCommand {
                 )
             }
             Self::Hold { ids, .. }
-            | Self::Done(SubmissionIds { ids })
+            | Self::Done { which: SubmissionIds { ids }, .. }
             | Self::Reopen(SubmissionIds { ids }) => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
             Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
@@ -281,7 +289,7 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
         InboxCommand::Deliver(options) => change::deliver(options, console),
-        InboxCommand::Done(which) => annotate::set_done(&which.ids, true, console),
+        InboxCommand::Done { which, undo } => annotate::set_done(&which.ids, !undo, console),
         InboxCommand::Reopen(which) => annotate::set_done(&which.ids, false, console),
         InboxCommand::Note { id, text, folder: _ } => annotate::set_note(id, text, console),
         InboxCommand::Log { json, limit, folder: _ } => annotate::print_log(*json, *limit, console),

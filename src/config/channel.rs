@@ -16,6 +16,7 @@ use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
 use frontdesk_forms::{Form, FormSet};
 use frontdesk_site::PagesOptions;
+use frontdesk_site::fault::closest;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChannelKind {
@@ -44,10 +45,7 @@ fn read_channel(
 ) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name").show_in_starter_file(), "", "", value::parse_line);
-    let kinds =
-        [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
-    let kind = deliveries("kind").show_in_starter_file();
-    let kind = r.get(kind, "", "", value::optional(value::one_of(&kinds)));
+    let kind = r.get(deliveries("kind").show_in_starter_file(), "", "", value::optional(parse_kind));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
@@ -81,6 +79,45 @@ fn read_channel(
         r.skip_table();
     }
     Some(ChannelOptions { name, forms, when, concurrency, has_daily_quota, kind: kind? })
+}
+
+const KINDS: [(&str, ChannelKind); 3] =
+    [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
+
+/// Names of services and protocols that operators write as the kind, without the case of letters, spaces and
+/// signs: the name for the message, and the keys to write instead.
+const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
+    (&["slack"], "Slack", "`kind = \"webhook\"` and `body = \"slack\"`"),
+    (&["mattermost"], "Mattermost", "`kind = \"webhook\"` and `body = \"mattermost\"`"),
+    (&["discord"], "Discord", "`kind = \"webhook\"` and `body = \"discord\"`"),
+    (&["teams", "msteams", "microsoftteams"], "Teams", "`kind = \"webhook\"` and `body = \"teams\"`"),
+    (&["telegram"], "Telegram", "`kind = \"webhook\"` and `body = \"telegram\"`, with `token` and `chat`"),
+    (&["ntfy"], "ntfy", "`kind = \"webhook\"` and `body = \"ntfy\"`, with the topic's URL as `url`"),
+    (&["googlechat", "gchat"], "Google Chat", "`kind = \"webhook\"` and `body = '{ \"text\": {{ text }} }'`"),
+    (&["email", "mail"], "e-mail", "`kind = \"smtp\"` and `host`, the name of your mail server"),
+    (
+        &["http", "https", "url", "zapier", "make", "n8n", "hubspot", "crm"],
+        "HTTP",
+        "`kind = \"webhook\"` and `url`",
+    ),
+];
+
+/// Parses the kind of a channel. The error of a known service or protocol names the keys to write, and that
+/// of a typing error the kind that is meant.
+fn parse_kind(raw: &Raw) -> ParseResult<ChannelKind> {
+    let expected = match value::one_of(&KINDS)(raw) {
+        Ok(kind) => return Ok(kind),
+        Err(expected) => expected,
+    };
+    let text = raw.as_text().unwrap_or_default().to_lowercase();
+    let word: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    if let Some((_, service, keys)) = KNOWN_SERVICES.iter().find(|(names, ..)| names.contains(&&*word)) {
+        return Err(format!("{expected}; for {service}, write {keys}"));
+    }
+    Err(match closest(&word, KINDS.map(|(name, _)| name)) {
+        Some(kind) => format!("{expected}: did you mean \"{kind}\"?"),
+        None => expected,
+    })
 }
 
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are

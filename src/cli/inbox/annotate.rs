@@ -1,4 +1,4 @@
-//! `frontdesk inbox done`, `reopen` and `note` annotate submissions; `frontdesk inbox log` lists what users
+//! `frontdesk inbox done` and `note` annotate submissions; `frontdesk inbox log` lists what users
 //! changed.
 
 use std::process::ExitCode;

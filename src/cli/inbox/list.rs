@@ -41,8 +41,9 @@ pub struct SubmissionExport {
     pub(super) which: SelectionOptions,
 }
 
-/// Prints the selected submissions as a table. On a terminal, prints at most [`TERMINAL_LIMIT`] unless
-/// `--limit` is given, and how to see more of them.
+/// Prints the selected submissions. On a terminal, as a table that fits its width, with at most
+/// [`TERMINAL_LIMIT`] submissions unless `--limit` is given, and how to see more of them. Otherwise all of
+/// them, as lines of tab-separated, whole values.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Requests one submission more than the limit, to find out whether there are more.
@@ -54,7 +55,11 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
         last = submission.as_ref().ok().map(|submission| submission.id);
     });
     let zone = console.now.time_zone();
-    let count = table::write(&mut lines, zone, console.width, console.has_colors, &mut *console.out)?;
+    let count = if console.is_terminal {
+        table::write(&mut lines, zone, console.width, console.has_colors, &mut *console.out)?
+    } else {
+        table::write_records(&mut lines, zone, &mut *console.out)?
+    };
     let more = console.is_terminal && count > 0 && selected.next().transpose()?.is_some();
     let code = selected.finish()?;
     if count == 0 && console.inbox.is_some() {

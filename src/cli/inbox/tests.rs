@@ -110,7 +110,7 @@ fn json_escapes_control_characters_and_loses_nothing() {
 fn a_table_shows_one_submission_per_line() {
     let inbox =
         Inbox::with(&[(&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"One\n\u001btwo"}"#)]);
-    let (_, out, _) = inbox.run("list");
+    let (_, out, _) = inbox.run_as("list", true, None);
     let lines: Vec<_> = out.lines().collect();
     assert!(lines[0].starts_with("ID "), "{out}");
     assert!(
@@ -331,7 +331,7 @@ fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str
     runtime.block_on(store.keep(arrival)).unwrap().id()
 }
 
-#[derive(clap::Parser)]
+#[derive(Debug, clap::Parser)]
 struct Typed {
     #[command(subcommand)]
     command: InboxCommand,
