@@ -17,9 +17,27 @@ pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;
 
+/// The forms whose submissions a channel takes.
+pub(super) struct ChannelForms {
+    pub forms: Vec<&'static Form>,
+    /// Whether the files of all these forms are valid. Otherwise they may have any fields with any values.
+    pub is_complete: bool,
+}
+
+impl ChannelForms {
+    /// The forms in `set` with these names; all if there are no names.
+    pub(super) fn named(names: &[String], set: &FormSet) -> ChannelForms {
+        let is_taken = |name: &str| names.is_empty() || names.iter().any(|taken| taken == name);
+        ChannelForms {
+            forms: set.iter().filter(|form| is_taken(form.name)).collect(),
+            is_complete: !set.faulty().iter().any(|name| is_taken(name)),
+        }
+    }
+}
+
 /// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also
-/// if no submission can match.
-pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Condition {
+/// if no submission can match. If a form's file has faults, the fields and values are not checked.
+pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condition {
     let condition = r.get_table(
         deliveries("when"),
         "",
@@ -28,6 +46,7 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Con
         parse_condition,
     );
     let Condition::Fields(fields) = condition else { return condition };
+    let ChannelForms { forms, is_complete: true } = forms else { return Condition::Fields(fields) };
     let found = fields.len();
     let fields: Vec<_> =
         fields.into_iter().filter_map(|(name, values)| check_field(r, forms, name, &values)).collect();
@@ -130,14 +149,15 @@ fn find_fields(
     Some(fields)
 }
 
-/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`,
-/// after recording an error, if no form of the channel has the field.
+/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`
+/// if a form's file has faults, or, after recording an error, if no form of the channel has the field.
 pub(super) fn read_recipients(
     r: &mut Reader<'_>,
-    forms: &[&'static Form],
+    forms: &ChannelForms,
     field: String,
     cases: Vec<(String, Vec<String>)>,
 ) -> Option<RecipientsByValue> {
+    let ChannelForms { forms, is_complete: true } = forms else { return None };
     let fields = find_fields(r, "to", forms, &field)?;
     let mut found = RecipientsByValue { field, cases: Vec::new(), otherwise: Vec::new() };
     for (text, to) in cases {
@@ -264,7 +284,7 @@ fn describe_value(value: &FieldValue) -> String {
 /// among submissions to the form.
 pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], set: &FormSet) {
     let routes: Vec<Route> = channels.iter().map(ChannelOptions::route).collect();
-    for form in set.iter() {
+    for form in set.iter().filter(|form| !set.is_faulty(form.name)) {
         let is_conditional =
             |route: &&Route| route.accepts(form.name) && matches!(route.when, Condition::Fields(_));
         let Some(first) = routes.iter().find(is_conditional) else { continue };
@@ -344,7 +364,7 @@ label = "From"
         let text = format!("[[channel]]\nname = \"a\"\n{when}\n");
         let set = FormSet::new(FormSet::built_in().iter().chain([book()]));
         let is_taken = |form: &&'static Form| names.is_empty() || names.contains(&form.name);
-        let forms: Vec<&'static Form> = set.iter().filter(is_taken).collect();
+        let forms = ChannelForms { forms: set.iter().filter(is_taken).collect(), is_complete: true };
         let mut r = Reader::new(&text, Path::new(""), [], &[], &[]);
         r.tables("channel");
         let condition = r.in_table("channel.a.".to_owned(), |r| {

@@ -185,7 +185,9 @@ fn every_fault_of_a_channel_has_its_line() {
     }
     check(
         "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
-        &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
+        &[
+            "frontdesk.toml:5: `channel.a.forms` must be a list of forms, and there is no form `contcat`: did you mean `contact`?",
+        ],
     );
     check(
         "name = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\ntls = \"none\"\nfrom = \"a@example.com\"",
