@@ -11,6 +11,7 @@ mod export;
 pub mod inbox;
 mod init;
 mod mcp;
+mod needs;
 mod output;
 mod serve;
 mod site;
@@ -227,24 +228,26 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {
             let folder = command.take_site_folder().unwrap_or_else(|message| exit_with_usage_error(message));
-            inbox::run(&command, &location.load_configuration(folder)?, utc)
+            inbox::run(&command, &location.load_configuration(folder, command.needs())?, utc)
         }
         Command::Stats { mut options, location } => {
             let folder = options.folder.site.take();
-            inbox::show_page_views(&options, &location.load_configuration(folder)?)
+            inbox::show_page_views(&options, &location.load_configuration(folder, needs::STORE)?)
         }
         Command::Backup { file, folder, force, location } => {
-            backup::back_up(&location.load_configuration(folder.site)?, &file, force)
+            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            backup::back_up(&config, &file, force)
         }
         Command::Restore { file, folder, force, location } => {
-            backup::restore(&file, &location.load_configuration(folder.site)?.store.url, force)
+            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            backup::restore(&file, &config.store.url, force)
         }
         Command::Store { mut command, location } => {
             let folder = command.take_site_folder();
-            store::run(&command, &location.load_configuration(folder)?)
+            store::run(&command, &location.load_configuration(folder, needs::STORE_AND_BUILD)?)
         }
         Command::Doctor { site, data_dir, options } => {
-            doctor::run(&site::load_configuration(site.path(), data_dir)?, &options)
+            doctor::run(site.path(), &site::data_folder_flags(data_dir), &options)
         }
         Command::Mcp { site, data_dir, options } => mcp::run(site.path().to_owned(), data_dir, &options),
         Command::Config { all: true, .. } => check::print_complete_file(),

@@ -132,9 +132,11 @@ pub(super) fn print_complete_file() -> anyhow::Result<ExitCode> {
 }
 
 /// Prints each effective setting with its origin on one line, as text or as a JSON object. Text shows the
-/// configured value only if it differs, as `auto` does. Warnings go to standard error.
+/// configured value only if it differs, as `auto` does. Invalid values are shown as they are set. Faults go
+/// to standard error; returns failure if there are errors.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
-    let (config, warnings) = site::read_configuration(folder, flags)?;
+    let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
+    print_faults(&errors);
     print_faults(&warnings);
     let mut stdout = io::stdout().lock();
     let line = |setting: &Setting| {
@@ -155,5 +157,5 @@ pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow
             writeln!(stdout, "{:<width$}  # {origin}{typed}", line(setting))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(errors.is_empty()))
 }

@@ -28,6 +28,7 @@ use self::list::SubmissionExport;
 pub(super) use self::page_views::{StatsOptions, run as show_page_views};
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
+use super::needs::{self, ConfigNeeds};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_forms::text::visible;
@@ -185,6 +186,16 @@ pub(super) enum InboxCommand {
 }
 
 impl InboxCommand {
+    /// The part of the configuration that the command needs.
+    pub(super) fn needs(&self) -> ConfigNeeds {
+        match self {
+            Self::Release { .. } | Self::Deliver(_) => needs::ROUTING,
+            Self::Export(SubmissionExport { output: Some(_), .. }) => needs::STORE_AND_BUILD,
+            Self::Open { .. } => needs::WEB_INTERFACE,
+            _ => needs::STORE,
+        }
+    }
+
     /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
     /// argument that is not an id: it has other characters than hexadecimal digits and `-`. Fails if there
     /// are several such arguments, if the remaining ones select nothing, or if they select both by ids and by

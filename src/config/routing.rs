@@ -193,11 +193,16 @@ pub struct RoutingCase {
     pub channels: Vec<String>,
 }
 
-/// All possible combinations of the values that the conditions of `routes` name for this form; one without
-/// values if there are no conditions. `None` if there are more than [`MAX_CASES`].
-pub fn routing_cases(routes: &[Route], form: &'static Form) -> Option<Vec<RoutingCase>> {
+/// All possible combinations of the values that the conditions of `routes` name for this form, and of the
+/// values of other fields; one without values if there are none. `None` if there are more than
+/// [`MAX_CASES`].
+pub fn routing_cases(
+    routes: &[Route],
+    form: &'static Form,
+    others: &[(&str, Vec<FieldValue>)],
+) -> Option<Vec<RoutingCase>> {
     let mut combinations: Vec<CaseValues> = vec![Vec::new()];
-    let named = named_values(routes, form);
+    let named = named_values(routes, form, others);
     for (name, values) in &named {
         if combinations.len().saturating_mul(values.len() + 1) > MAX_CASES {
             return None;
@@ -234,20 +239,30 @@ pub fn routing_cases(routes: &[Route], form: &'static Form) -> Option<Vec<Routin
     Some(combinations.into_iter().map(case).collect())
 }
 
-/// The fields of a form that conditions name, in the form's order, with the values that the form accepts.
-fn named_values(routes: &[Route], form: &'static Form) -> Vec<(&'static str, Vec<FieldValue>)> {
+/// The fields of a form that conditions or `others` name, in the form's order, with the values that the form
+/// accepts.
+fn named_values(
+    routes: &[Route],
+    form: &'static Form,
+    others: &[(&str, Vec<FieldValue>)],
+) -> Vec<(&'static str, Vec<FieldValue>)> {
+    let accepting = routes.iter().filter(|route| route.accepts(form.name));
+    let conditions = accepting.filter_map(|route| match &route.when {
+        Condition::Fields(fields) => Some(fields),
+        _ => None,
+    });
+    let of_routes = conditions.flatten().map(|(name, values)| (name.as_str(), values));
+    let all: Vec<(&str, &Vec<FieldValue>)> =
+        of_routes.chain(others.iter().map(|(name, values)| (*name, values))).collect();
     let mut named: Vec<(&'static str, Vec<FieldValue>)> = Vec::new();
     for field in form.all_fields() {
-        for route in routes.iter().filter(|route| route.accepts(form.name)) {
-            let Condition::Fields(conditions) = &route.when else { continue };
-            let of_field = conditions.iter().filter(|(name, _)| name == field.name);
-            for value in of_field.flat_map(|(_, values)| values) {
-                let Some(value) = field.normal_value(value) else { continue };
-                match named.iter_mut().find(|(name, _)| *name == field.name) {
-                    Some((_, values)) if values.contains(&value) => {}
-                    Some((_, values)) => values.push(value),
-                    None => named.push((field.name, vec![value])),
-                }
+        let of_field = all.iter().filter(|(name, _)| *name == field.name);
+        for value in of_field.flat_map(|(_, values)| *values) {
+            let Some(value) = field.normal_value(value) else { continue };
+            match named.iter_mut().find(|(name, _)| *name == field.name) {
+                Some((_, values)) if values.contains(&value) => {}
+                Some((_, values)) => values.push(value),
+                None => named.push((field.name, vec![value])),
             }
         }
     }
@@ -289,7 +304,7 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
             |route: &&Route| route.accepts(form.name) && matches!(route.when, Condition::Fields(_));
         let Some(first) = routes.iter().find(is_conditional) else { continue };
         let key = format!("channel.{}.when", first.name);
-        let Some(cases) = routing_cases(&routes, form) else {
+        let Some(cases) = routing_cases(&routes, form, &[]) else {
             let message =
                 format!("conditions name more than {MAX_CASES} combinations of values of `{}`", form.name);
             r.warn_if(true, &key, &message, "not all of them are examined for a channel: name fewer fields");
@@ -442,7 +457,7 @@ label = "From"
             route("sales", "when = { plan = [\"Team\", \"Enterprise\"] }"),
             route("big", "when = { plan = \"Enterprise\", days = \"Mon\", terms = true }"),
         ];
-        let cases = routing_cases(&routes, book()).unwrap();
+        let cases = routing_cases(&routes, book(), &[]).unwrap();
         let lines: Vec<String> = cases
             .iter()
             .map(|case| format!("{}: {}", describe_case_values(&case.values), case.channels.join(" ")))
@@ -459,15 +474,15 @@ label = "From"
             ]
         );
         let all = [route("all", "when = { plan = [\"Free\", \"Team\", \"Enterprise\"] }")];
-        assert!(routing_cases(&all, book()).unwrap().iter().all(|case| !case.channels.is_empty()));
-        let none = routing_cases(&[Route::new("mail")], book()).unwrap();
+        assert!(routing_cases(&all, book(), &[]).unwrap().iter().all(|case| !case.channels.is_empty()));
+        let none = routing_cases(&[Route::new("mail")], book(), &[]).unwrap();
         assert_eq!(none, [RoutingCase { values: Vec::new(), channels: vec!["mail".to_owned()] }]);
         let seats: Vec<String> = (1..=100).map(|seats| seats.to_string()).collect();
         let many = format!("when = {{ seats = [{}], days = [\"Mon\", \"Tue\"] }}", seats.join(", "));
-        assert_eq!(routing_cases(&[route("many", &many)], book()).map(|cases| cases.len()), Some(303));
+        assert_eq!(routing_cases(&[route("many", &many)], book(), &[]).map(|cases| cases.len()), Some(303));
         let days: Vec<String> = (0..100).map(|day| format!("{}-01-01", 2000 + day)).collect();
         let more = format!("when = {{ seats = [{}], from = [{}] }}", seats.join(", "), days.join(", "));
-        assert_eq!(routing_cases(&[route("more", &more)], book()), None);
+        assert_eq!(routing_cases(&[route("more", &more)], book(), &[]), None);
     }
 
     #[test]
@@ -513,7 +528,7 @@ label = "From"
             fields.extend(seats.map(|seats| ("seats".to_owned(), FieldValue::Number(seats.into()))));
             let chosen: Vec<String> =
                 choose(&routes, "book", &fields).into_iter().map(|route| route.name.clone()).collect();
-            let cases = routing_cases(&routes, book()).unwrap();
+            let cases = routing_cases(&routes, book(), &[]).unwrap();
             // A value that no condition names is `None`.
             let is_of = |case: &&RoutingCase| {
                 case.values.iter().all(|(name, value)| {
