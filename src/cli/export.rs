@@ -35,7 +35,7 @@ pub(super) struct ExportOptions {
     #[command(flatten)]
     site: SiteArgument,
     /// Folder to write to: new, empty, or an earlier export, which is replaced
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Addresses to which nginx forwards form submissions; default: this site's `server.listen`
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]

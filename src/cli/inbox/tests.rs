@@ -250,7 +250,7 @@ fn an_argument_that_is_no_id_is_the_sites_folder() {
 fn only_its_owner_can_read_an_exported_file() {
     let inbox = Inbox::with(&[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
     let file = inbox.folder.path().join("out.csv");
-    let (code, out, err) = inbox.run(&format!("export --csv --output {}", file.display()));
+    let (code, out, err) = inbox.run(&format!("export --csv -o {}", file.display()));
     assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, ""));
     assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
