@@ -11,6 +11,7 @@ mod export;
 pub mod inbox;
 mod init;
 mod mcp;
+mod needs;
 mod output;
 mod serve;
 mod site;
@@ -39,7 +40,9 @@ use frontdesk_process::panics;
     version,
     max_term_width = 100,
     arg_required_else_help = true,
-    propagate_version = true
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "`frontdesk help COMMAND` explains a command, and `frontdesk help --all` lists further commands"
 )]
 enum Command {
     /// Write a small, complete site to start from
@@ -65,6 +68,9 @@ enum Command {
     Check {
         #[command(flatten)]
         site: SiteArgument,
+        /// Folder for submissions
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -76,6 +82,7 @@ enum Command {
         load_only: bool,
     },
     /// Print the Markdown of an HTML page, as agents receive it
+    #[command(hide = true)]
     Convert(convert::ConvertOptions),
     /// Export the site as static files, with its headers and redirects as rules for nginx and static hosts
     Export(export::ExportOptions),
@@ -168,14 +175,24 @@ enum Command {
         files: Vec<String>,
     },
     /// Print a completion script for a shell
+    #[command(hide = true)]
     Completions {
         /// The shell
         shell: Shell,
     },
     /// Write the manual pages
+    #[command(hide = true)]
     Man {
         /// Folder to write to
         dir: PathBuf,
+    },
+    /// Explain a command, such as `frontdesk help inbox list`
+    Help {
+        /// The command; without it, all that operators need are listed
+        command: Vec<String>,
+        /// List every command, also those for packagers and scripts
+        #[arg(long, conflicts_with = "command")]
+        all: bool,
     },
 }
 
@@ -204,29 +221,33 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Init { dir, prebuilt } => init::run(dir.as_deref(), prebuilt.as_deref()),
         Command::Serve { site, overrides, options } => serve::run(site.path(), &overrides.flags(), options),
         Command::Check { site, load_only: true, .. } => check::only_load(site.path()),
-        Command::Check { site, json, drafts, .. } => check::run(site.path(), json, drafts),
+        Command::Check { site, data_dir, json, drafts, .. } => {
+            check::run(site.path(), &site::data_folder_flags(data_dir), json, drafts)
+        }
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {
             let folder = command.take_site_folder().unwrap_or_else(|message| exit_with_usage_error(message));
-            inbox::run(&command, &location.load_configuration(folder)?, utc)
+            inbox::run(&command, &location.load_configuration(folder, command.needs())?, utc)
         }
         Command::Stats { mut options, location } => {
             let folder = options.folder.site.take();
-            inbox::show_page_views(&options, &location.load_configuration(folder)?)
+            inbox::show_page_views(&options, &location.load_configuration(folder, needs::STORE)?)
         }
         Command::Backup { file, folder, force, location } => {
-            backup::back_up(&location.load_configuration(folder.site)?, &file, force)
+            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            backup::back_up(&config, &file, force)
         }
         Command::Restore { file, folder, force, location } => {
-            backup::restore(&file, &location.load_configuration(folder.site)?.store.url, force)
+            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            backup::restore(&file, &config.store.url, force)
         }
         Command::Store { mut command, location } => {
             let folder = command.take_site_folder();
-            store::run(&command, &location.load_configuration(folder)?)
+            store::run(&command, &location.load_configuration(folder, needs::STORE_AND_BUILD)?)
         }
         Command::Doctor { site, data_dir, options } => {
-            doctor::run(&site::load_configuration(site.path(), data_dir)?, &options)
+            doctor::run(site.path(), &site::data_folder_flags(data_dir), &options)
         }
         Command::Mcp { site, data_dir, options } => mcp::run(site.path().to_owned(), data_dir, &options),
         Command::Config { all: true, .. } => check::print_complete_file(),
@@ -236,16 +257,36 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Theme { site, files } => theme::run(&site, &files),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Command::command(), "frontdesk", &mut script);
+            clap_complete::generate(shell, &mut with_all_commands(), "frontdesk", &mut script);
             io::stdout().lock().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Man { dir } => {
             std::fs::create_dir_all(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-            clap_mangen::generate_to(Command::command(), &dir)
+            clap_mangen::generate_to(with_all_commands(), &dir)
                 .with_context(|| format!("cannot write to {}", dir.display()))?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Help { command, all } => print_help(command, all),
+    }
+}
+
+/// The command line with the commands that the first help screen leaves out.
+fn with_all_commands() -> clap::Command {
+    Command::command().mut_subcommands(|command| command.hide(false))
+}
+
+/// Prints the help of the command with these names as `--help` does, or of `frontdesk` without names; with
+/// `all`, the list has every command. Exits with code 2 if there is no such command.
+fn print_help(names: Vec<String>, all: bool) -> anyhow::Result<ExitCode> {
+    if all {
+        with_all_commands().after_help(None).print_help()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let line = ["frontdesk".to_owned()].into_iter().chain(names).chain(["--help".to_owned()]);
+    match Command::try_parse_from(line) {
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(help) => improve_usage_error(help).exit(),
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct CheckReport {
 
 /// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard
 /// output. Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
-pub(super) fn run(folder: &Path, json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
-    let CheckReport { faults, notes, pages } = examine(folder, &[], drafts);
+pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
+    let CheckReport { faults, notes, pages } = examine(folder, flags, drafts);
     if json {
         let mut stdout = io::stdout().lock();
         for fault in &faults {
@@ -132,9 +132,11 @@ pub(super) fn print_complete_file() -> anyhow::Result<ExitCode> {
 }
 
 /// Prints each effective setting with its origin on one line, as text or as a JSON object. Text shows the
-/// configured value only if it differs, as `auto` does. Warnings go to standard error.
+/// configured value only if it differs, as `auto` does. Invalid values are shown as they are set. Faults go
+/// to standard error; returns failure if there are errors.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
-    let (config, warnings) = site::read_configuration(folder, flags)?;
+    let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
+    print_faults(&errors);
     print_faults(&warnings);
     let mut stdout = io::stdout().lock();
     let line = |setting: &Setting| {
@@ -155,5 +157,5 @@ pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow
             writeln!(stdout, "{:<width$}  # {origin}{typed}", line(setting))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(errors.is_empty()))
 }

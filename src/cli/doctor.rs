@@ -5,29 +5,33 @@
 
 mod dns;
 mod mail_domain;
+mod routing;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::bail;
 use jiff::Timestamp;
 
-use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural};
-use crate::config::{Config, MAX_CASES, describe_case_values, routing_cases};
+use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural, print_faults};
+use super::{needs, site};
+use crate::config::{Config, Flag};
 use dns::Resolver;
 use frontdesk_deliver::digest::Digest;
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
-use frontdesk_forms::FormSet;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Status;
-use frontdesk_inbox::submission::delivery::{DeliveryState, Route};
+use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::rate_limiter;
+use frontdesk_site::fault::Fault;
 pub(super) use mail_domain::CheckResult;
+use routing::{print_table, routing_table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorOptions {
@@ -42,28 +46,50 @@ pub(super) struct DoctorOptions {
     resolver: Option<SocketAddr>,
 }
 
-/// Sends a test message through each selected channel, runs the other checks, and prints one line for each
-/// result and a summary. Returns failure if there is a problem.
-pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<ExitCode> {
+/// Prints the errors of the configuration, sends a test message through each selected channel, runs the other
+/// checks, and prints one line for each result and a summary. Returns failure if there is a problem. Fails
+/// if the configuration file cannot be read as a whole.
+pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> anyhow::Result<ExitCode> {
+    let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
+    print_faults(&warnings);
     let mut report = DoctorReport { out: anstream::stdout().lock(), bad: 0 };
-    let channels = select_channels(config, options)?;
-    test_channels(&channels, &mut report)?;
-    if !channels.is_empty() {
-        let rows = routing_table(&config.store.channels, &config.pages.form_set);
+    for error in &errors {
+        report.print_fault(error)?;
+    }
+    check(&config, &errors, options, &mut report)
+}
+
+/// Runs all checks that the errors of the configuration, which have been reported, do not prevent.
+fn check(
+    config: &Config,
+    errors: &[Fault],
+    options: &DoctorOptions,
+    report: &mut DoctorReport<impl Write>,
+) -> anyhow::Result<ExitCode> {
+    let wrong_keys = report.bad;
+    let channels = select_channels(config, errors, options)?;
+    test_channels(&channels, errors, report)?;
+    if errors.iter().any(|fault| needs::ROUTING.is_prevented_by(fault)) {
+        report.print_note("forms and channels", "not shown, because of the faults above")?;
+    } else if !channels.is_empty() {
+        let rows = routing_table(&config.store.channels, &config.channels, &config.pages.form_set);
         print_table(&rows, &mut report.out)?;
     }
-    let failed = report.bad;
-    check_domains(&channels, options, &mut report)?;
-    let records = report.bad - failed;
-    check_shared_limits(config, &mut report)?;
+    let failed = report.bad - wrong_keys;
+    check_domains(&channels, options, report)?;
+    let records = report.bad - wrong_keys - failed;
+    check_shared_limits(config, report)?;
     // Files with secrets that every user of this machine can read are problems as well.
     let faults = config.clone().with_base_url(None).certificate_faults();
     for fault in faults.into_iter().chain(config.exposed_secrets()) {
-        let hint = fault.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-        report.print_result(&fault.place, CheckResult::Bad(format!("{}{hint}", fault.message)))?;
+        report.print_fault(&fault)?;
     }
-    for finding in examine_inbox(config)? {
-        report.print_result("inbox", finding)?;
+    if errors.iter().any(|fault| needs::STORE.is_prevented_by(fault)) {
+        report.print_note("inbox", "not checked, because of the faults above")?;
+    } else {
+        for finding in examine_inbox(config)? {
+            report.print_result("inbox", finding)?;
+        }
     }
     let others = report.bad - failed - records;
     writeln!(report.out, "{}", summarize(channels.len(), failed, records, others))?;
@@ -71,13 +97,19 @@ pub(super) fn run(config: &Config, options: &DoctorOptions) -> anyhow::Result<Ex
     Ok(exit_code(report.bad == 0))
 }
 
-/// The channel that `--channel` names, or all channels. Fails if there is no such channel.
+/// The channel that `--channel` names, or all channels. Fails if there is no such channel, unless an error
+/// of the configuration is about it.
 fn select_channels<'a>(
     config: &'a Config,
+    errors: &[Fault],
     options: &DoctorOptions,
 ) -> anyhow::Result<Vec<&'a ChannelOptions>> {
     let Some(name) = &options.channel else { return Ok(config.channels.iter().collect()) };
     let Some(channel) = config.channels.iter().find(|channel| channel.name == *name) else {
+        let table = format!("channel.{name}");
+        if errors.iter().any(|fault| fault.concerns(&[&table])) {
+            return Ok(Vec::new());
+        }
         let names = config.channels.iter().map(|channel| channel.name.clone()).reduce(|a, b| a + ", " + &b);
         let names = names.unwrap_or_else(|| "none".to_owned());
         bail!("there is no channel `{name}`; configured channels: {names}");
@@ -86,8 +118,14 @@ fn select_channels<'a>(
 }
 
 /// Sends a test message through each channel, one after another, and reports how the receiver responded.
-fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Write>) -> anyhow::Result<()> {
-    if channels.is_empty() {
+fn test_channels(
+    channels: &[&ChannelOptions],
+    errors: &[Fault],
+    report: &mut DoctorReport<impl Write>,
+) -> anyhow::Result<()> {
+    if errors.iter().any(|fault| fault.concerns(&["channel"])) {
+        report.print_note("channels", "those with faults are not tested")?;
+    } else if channels.is_empty() {
         report.print_note(
             "channels",
             "none is configured: submissions stay in the inbox, and no message is sent",
@@ -100,46 +138,6 @@ fn test_channels(channels: &[&ChannelOptions], report: &mut DoctorReport<impl Wr
         let outcome = runtime.block_on(sent);
         let finding = test_message::describe(&channel.kind, &outcome, began.elapsed());
         report.print_result(&format!("channel {}", channel.name), CheckResult::from(finding))?;
-    }
-    Ok(())
-}
-
-/// A table of each form and the values that `when` of a channel names, with the channels that get such
-/// submissions. The first row has the headings.
-fn routing_table(routes: &[Route], set: &FormSet) -> Vec<[String; 3]> {
-    let mut rows = vec![["form", "values", "channels"].map(str::to_owned)];
-    for form in set.iter() {
-        let Some(cases) = routing_cases(routes, form) else {
-            let values = format!("more than {MAX_CASES} combinations");
-            rows.push([form.name.to_owned(), values, "not shown".to_owned()]);
-            continue;
-        };
-        rows.extend(cases.iter().map(|case| {
-            let values = match &case.values[..] {
-                [] => "any".to_owned(),
-                values => describe_case_values(values),
-            };
-            let channels = match &case.channels[..] {
-                [] => "none: stays in the inbox".to_owned(),
-                channels => channels.join(", "),
-            };
-            [form.name.to_owned(), values, channels]
-        }));
-    }
-    rows
-}
-
-/// Prints rows in columns. Long cells of one column do not make the others wider.
-fn print_table(rows: &[[String; 3]], out: &mut impl Write) -> anyhow::Result<()> {
-    const MAX_WIDTH: usize = 60;
-    let width = |column: usize| {
-        let widths = rows.iter().map(|row| visible(&row[column]).chars().count());
-        widths.max().unwrap_or_default().min(MAX_WIDTH)
-    };
-    let (first, second) = (width(0), width(1));
-    for [form, values, channels] in rows {
-        let [form, values, channels] = [form, values, channels].map(|cell| visible(cell));
-        writeln!(out, "{form:<first$}  {values:<second$}  {channels}")?;
     }
     Ok(())
 }
@@ -267,6 +265,14 @@ impl<W: Write> DoctorReport<W> {
         self.print_result(what, CheckResult::Unknown(words.to_owned()))
     }
 
+    /// Prints a fault as a problem, with its line and its advice.
+    fn print_fault(&mut self, fault: &Fault) -> anyhow::Result<()> {
+        let line = fault.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let text = format!("{}{hint}", fault.message);
+        self.print_result(&format!("{}{line}", fault.place), CheckResult::Bad(text))
+    }
+
     /// Prints the result of a check of `what` on one line. Counts problems in `bad`.
     fn print_result(&mut self, what: &str, finding: CheckResult) -> anyhow::Result<()> {
         let style = match finding {
@@ -285,26 +291,6 @@ impl<W: Write> DoctorReport<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frontdesk_forms::FieldValue;
-    use frontdesk_inbox::submission::delivery::Condition;
-
-    #[test]
-    fn the_table_shows_the_channels_of_each_value() {
-        let company = vec![("company".to_owned(), vec![FieldValue::from("Example")])];
-        let routes = [
-            Route { when: Condition::Fields(company), ..Route::new("big") },
-            Route { forms: vec!["contact".to_owned()], ..Route::new("team") },
-        ];
-        let mut out = Vec::new();
-        print_table(&routing_table(&routes, FormSet::built_in()), &mut out).unwrap();
-        let expected = "\
-form      values               channels
-waitlist  any                  none: stays in the inbox
-contact   company = \"Example\"  big
-contact   company = another    team
-";
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
-    }
 
     #[test]
     fn the_summary_separates_delivery_from_dns_records() {

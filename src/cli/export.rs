@@ -22,6 +22,7 @@ use clap::Args;
 
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
+use super::needs;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
 use crate::config::Config;
@@ -34,7 +35,7 @@ pub(super) struct ExportOptions {
     #[command(flatten)]
     site: SiteArgument,
     /// Folder to write to: new, empty, or an earlier export, which is replaced
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Addresses to which nginx forwards form submissions; default: this site's `server.listen`
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_replica)]
@@ -51,7 +52,8 @@ pub(super) struct ExportOptions {
 /// not set, if the site has errors, or if the output folder holds anything but an unmodified export.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let site_folder = options.site.path();
-    let config = site::load_configuration(site_folder, options.data_dir.clone())?.with_base_url(None);
+    let config = site::load_configuration(site_folder, options.data_dir.clone(), needs::EVERYTHING)?
+        .with_base_url(None);
     if config.base_url.is_none() {
         return Err(with_hint(
             anyhow!("`base_url` is not set, so every absolute link would point to this machine"),

@@ -8,6 +8,7 @@ mod console;
 mod count_table;
 mod list;
 mod login;
+mod output_file;
 pub(super) mod page_views;
 pub(super) mod removal;
 pub(super) mod selection;
@@ -28,6 +29,7 @@ use self::list::SubmissionExport;
 pub(super) use self::page_views::{StatsOptions, run as show_page_views};
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
+use super::needs::{self, ConfigNeeds};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_forms::text::visible;
@@ -36,6 +38,7 @@ use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum InboxCommand {
     /// List submissions, newest first
+    #[command(visible_alias = "ls")]
     List {
         /// Print one JSON object per line
         #[arg(long)]
@@ -115,9 +118,16 @@ pub(super) enum InboxCommand {
     /// Deliver submissions to configured channels that have not received them, such as those received before
     /// a channel existed
     Deliver(DeliverOptions),
-    /// Mark submissions as done, so that lists of open ones leave them out
-    Done(SubmissionIds),
-    /// Mark submissions as open again
+    /// Mark submissions as done, so that lists of open ones leave them out, or as open again
+    Done {
+        #[command(flatten)]
+        which: SubmissionIds,
+        /// Mark them as open again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Mark submissions as open again, like `done --undo`
+    #[command(hide = true)]
     Reopen(SubmissionIds),
     /// Add a private note to a submission; it is never sent, and is removed with the submission
     Note {
@@ -208,6 +218,16 @@ pub(super) enum InboxCommand {
 }
 
 impl InboxCommand {
+    /// The part of the configuration that the command needs.
+    pub(super) fn needs(&self) -> ConfigNeeds {
+        match self {
+            Self::Release { .. } | Self::Deliver(_) => needs::ROUTING,
+            Self::Export(SubmissionExport { output: Some(_), .. }) => needs::STORE_AND_BUILD,
+            Self::Open { .. } => needs::WEB_INTERFACE,
+            _ => needs::STORE,
+        }
+    }
+
     /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
     /// argument that is not an id: it has other characters than hexadecimal digits and `-`. Fails if there
     /// are several such arguments, if the remaining ones select nothing, or if they select both by ids and by
@@ -243,7 +263,7 @@ impl InboxCommand {
             Self::Hold { ids, .. }
             | Self::Replied { ids, .. }
             | Self::Assign { words: ids, none: true }
-            | Self::Done(SubmissionIds { ids })
+            | Self::Done { which: SubmissionIds { ids }, .. }
             | Self::Reopen(SubmissionIds { ids }) => (ids, false, true, ""),
             Self::Release { ids, all } => (ids, *all, false, "`--all`"),
             Self::Deliver(DeliverOptions { ids, kept, .. }) => (ids, *kept, false, "`--kept`"),
@@ -329,7 +349,7 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
         InboxCommand::Release { ids, all: _ } => change::release(ids, console),
         InboxCommand::Deliver(options) => change::deliver(options, console),
-        InboxCommand::Done(which) => annotate::set_done(&which.ids, true, console),
+        InboxCommand::Done { which, undo } => annotate::set_done(&which.ids, !undo, console),
         InboxCommand::Reopen(which) => annotate::set_done(&which.ids, false, console),
         InboxCommand::Note { id, text, folder: _ } => annotate::add_note(id, text, console),
         InboxCommand::Assign { words, none: true } => annotate::assign(words, None, console),

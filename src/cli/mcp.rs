@@ -28,6 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
 use self::tools::{TOOLS, ToolSpec};
+use crate::cli::needs;
 use crate::cli::output::with_hint;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
@@ -51,7 +52,7 @@ pub(super) fn run(
     start_log();
     let session = McpSession::new(folder, data_dir, options.allow_changes);
     // Fails now rather than in the first tool call, where the operator would not see the reason.
-    session.load_configuration()?;
+    session.load_configuration(needs::STORE)?;
     if std::io::stdin().is_terminal() {
         let mut stderr = anstream::stderr().lock();
         let _ = writeln!(stderr, "Waiting for an MCP client on standard input; Ctrl-C ends it.");

@@ -30,6 +30,7 @@ use self::signals::install_signal_handlers;
 use self::start_report::StartReport;
 use self::trial::TrialLoad;
 use self::watch::SiteWatcher;
+use super::needs;
 use super::output::{count_faults, with_hint};
 use super::site::{self, SiteCache};
 use crate::config::{Config, Flag};
@@ -52,7 +53,7 @@ const COMPRESSED_AT_START: usize = 2 << 20;
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
-    let (config, warnings) = site::read_configuration(folder, flags)?;
+    let (config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
     log.conclude(serve(folder, flags, options, config, &log, started))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 
+use super::needs::{ConfigNeeds, NOTHING, as_warnings};
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use crate::config::{Config, FILE_NAME, Flag};
 use frontdesk_forms::text::visible;
@@ -100,8 +101,13 @@ pub(super) fn data_folder_flags(data_dir: Option<PathBuf>) -> Vec<Flag> {
 
 impl InboxLocation {
     /// Reads the configuration of the site in `folder`, in the folder that `--site` names, or in the current
-    /// folder, with the data folder from the command line. Fails if `folder` and `--site` differ.
-    pub(super) fn load_configuration(self, folder: Option<PathBuf>) -> anyhow::Result<Config> {
+    /// folder, with the data folder from the command line. Fails like [`load_configuration`], and if
+    /// `folder` and `--site` differ.
+    pub(super) fn load_configuration(
+        self,
+        folder: Option<PathBuf>,
+        needs: ConfigNeeds,
+    ) -> anyhow::Result<Config> {
         if let (Some(folder), Some(option)) = (&folder, &self.site_option)
             && folder != option
         {
@@ -112,40 +118,74 @@ impl InboxLocation {
             );
         }
         let folder = folder.or(self.site_option).unwrap_or_else(|| ".".into());
-        load_configuration(&folder, self.data_dir)
+        load_configuration(&folder, self.data_dir, needs)
     }
 }
 
 /// Reads the configuration of the site in `folder`, with `data_dir` as its data folder if one is given.
 /// Prints the warnings of [`read_configuration`], and fails like it.
-pub(super) fn load_configuration(folder: &Path, data_dir: Option<PathBuf>) -> anyhow::Result<Config> {
-    let (config, warnings) = read_configuration(folder, &data_folder_flags(data_dir))?;
+pub(super) fn load_configuration(
+    folder: &Path,
+    data_dir: Option<PathBuf>,
+    needs: ConfigNeeds,
+) -> anyhow::Result<Config> {
+    let (config, warnings) = read_configuration(folder, &data_folder_flags(data_dir), needs)?;
     print_faults(&warnings);
     Ok(config)
 }
 
 /// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
-/// print; leaves out those about `frontdesk.toml`. Fails if there are errors: with a single error as it is,
-/// and otherwise with their number after printing them.
-pub(super) fn read_configuration(folder: &Path, flags: &[Flag]) -> anyhow::Result<(Config, Vec<Fault>)> {
+/// print; leaves out those about `frontdesk.toml`. Errors in keys that the command does not need become
+/// warnings. Fails if there are others: with a single error as it is, and otherwise with the number of all
+/// errors after printing them.
+pub(super) fn read_configuration(
+    folder: &Path,
+    flags: &[Flag],
+    needs: ConfigNeeds,
+) -> anyhow::Result<(Config, Vec<Fault>)> {
     let (config, mut faults) = Config::load(folder, environment(), flags, None);
-    if faults.iter().any(|fault| fault.severity == Severity::Error) {
-        faults.retain(|fault| fault.severity == Severity::Error);
-        if let [Fault { hint, .. }] = &mut faults[..] {
-            let hint = hint.take();
-            let error = anyhow::anyhow!("{}", faults[0]);
-            return Err(match hint {
-                Some(hint) => with_hint(error, hint),
-                None => error,
-            });
-        }
-        print_faults(&faults);
-        bail!("the configuration cannot be used ({})", count_faults(&faults));
+    let errors: Vec<Fault> = faults.extract_if(.., |fault| fault.severity == Severity::Error).collect();
+    if errors.iter().any(|fault| needs.is_prevented_by(fault)) {
+        let error = unusable_configuration(errors);
+        return Err(match needs.refusal() {
+            Some(refusal) => error.context(refusal),
+            None => error,
+        });
     }
     // Only `frontdesk check` reports warnings about the file. Every command reports an unknown variable,
     // because the operator expects it to have an effect.
     faults.retain(|fault| fault.place != FILE_NAME);
-    Ok((config, faults))
+    Ok((config, [as_warnings(&errors), faults].concat()))
+}
+
+/// Reads the configuration for a command that reports the errors in it. Returns all errors, and the warnings
+/// that every command prints. Fails if a part of the file cannot be read, so that any key may be missing.
+pub(super) fn read_with_errors(
+    folder: &Path,
+    flags: &[Flag],
+) -> anyhow::Result<(Config, Vec<Fault>, Vec<Fault>)> {
+    let (config, mut faults) = Config::load(folder, environment(), flags, None);
+    let errors: Vec<Fault> = faults.extract_if(.., |fault| fault.severity == Severity::Error).collect();
+    if errors.iter().any(|fault| NOTHING.is_prevented_by(fault)) {
+        return Err(unusable_configuration(errors));
+    }
+    faults.retain(|fault| fault.place != FILE_NAME);
+    Ok((config, errors, faults))
+}
+
+/// The error for a configuration with these errors: a single one as it is, with its hint, or the number of
+/// several, which are printed.
+fn unusable_configuration(mut errors: Vec<Fault>) -> anyhow::Error {
+    if let [Fault { hint, .. }] = &mut errors[..] {
+        let hint = hint.take();
+        let error = anyhow::anyhow!("{}", errors[0]);
+        return match hint {
+            Some(hint) => with_hint(error, hint),
+            None => error,
+        };
+    }
+    print_faults(&errors);
+    anyhow::anyhow!("the configuration cannot be used ({})", count_faults(&errors))
 }
 
 /// The environment variables. Skips those that are not UTF-8, because no key accepts them.

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
-use super::routing;
+use super::routing::{self, ChannelForms};
 use super::value::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
@@ -14,8 +14,10 @@ use frontdesk_deliver::webhook::{self, ChatService, SigningKey, WebhookBody, Web
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
-use frontdesk_forms::{Form, FormSet};
+use frontdesk_forms::FormSet;
+use frontdesk_forms::text::visible;
 use frontdesk_site::PagesOptions;
+use frontdesk_site::fault::{closest, did_you_mean};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChannelKind {
@@ -44,18 +46,14 @@ fn read_channel(
 ) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
     let _: String = r.get(deliveries("name").show_in_starter_file(), "", "", value::parse_line);
-    let kinds =
-        [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
-    let kind = deliveries("kind").show_in_starter_file();
-    let kind = r.get(kind, "", "", value::optional(value::one_of(&kinds)));
+    let kind = r.get(deliveries("kind").show_in_starter_file(), "", "", value::optional(parse_kind));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
     let forms = r.get(deliveries("forms"), "[]", "only submissions to these forms; all if empty", |raw| {
         parse_forms(raw, set)
     });
-    let is_taken = |form: &&'static Form| forms.is_empty() || forms.iter().any(|name| name == form.name);
-    let taken: Vec<&'static Form> = set.iter().filter(is_taken).collect();
+    let taken = ChannelForms::named(&forms, set);
     let when = routing::read_condition(r, &taken);
     let kind = match kind {
         Some(ChannelKind::Smtp) => read_smtp(r, site, &taken).map(TransportOptions::Smtp),
@@ -83,9 +81,48 @@ fn read_channel(
     Some(ChannelOptions { name, forms, when, concurrency, has_daily_quota, kind: kind? })
 }
 
+const KINDS: [(&str, ChannelKind); 3] =
+    [("smtp", ChannelKind::Smtp), ("webhook", ChannelKind::Webhook), ("maildir", ChannelKind::Maildir)];
+
+/// Names of services and protocols that operators write as the kind, without the case of letters, spaces and
+/// signs: the name for the message, and the keys to write instead.
+const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
+    (&["slack"], "Slack", "`kind = \"webhook\"` and `body = \"slack\"`"),
+    (&["mattermost"], "Mattermost", "`kind = \"webhook\"` and `body = \"mattermost\"`"),
+    (&["discord"], "Discord", "`kind = \"webhook\"` and `body = \"discord\"`"),
+    (&["teams", "msteams", "microsoftteams"], "Teams", "`kind = \"webhook\"` and `body = \"teams\"`"),
+    (&["telegram"], "Telegram", "`kind = \"webhook\"` and `body = \"telegram\"`, with `token` and `chat`"),
+    (&["ntfy"], "ntfy", "`kind = \"webhook\"` and `body = \"ntfy\"`, with the topic's URL as `url`"),
+    (&["googlechat", "gchat"], "Google Chat", "`kind = \"webhook\"` and `body = '{ \"text\": {{ text }} }'`"),
+    (&["email", "mail"], "e-mail", "`kind = \"smtp\"` and `host`, the name of your mail server"),
+    (
+        &["http", "https", "url", "zapier", "make", "n8n", "hubspot", "crm"],
+        "HTTP",
+        "`kind = \"webhook\"` and `url`",
+    ),
+];
+
+/// Parses the kind of a channel. The error of a known service or protocol names the keys to write, and that
+/// of a typing error the kind that is meant.
+fn parse_kind(raw: &Raw) -> ParseResult<ChannelKind> {
+    let expected = match value::one_of(&KINDS)(raw) {
+        Ok(kind) => return Ok(kind),
+        Err(expected) => expected,
+    };
+    let text = raw.as_text().unwrap_or_default().to_lowercase();
+    let word: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    if let Some((_, service, keys)) = KNOWN_SERVICES.iter().find(|(names, ..)| names.contains(&&*word)) {
+        return Err(format!("{expected}; for {service}, write {keys}"));
+    }
+    Err(match closest(&word, KINDS.map(|(name, _)| name)) {
+        Some(kind) => format!("{expected}: did you mean \"{kind}\"?"),
+        None => expected,
+    })
+}
+
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
 /// missing or invalid. Refuses an unencrypted connection to another machine.
-fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -> Option<SmtpOptions> {
+fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> Option<SmtpOptions> {
     let host = r.get(
         deliveries("host").with_example("\"smtp.example.com\"").show_in_starter_file(),
         "",
@@ -274,7 +311,7 @@ fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<Web
 
 /// Reads the keys of a Maildir. `None`, after recording an error, if the path is missing or an address is
 /// invalid.
-fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions, forms: &[&'static Form]) -> Option<MaildirOptions> {
+fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> Option<MaildirOptions> {
     let path = r.file(
         deliveries("path").with_example("\"/var/mail/frontdesk\""),
         "relative to this folder, unless absolute",
@@ -292,7 +329,7 @@ fn read_mail_addresses(
     r: &mut Reader<'_>,
     operator: &str,
     title: &str,
-    forms: &[&'static Form],
+    forms: &ChannelForms,
 ) -> Option<MailAddresses> {
     let from = r.get(
         deliveries("from").with_example("\"desk@example.com\""),
@@ -363,10 +400,23 @@ pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     raw.items().ok_or_else(|| expected.to_owned())?.into_iter().map(read).collect()
 }
 
+/// Parses the names of forms, among them those whose files have faults. The error names the first one that is
+/// not a form.
 fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
     let names: Vec<String> = set.iter().map(|form| format!("{:?}", form.name)).collect();
-    let known = |name: &str| set.named(name).map(|_| name.to_owned());
-    value::parse_items(raw, &format!("a list of forms: {}", names.join(", ")), known)
+    let expected = format!("a list of forms: {}", names.join(", "));
+    let read = |name: &str| {
+        if set.named(name).is_some() || set.is_faulty(name) {
+            return Ok(name.to_owned());
+        }
+        if FormSet::built_in().named(name).is_some() {
+            return Err(format!("a list of forms, and `{name}` is switched off: remove it from the list"));
+        }
+        let all = set.iter().map(|form| form.name).chain(set.faulty().iter().map(String::as_str));
+        let hint = did_you_mean(name, all, || format!("the forms are {}", names.join(", ")));
+        Err(format!("a list of forms, and there is no form `{}`: {hint}", visible(name)))
+    };
+    raw.items().ok_or(expected)?.into_iter().map(read).collect()
 }
 
 fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {

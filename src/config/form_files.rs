@@ -13,17 +13,20 @@ use frontdesk_site::fault::Fault;
 /// The folder of the definitions, within the site's folder.
 pub const FORMS_FOLDER: &str = "forms";
 const EXTENSION: &str = ".toml";
+/// The table of the keys that a form's file, or the table of the form, sets.
+const KEYS: &str = "forms";
 /// Maximum size of a definition in bytes.
 const MAX_BYTES: usize = 256 << 10;
 
 /// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are
-/// then read as the keys `forms.NAME.…`. Records the faults of each file, and leaves its form out.
+/// then read as the keys `forms.NAME.…`. Records the faults of each file, leaves its form out, and lists it
+/// as faulty.
 pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let folder = r.site_folder().join(FORMS_FOLDER);
     let names = match list(&folder) {
         Ok(names) => names,
         Err(error) => {
-            r.report(Fault::error(FORMS_FOLDER, None, format!("cannot be read: {error}")));
+            r.report(Fault::error(FORMS_FOLDER, None, format!("cannot be read: {error}")).about(KEYS));
             Vec::new()
         }
     };
@@ -31,9 +34,14 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     // The form that has used an operation's id, without which two forms would be one tool for agents.
     let mut operations: BTreeMap<&'static str, &'static str> =
         forms.iter().map(|form| (form.operation_id, form.name)).collect();
+    let mut faulty: Vec<String> = Vec::new();
+    let mut has_too_many = false;
     for name in names {
         let place = format!("{FORMS_FOLDER}/{name}{EXTENSION}");
-        let Some(file) = read_file(r, &folder, &name, &place) else { continue };
+        let Some(file) = read_file(r, &folder, &name, &place) else {
+            faulty.push(name);
+            continue;
+        };
         for (key, value, line) in &file.settings {
             r.add_form_setting(&name, key, value, &place, *line);
         }
@@ -42,16 +50,23 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
             *known = form;
         } else if let Some(other) = operations.insert(form.operation_id, form.name) {
             let message = format!("the forms `{other}` and `{name}` would have the same operation id");
-            r.report(Fault::error(place, None, message).hint("rename one of them"));
+            r.report(Fault::error(place, None, message).hint("rename one of them").about(KEYS));
+            faulty.push(name);
         } else if forms.len() == MAX_FORMS {
             let message = format!("there are more than {MAX_FORMS} forms, including the two built-in ones");
-            r.report(Fault::error(FORMS_FOLDER, None, message));
-            break;
+            if !std::mem::replace(&mut has_too_many, true) {
+                r.report(Fault::error(FORMS_FOLDER, None, message).about(KEYS));
+            }
+            faulty.push(name);
         } else {
             forms.push(form);
         }
     }
-    FormSet::new(forms)
+    for name in faulty.iter().filter(|name| FormSet::built_in().named(name).is_none()) {
+        // Which keys the form has is known, but not the form.
+        r.in_table(format!("{KEYS}.{name}."), Reader::skip_table);
+    }
+    FormSet::new(forms).with_faulty(faulty)
 }
 
 /// The names of the files without extension, in alphabetical order. Leaves out hidden files and other
@@ -82,5 +97,5 @@ fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Opti
         (Ok(text), Some(base)) => FormFile::extend(base, &text, place),
         (Ok(text), None) => FormFile::read(name, &text, place),
     };
-    file.map_err(|faults| faults.into_iter().for_each(|fault| r.report(fault))).ok()
+    file.map_err(|faults| faults.into_iter().for_each(|fault| r.report(fault.about(KEYS)))).ok()
 }

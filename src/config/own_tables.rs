@@ -26,7 +26,7 @@ pub(super) fn read_redirects(r: &mut Reader<'_>) -> Vec<RedirectOption> {
             "the redirect from `{from}` must be a target such as \"/new/\", {{ to = \"/new/\", status = 302 }} with \
              the status 301, 302, 303, 307 or 308, or the number 410"
         );
-        r.report(Fault::error(FILE_NAME, line, message));
+        r.report(Fault::error(FILE_NAME, line, message).about("redirects"));
         None
     };
     members.into_iter().filter_map(read).collect()

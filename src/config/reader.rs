@@ -134,7 +134,8 @@ impl<'a> Reader<'a> {
         let name = &setting.key.name;
         let value = parsed.unwrap_or_else(|expected| {
             let (place, line) = setting.origin.location();
-            self.faults.push(Fault::error(place, line, format!("`{name}` must be {expected}")));
+            self.faults
+                .push(Fault::error(place, line, format!("`{name}` must be {expected}")).about(&**name));
             self.unusable.push(name.to_string());
             parse(&default)
                 .unwrap_or_else(|expected| unreachable!("the default of `{name}` is not {expected}"))
@@ -188,7 +189,7 @@ impl<'a> Reader<'a> {
         let from_named_file = self.environment.remove(&file_name).and_then(|path| {
             let text = named_file::read_text(path.as_ref()).map_err(|error| {
                 let message = format!("cannot read `{path}`: {error}");
-                self.faults.push(Fault::error(file_name.clone(), None, message));
+                self.faults.push(Fault::error(file_name.clone(), None, message).about(&*key.name));
             });
             let found = (Raw::Text(text.ok()?.trim_end().to_owned()), ValueOrigin::Environment(file_name));
             self.record_secret(Some(path.into()), key, Some(&found));
@@ -258,7 +259,7 @@ impl<'a> Reader<'a> {
         for (key, (raw, line)) in self.entries.extract_if(.., |key, _| of_table(key)) {
             if !matches!(raw, Raw::Table(_)) {
                 let fault = Fault::error(FILE_NAME, Some(line), format!("`{key}` does not exist any more"));
-                self.faults.push(fault.hint(hint));
+                self.faults.push(fault.hint(hint).about(key));
             }
         }
         for (name, _) in self.environment.extract_if(.., |name, _| name.starts_with(&variables)) {
@@ -302,7 +303,7 @@ impl<'a> Reader<'a> {
         let Raw::List(tables) = raw else {
             let expected = format!("`{list}` must be a list of tables, each under its own `[[{list}]]`");
             self.entries.retain(|name, _| !name.starts_with(&format!("{list}.")));
-            self.faults.push(Fault::error(FILE_NAME, Some(line), expected));
+            self.faults.push(Fault::error(FILE_NAME, Some(line), expected).about(list));
             return Vec::new();
         };
         let mut names: Vec<String> = Vec::new();
@@ -335,7 +336,7 @@ impl<'a> Reader<'a> {
                 }
                 Err((line, what)) => {
                     let message = format!("a `[[{list}]]` {what}");
-                    self.faults.push(Fault::error(FILE_NAME, Some(line), message));
+                    self.faults.push(Fault::error(FILE_NAME, Some(line), message).about(list));
                 }
             }
         }
@@ -350,7 +351,7 @@ impl<'a> Reader<'a> {
             && !matches!(raw, Raw::Table(_))
         {
             let message = format!("`{table}` must be a table, `[{table}]`");
-            self.faults.push(Fault::error(FILE_NAME, Some(line), message));
+            self.faults.push(Fault::error(FILE_NAME, Some(line), message).about(table));
         }
         self.entries.retain(|key, (raw, _)| !key.starts_with(&prefix) || !matches!(raw, Raw::Table(_)));
         self.entries.keys().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect()
@@ -394,7 +395,9 @@ impl<'a> Reader<'a> {
     /// unknown: which keys the table has is not known.
     pub(super) fn skip_table(&mut self) {
         let variables = variable_name(&self.table);
-        self.entries.retain(|name, _| !name.starts_with(&self.table));
+        let table = self.table.trim_end_matches('.');
+        self.entries.retain(|name, _| name != table && !name.starts_with(&self.table));
+        self.form_settings.retain(|name, _| !name.starts_with(&self.table));
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
@@ -413,30 +416,36 @@ impl<'a> Reader<'a> {
             let fault = match raw {
                 Raw::Table(_) if is_known_table => continue,
                 Raw::Table(_) => {
-                    let known = closest(name, tables.iter().copied());
-                    misspelled.extend(known.map(|table| format!("{table}.")));
-                    let known = known.map(|table| format!("[{table}]"));
-                    add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref())
+                    let table_meant = closest(name, tables.iter().copied());
+                    misspelled.extend(table_meant.map(|table| format!("{table}.")));
+                    let known = table_meant.map(|table| format!("[{table}]"));
+                    // Without a suggestion, any table may be meant.
+                    let fault = add_suggestion(fault(format!("unknown table `[{name}]`")), known.as_deref());
+                    Fault { key: table_meant.map(str::to_owned), ..fault }
                 }
-                _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")),
+                _ if is_known_table => fault(format!("`{name}` must be a table, `[{name}]`")).about(name),
                 // The unknown table has already been reported.
                 _ if !table.is_empty() && !tables.contains(&table) => continue,
                 _ if !table.is_empty() && known.contains(&last) => {
                     let hint = format!("`{last}` belongs above the first `[table]`");
-                    fault(format!("unknown key `{name}`")).hint(hint)
+                    fault(format!("unknown key `{name}`")).hint(hint).about(last)
                 }
                 _ => {
                     let elsewhere = || known.iter().find(|key| key.rsplit('.').next() == Some(last)).copied();
                     let known = closest(name, known.iter().copied()).or_else(elsewhere);
                     misspelled.extend(known.map(str::to_owned));
-                    add_suggestion(fault(format!("unknown key `{name}`")), known)
+                    let fault = add_suggestion(fault(format!("unknown key `{name}`")), known);
+                    // Without a suggestion, another key of the table may be meant, or any above the first
+                    // one.
+                    let meant = known.or(Some(table)).filter(|meant| !meant.is_empty());
+                    Fault { key: meant.map(str::to_owned), ..fault }
                 }
             };
             self.faults.push(fault);
         }
         for (name, (_, origin)) in &self.form_settings {
             let (place, line) = origin.location();
-            let fault = Fault::error(place, line, format!("unknown key `{name}`"));
+            let fault = Fault::error(place, line, format!("unknown key `{name}`")).about(name);
             self.faults.push(add_suggestion(fault, closest(name, known.iter().copied())));
         }
         let is_misspelled = |key: &str| {

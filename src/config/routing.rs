@@ -17,9 +17,27 @@ pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;
 
+/// The forms whose submissions a channel takes.
+pub(super) struct ChannelForms {
+    pub forms: Vec<&'static Form>,
+    /// Whether the files of all these forms are valid. Otherwise they may have any fields with any values.
+    pub is_complete: bool,
+}
+
+impl ChannelForms {
+    /// The forms in `set` with these names; all if there are no names.
+    pub(super) fn named(names: &[String], set: &FormSet) -> ChannelForms {
+        let is_taken = |name: &str| names.is_empty() || names.iter().any(|taken| taken == name);
+        ChannelForms {
+            forms: set.iter().filter(|form| is_taken(form.name)).collect(),
+            is_complete: !set.faulty().iter().any(|name| is_taken(name)),
+        }
+    }
+}
+
 /// Reads `when` of the channel whose keys are being read, and which takes these forms. Records faults, also
-/// if no submission can match.
-pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Condition {
+/// if no submission can match. If a form's file has faults, the fields and values are not checked.
+pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condition {
     let condition = r.get_table(
         deliveries("when"),
         "",
@@ -28,6 +46,7 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &[&'static Form]) -> Con
         parse_condition,
     );
     let Condition::Fields(fields) = condition else { return condition };
+    let ChannelForms { forms, is_complete: true } = forms else { return Condition::Fields(fields) };
     let found = fields.len();
     let fields: Vec<_> =
         fields.into_iter().filter_map(|(name, values)| check_field(r, forms, name, &values)).collect();
@@ -130,14 +149,15 @@ fn find_fields(
     Some(fields)
 }
 
-/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`,
-/// after recording an error, if no form of the channel has the field.
+/// The recipients for each value of a field, from the texts in `to`; `*` stands for all other values. `None`
+/// if a form's file has faults, or, after recording an error, if no form of the channel has the field.
 pub(super) fn read_recipients(
     r: &mut Reader<'_>,
-    forms: &[&'static Form],
+    forms: &ChannelForms,
     field: String,
     cases: Vec<(String, Vec<String>)>,
 ) -> Option<RecipientsByValue> {
+    let ChannelForms { forms, is_complete: true } = forms else { return None };
     let fields = find_fields(r, "to", forms, &field)?;
     let mut found = RecipientsByValue { field, cases: Vec::new(), otherwise: Vec::new() };
     for (text, to) in cases {
@@ -173,11 +193,16 @@ pub struct RoutingCase {
     pub channels: Vec<String>,
 }
 
-/// All possible combinations of the values that the conditions of `routes` name for this form; one without
-/// values if there are no conditions. `None` if there are more than [`MAX_CASES`].
-pub fn routing_cases(routes: &[Route], form: &'static Form) -> Option<Vec<RoutingCase>> {
+/// All possible combinations of the values that the conditions of `routes` name for this form, and of the
+/// values of other fields; one without values if there are none. `None` if there are more than
+/// [`MAX_CASES`].
+pub fn routing_cases(
+    routes: &[Route],
+    form: &'static Form,
+    others: &[(&str, Vec<FieldValue>)],
+) -> Option<Vec<RoutingCase>> {
     let mut combinations: Vec<CaseValues> = vec![Vec::new()];
-    let named = named_values(routes, form);
+    let named = named_values(routes, form, others);
     for (name, values) in &named {
         if combinations.len().saturating_mul(values.len() + 1) > MAX_CASES {
             return None;
@@ -214,20 +239,30 @@ pub fn routing_cases(routes: &[Route], form: &'static Form) -> Option<Vec<Routin
     Some(combinations.into_iter().map(case).collect())
 }
 
-/// The fields of a form that conditions name, in the form's order, with the values that the form accepts.
-fn named_values(routes: &[Route], form: &'static Form) -> Vec<(&'static str, Vec<FieldValue>)> {
+/// The fields of a form that conditions or `others` name, in the form's order, with the values that the form
+/// accepts.
+fn named_values(
+    routes: &[Route],
+    form: &'static Form,
+    others: &[(&str, Vec<FieldValue>)],
+) -> Vec<(&'static str, Vec<FieldValue>)> {
+    let accepting = routes.iter().filter(|route| route.accepts(form.name));
+    let conditions = accepting.filter_map(|route| match &route.when {
+        Condition::Fields(fields) => Some(fields),
+        _ => None,
+    });
+    let of_routes = conditions.flatten().map(|(name, values)| (name.as_str(), values));
+    let all: Vec<(&str, &Vec<FieldValue>)> =
+        of_routes.chain(others.iter().map(|(name, values)| (*name, values))).collect();
     let mut named: Vec<(&'static str, Vec<FieldValue>)> = Vec::new();
     for field in form.all_fields() {
-        for route in routes.iter().filter(|route| route.accepts(form.name)) {
-            let Condition::Fields(conditions) = &route.when else { continue };
-            let of_field = conditions.iter().filter(|(name, _)| name == field.name);
-            for value in of_field.flat_map(|(_, values)| values) {
-                let Some(value) = field.normal_value(value) else { continue };
-                match named.iter_mut().find(|(name, _)| *name == field.name) {
-                    Some((_, values)) if values.contains(&value) => {}
-                    Some((_, values)) => values.push(value),
-                    None => named.push((field.name, vec![value])),
-                }
+        let of_field = all.iter().filter(|(name, _)| *name == field.name);
+        for value in of_field.flat_map(|(_, values)| *values) {
+            let Some(value) = field.normal_value(value) else { continue };
+            match named.iter_mut().find(|(name, _)| *name == field.name) {
+                Some((_, values)) if values.contains(&value) => {}
+                Some((_, values)) => values.push(value),
+                None => named.push((field.name, vec![value])),
             }
         }
     }
@@ -264,12 +299,12 @@ fn describe_value(value: &FieldValue) -> String {
 /// among submissions to the form.
 pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], set: &FormSet) {
     let routes: Vec<Route> = channels.iter().map(ChannelOptions::route).collect();
-    for form in set.iter() {
+    for form in set.iter().filter(|form| !set.is_faulty(form.name)) {
         let is_conditional =
             |route: &&Route| route.accepts(form.name) && matches!(route.when, Condition::Fields(_));
         let Some(first) = routes.iter().find(is_conditional) else { continue };
         let key = format!("channel.{}.when", first.name);
-        let Some(cases) = routing_cases(&routes, form) else {
+        let Some(cases) = routing_cases(&routes, form, &[]) else {
             let message =
                 format!("conditions name more than {MAX_CASES} combinations of values of `{}`", form.name);
             r.warn_if(true, &key, &message, "not all of them are examined for a channel: name fewer fields");
@@ -344,7 +379,7 @@ label = "From"
         let text = format!("[[channel]]\nname = \"a\"\n{when}\n");
         let set = FormSet::new(FormSet::built_in().iter().chain([book()]));
         let is_taken = |form: &&'static Form| names.is_empty() || names.contains(&form.name);
-        let forms: Vec<&'static Form> = set.iter().filter(is_taken).collect();
+        let forms = ChannelForms { forms: set.iter().filter(is_taken).collect(), is_complete: true };
         let mut r = Reader::new(&text, Path::new(""), [], &[], &[]);
         r.tables("channel");
         let condition = r.in_table("channel.a.".to_owned(), |r| {
@@ -422,7 +457,7 @@ label = "From"
             route("sales", "when = { plan = [\"Team\", \"Enterprise\"] }"),
             route("big", "when = { plan = \"Enterprise\", days = \"Mon\", terms = true }"),
         ];
-        let cases = routing_cases(&routes, book()).unwrap();
+        let cases = routing_cases(&routes, book(), &[]).unwrap();
         let lines: Vec<String> = cases
             .iter()
             .map(|case| format!("{}: {}", describe_case_values(&case.values), case.channels.join(" ")))
@@ -439,15 +474,15 @@ label = "From"
             ]
         );
         let all = [route("all", "when = { plan = [\"Free\", \"Team\", \"Enterprise\"] }")];
-        assert!(routing_cases(&all, book()).unwrap().iter().all(|case| !case.channels.is_empty()));
-        let none = routing_cases(&[Route::new("mail")], book()).unwrap();
+        assert!(routing_cases(&all, book(), &[]).unwrap().iter().all(|case| !case.channels.is_empty()));
+        let none = routing_cases(&[Route::new("mail")], book(), &[]).unwrap();
         assert_eq!(none, [RoutingCase { values: Vec::new(), channels: vec!["mail".to_owned()] }]);
         let seats: Vec<String> = (1..=100).map(|seats| seats.to_string()).collect();
         let many = format!("when = {{ seats = [{}], days = [\"Mon\", \"Tue\"] }}", seats.join(", "));
-        assert_eq!(routing_cases(&[route("many", &many)], book()).map(|cases| cases.len()), Some(303));
+        assert_eq!(routing_cases(&[route("many", &many)], book(), &[]).map(|cases| cases.len()), Some(303));
         let days: Vec<String> = (0..100).map(|day| format!("{}-01-01", 2000 + day)).collect();
         let more = format!("when = {{ seats = [{}], from = [{}] }}", seats.join(", "), days.join(", "));
-        assert_eq!(routing_cases(&[route("more", &more)], book()), None);
+        assert_eq!(routing_cases(&[route("more", &more)], book(), &[]), None);
     }
 
     #[test]
@@ -493,7 +528,7 @@ label = "From"
             fields.extend(seats.map(|seats| ("seats".to_owned(), FieldValue::Number(seats.into()))));
             let chosen: Vec<String> =
                 choose(&routes, "book", &fields).into_iter().map(|route| route.name.clone()).collect();
-            let cases = routing_cases(&routes, book()).unwrap();
+            let cases = routing_cases(&routes, book(), &[]).unwrap();
             // A value that no condition names is `None`.
             let is_of = |case: &&RoutingCase| {
                 case.values.iter().all(|(name, value)| {

@@ -73,7 +73,7 @@ pub(super) fn fault_of(
 ) -> Fault {
     let setting = settings.iter().find(|setting| setting.key.name == key);
     let (place, line) = setting.map_or((FILE_NAME.to_owned(), None), |setting| setting.origin.location());
-    new(place, line, message)
+    new(place, line, message).about(key)
 }
 
 impl fmt::Debug for Setting {

@@ -167,7 +167,8 @@ mod tests {
             (
                 "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"D.\"\n\
                  [[channel]]\nname = \"mail\"\nkind = \"email\"\nhost = \"mail.example.com\"\ntls = \"none\"\n",
-                "frontdesk.toml:8: `channel.mail.kind` must be \"smtp\", \"webhook\" or \"maildir\"",
+                "frontdesk.toml:8: `channel.mail.kind` must be \"smtp\", \"webhook\" or \"maildir\"; for e-mail, \
+                 write `kind = \"smtp\"` and `host`, the name of your mail server",
             ),
         ] {
             let faults = Config::parse(text, Path::new(""), [], &[]).1;

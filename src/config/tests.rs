@@ -2,6 +2,7 @@
 
 mod channels;
 mod effects;
+mod own_forms;
 
 use super::*;
 use frontdesk_inbox::submission::verdict::Signal;

@@ -274,7 +274,7 @@ impl MailSource<'_> {
         match parse_mail(&place, &text, language, &known) {
             Ok(mail) if asks && !mail.text.contains(&format!("{{{CONFIRM_LINK}}}")) => {
                 let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
-                r.report(fault.hint("the visitor opens this link to confirm the address"));
+                r.report(fault.hint("the visitor opens this link to confirm the address").about(&*self.key));
                 None
             }
             Ok(mail) => Some(MailText {
@@ -286,7 +286,7 @@ impl MailSource<'_> {
             }),
             Err(faults) => {
                 for fault in faults {
-                    r.report(fault);
+                    r.report(fault.about(&*self.key));
                 }
                 None
             }

@@ -356,6 +356,43 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
+fn the_first_help_screen_has_what_operators_need() {
+    let lists = |text: &str, name: &str| text.lines().any(|line| line.starts_with(&format!("  {name} ")));
+    let (code, first, _) = run(&["help"], Path::new("."));
+    assert_eq!((code, run(&["--help"], Path::new("."))), (Some(0), (Some(0), first.clone(), String::new())));
+    let (code, all, _) = run(&["help", "--all"], Path::new("."));
+    assert_eq!(code, Some(0));
+    for name in ["serve", "check", "inbox", "backup", "doctor"] {
+        assert!(lists(&first, name) && lists(&all, name), "{name}: {first}");
+    }
+    for name in ["convert", "completions", "man"] {
+        assert!(!lists(&first, name) && lists(&all, name), "{name}: {first}{all}");
+        assert_eq!(run(&["help", name], Path::new(".")), run(&[name, "--help"], Path::new(".")));
+    }
+    let (_, list, _) = run(&["help", "inbox", "ls"], Path::new("."));
+    assert!(list.contains("Usage: frontdesk inbox list [OPTIONS] [SITE]"), "{list}");
+    let (code, stdout, stderr) = run(&["help", "inbox", "lits"], Path::new("."));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert!(stderr.contains("unrecognized subcommand 'lits'") && stderr.contains("'list'"), "{stderr}");
+}
+
+#[test]
+fn check_counts_submissions_in_the_data_folder_that_it_is_given() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = TestServer::with(&example_site(), &[]);
+    let sent = server.post("/api/waitlist", &json!({ "email": "ada@example.com" }));
+    assert_eq!(sent.status, 200);
+    server.expect(1);
+    let data = server.data_dir();
+    run(&["init", "."], folder.path());
+    let (code, _, stderr) = run(&["check", "."], folder.path());
+    assert!(code == Some(0) && !stderr.contains("never delivered"), "{stderr}");
+    let (code, _, stderr) = run(&["check", ".", "--data-dir", &data.display().to_string()], folder.path());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.starts_with("note: 1 submission was never delivered to anyone: "), "{stderr}");
+}
+
+#[test]
 fn the_theme_is_listed_and_copied_to_be_changed() {
     let folder = tempfile::tempdir().expect("a folder");
     run(&["init", "."], folder.path());
@@ -409,7 +446,7 @@ fn completions_and_manual_pages_are_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let (code, _, stderr) = run(&["man", "man1"], folder.path());
     assert_eq!(code, Some(0), "{stderr}");
-    for page in ["frontdesk.1", "frontdesk-serve.1", "frontdesk-inbox-list.1"] {
+    for page in ["frontdesk.1", "frontdesk-serve.1", "frontdesk-inbox-list.1", "frontdesk-convert.1"] {
         assert!(folder.path().join("man1").join(page).exists(), "{page}");
     }
 }

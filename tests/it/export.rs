@@ -59,7 +59,7 @@ fn export(
     environment: &[(&str, &str)],
 ) -> (Option<i32>, String) {
     let mut command = frontdesk();
-    command.args(["export", "--site"]).arg(site).arg("--output").arg(output).args(arguments);
+    command.args(["export", "--site"]).arg(site).arg("-o").arg(output).args(arguments);
     let output = command.envs(ENVIRONMENT).envs(environment.iter().copied()).output().expect("it runs");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }

@@ -16,6 +16,7 @@ mod disk_space;
 mod durability;
 mod export;
 mod faults;
+mod faulty_forms;
 mod form_posts;
 mod forms;
 mod hostile;

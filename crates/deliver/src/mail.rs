@@ -54,6 +54,20 @@ pub struct RecipientsByValue {
     pub otherwise: Vec<String>,
 }
 
+impl RecipientsByValue {
+    /// The recipients of a submission with this value in the field; `None` stands for a value without
+    /// recipients of its own, and for none.
+    pub fn of(&self, given: Option<&FieldValue>) -> impl Iterator<Item = &str> {
+        let has = |value: &FieldValue| given.is_some_and(|given| given.has(value));
+        let mut chosen: Vec<&String> =
+            self.cases.iter().filter(|(value, _)| has(value)).flat_map(|(_, to)| to).collect();
+        if chosen.is_empty() {
+            chosen.extend(&self.otherwise);
+        }
+        chosen.into_iter().map(String::as_str)
+    }
+}
+
 impl MailAddresses {
     /// Checks that each address is a Mailbox (RFC 5321) and that there is at least one recipient. The error
     /// names the invalid option. The display name may be empty. Repeated recipients are dropped.
@@ -80,17 +94,19 @@ impl MailAddresses {
         MailAddresses { by_value: Some(Box::new(by_value)), ..self }
     }
 
+    /// The recipients that depend on a value, if they do.
+    pub fn by_value(&self) -> Option<&RecipientsByValue> {
+        self.by_value.as_deref()
+    }
+
     /// The same sender with the recipients of this notification. All recipients get those that are not
     /// submissions.
     pub(super) fn for_notification(&self, notice: &Notification) -> Cow<'_, MailAddresses> {
         let by_value = self.by_value.as_ref().filter(|_| notice.topic == Topic::Submission);
         let Some(by_value) = by_value else { return Cow::Borrowed(self) };
         let given = notice.fields.iter().find(|(name, _)| *name == by_value.field).map(|(_, value)| value);
-        let has = |value: &FieldValue| given.is_some_and(|given| given.has(value));
-        let chosen: Vec<&String> =
-            by_value.cases.iter().filter(|(value, _)| has(value)).flat_map(|(_, to)| to).collect();
-        let chosen = if chosen.is_empty() { by_value.otherwise.iter().collect() } else { chosen };
-        let to = self.to.iter().filter(|address| chosen.contains(address)).cloned().collect();
+        let chosen: Vec<&str> = by_value.of(given).collect();
+        let to = self.to.iter().filter(|address| chosen.contains(&address.as_str())).cloned().collect();
         Cow::Owned(MailAddresses { to, by_value: None, ..self.clone() })
     }
 

@@ -32,6 +32,10 @@ pub struct Fault {
     /// Advice on how to correct the fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The key or table of the configuration that the fault concerns, such as `channel.crm.forms`. `None` if
+    /// any may be concerned, as by a syntax error, and for faults in the content.
+    #[serde(skip)]
+    pub key: Option<String>,
 }
 
 /// The hint of a fault that a panic caused.
@@ -40,7 +44,14 @@ pub const REPORT_DEFECT: &str = "please report this, with the file if you can";
 impl Fault {
     /// A fault that prevents serving the site.
     pub fn error(place: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, place: place.into(), line, message: message.into(), hint: None }
+        Self {
+            severity: Severity::Error,
+            place: place.into(),
+            line,
+            message: message.into(),
+            hint: None,
+            key: None,
+        }
     }
 
     /// A fault that only makes `frontdesk check` fail.
@@ -52,6 +63,22 @@ impl Fault {
     /// hint [`REPORT_DEFECT`]. `consequence` ends the message, such as "the page shows its source".
     pub fn defect(place: impl Into<String>, panic: &Panic, consequence: &str) -> Self {
         Self::warning(place, None, format!("{}: {consequence}", panic.with_message())).hint(REPORT_DEFECT)
+    }
+
+    /// Sets the key or table that the fault concerns.
+    #[must_use]
+    pub fn about(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Whether the fault is about one of these keys or tables, or about a key in them, or may be about any
+    /// key.
+    pub fn concerns(&self, keys: &[&str]) -> bool {
+        let is_within = |key: &str, table: &str| {
+            key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.key.as_ref().is_none_or(|key| keys.iter().any(|table| is_within(key, table)))
     }
 
     #[must_use]
@@ -161,6 +188,22 @@ mod tests {
         ] {
             assert_eq!(closest_path(path, known), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn a_fault_concerns_its_key_and_the_tables_around_it() {
+        let fault = |key: &str| Fault::error("frontdesk.toml", None, "wrong").about(key);
+        for (key, keys, expected) in [
+            ("store.url", &["store"][..], true),
+            ("store", &["store"], true),
+            ("store.url", &["log", "store.url"], true),
+            ("storefront.url", &["store"], false),
+            ("store", &["store.url"], false),
+            ("log.level", &[], false),
+        ] {
+            assert_eq!(fault(key).concerns(keys), expected, "{key} {keys:?}");
+        }
+        assert!(Fault::error("frontdesk.toml", None, "no TOML").concerns(&[]));
     }
 
     #[test]

@@ -275,7 +275,11 @@ fn built_in(name: &str, text: &str) -> &'static Form {
 
 /// The forms of a site, in a fixed order: the built-in ones, then the operator's by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FormSet(Vec<&'static Form>);
+pub struct FormSet {
+    forms: Vec<&'static Form>,
+    /// The names of forms whose files have faults, and are therefore not in the set, or not as written.
+    faulty: Vec<String>,
+}
 
 impl Default for FormSet {
     /// The two built-in forms.
@@ -290,22 +294,37 @@ pub const MAX_FORMS: usize = 32;
 impl FormSet {
     /// The two forms of a site without files of its own.
     pub fn built_in() -> &'static FormSet {
-        static BUILT_IN: LazyLock<FormSet> = LazyLock::new(|| FormSet(vec![*WAITLIST, *CONTACT]));
+        static BUILT_IN: LazyLock<FormSet> = LazyLock::new(|| FormSet::new([*WAITLIST, *CONTACT]));
         &BUILT_IN
     }
 
     /// A set of these forms, at most [`MAX_FORMS`], in this order.
     pub fn new(forms: impl IntoIterator<Item = &'static Form>) -> FormSet {
-        FormSet(forms.into_iter().take(MAX_FORMS).collect())
+        FormSet { forms: forms.into_iter().take(MAX_FORMS).collect(), faulty: Vec::new() }
+    }
+
+    /// Records the names of forms whose files have faults, so that what names them is not a fault as well.
+    #[must_use]
+    pub fn with_faulty(self, names: Vec<String>) -> FormSet {
+        FormSet { faulty: names, ..self }
+    }
+
+    /// The names of forms whose files have faults. A built-in form is in the set nevertheless.
+    pub fn faulty(&self) -> &[String] {
+        &self.faulty
+    }
+
+    pub fn is_faulty(&self, name: &str) -> bool {
+        self.faulty.iter().any(|faulty| faulty == name)
     }
 
     /// Keeps the forms for which `is_kept` returns true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&'static Form) -> bool) {
-        self.0.retain(|form| is_kept(form));
+        self.forms.retain(|form| is_kept(form));
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'static Form> + '_ {
-        self.0.iter().copied()
+        self.forms.iter().copied()
     }
 
     pub fn named(&self, name: &str) -> Option<&'static Form> {

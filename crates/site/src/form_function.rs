@@ -10,7 +10,7 @@ use crate::fault::did_you_mean;
 const PARTIAL: &str = "partials/form.html";
 
 /// Adds the function `form("NAME", FIELD="VALUE")`, which shows a form. The values replace the defaults of
-/// fields. Fails if there is no such form or field.
+/// fields. Fails if there is no such form or field. A form whose file has faults is empty.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("form", |state: &State<'_, '_>, name: String, values: Kwargs| {
         let failure = |message: String| Error::new(ErrorKind::InvalidOperation, message);
@@ -22,6 +22,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
                 format!("the forms are {}", names.join(", "))
             });
             return Err(failure(format!("there is no form `{name}`: {hint}")));
+        }
+        if form.is_none() {
+            return Ok(Value::from_safe_string(String::new()));
         }
         let mut fields = Vec::new();
         for field in form.get_attr("fields")?.try_iter()? {

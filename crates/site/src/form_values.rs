@@ -36,6 +36,14 @@ impl<'a> FormView<'a> {
         Value::from(forms)
     }
 
+    /// Like [`FormView::values`], with `none` for forms whose files have faults: their faults are reported,
+    /// so pages that show these forms have none.
+    pub fn values_and_faulty(&self, forms: &[PageForm], faulty: &[String]) -> Value {
+        let faulty = faulty.iter().map(|name| (name.as_str(), Value::from(())));
+        let forms = forms.iter().map(|form| (form.definition.name, self.form(form)));
+        Value::from(faulty.chain(forms).collect::<BTreeMap<&str, Value>>())
+    }
+
     /// The labels of a form's fields.
     pub fn labels(&self, form: &Form) -> Vec<String> {
         form.fields.iter().map(|field| self.label(form, field)).collect()

@@ -184,7 +184,7 @@ impl BuildCache {
         }
         let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
         let shown = pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.forms[..]));
-        prebuilt.forms = forms::find_forms(shown, forms, faults);
+        prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);

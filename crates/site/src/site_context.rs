@@ -168,7 +168,7 @@ impl LanguageValues {
                 works_without_script: site.options.html_posts,
                 answered: None,
             }
-            .values(&site.forms),
+            .values_and_faulty(&site.forms, site.options.form_set.faulty()),
             tag_index: data.tags.iter().map(|tag| tag.name.clone()).zip(0..).collect(),
         }
     }

@@ -286,6 +286,9 @@ fn check_documents(
             Arc::make_mut(&mut document.front_matter).template = None;
         }
         let Some(form) = &document.front_matter.form else { continue };
+        if options.form_set.is_faulty(form) {
+            continue;
+        }
         if !forms.iter().any(|known| known.definition.name == form) {
             let names: Vec<&str> = forms.iter().map(|form| form.definition.name).collect();
             let (message, hint) = if FormSet::built_in().named(form).is_some() {

@@ -31,7 +31,7 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     if as_json {
         writeln!(console.out, "{}", json_lines::to_line(&to_json(&abuse, first)))?;
     } else if inbox.is_some() {
-        write_text(&abuse, first, console.width, console.out)?;
+        write_text(&abuse, first, console.cut_width(), console.out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `frontdesk inbox done`, `reopen`, `note`, `assign`, `follow-up` and `replied` annotate submissions;
+//! `frontdesk inbox done`, `note`, `assign`, `follow-up` and `replied` annotate submissions;
 //! `frontdesk inbox log` lists what users changed.
 
 use std::process::ExitCode;

@@ -83,6 +83,12 @@ impl Console<'_> {
         Ok(result)
     }
 
+    /// The width that names in tables of counts are cut to: that of the terminal, and none for other
+    /// programs.
+    pub(super) fn cut_width(&self) -> usize {
+        if self.is_terminal { self.width } else { usize::MAX }
+    }
+
     /// Prints an error with its causes and its hint to standard error.
     pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
         write_error("error:", error, self.err)

@@ -1,17 +1,14 @@
 //! `frontdesk inbox list` and `frontdesk inbox export` print submissions as a table, as CSV or as JSON lines.
 
-use std::fs::{OpenOptions, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow};
-
 use super::console::Console;
+use super::output_file::write_to_file;
 use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
-use crate::cli::output::{counted, with_hint};
+use crate::cli::output::counted;
 use frontdesk_desk::{csv, json};
 use frontdesk_inbox::store::InboxReader;
 
@@ -31,8 +28,9 @@ pub struct SubmissionExport {
     /// Write one JSON object per line, with all members and times in UTC
     #[arg(long, conflicts_with = "csv")]
     jsonl: bool,
-    /// Write to this file, readable only by you, instead of standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write to this file, readable only by you, instead of standard output. It has this name once it is
+    /// complete
+    #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long, requires = "output")]
@@ -41,8 +39,9 @@ pub struct SubmissionExport {
     pub(super) which: SelectionOptions,
 }
 
-/// Prints the selected submissions as a table. On a terminal, prints at most [`TERMINAL_LIMIT`] unless
-/// `--limit` is given, and how to see more of them.
+/// Prints the selected submissions. On a terminal, as a table that fits its width, with at most
+/// [`TERMINAL_LIMIT`] submissions unless `--limit` is given, and how to see more of them. Otherwise all of
+/// them, as lines of tab-separated, whole values.
 pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let limit = which.limit.or(console.is_terminal.then_some(TERMINAL_LIMIT));
     // Requests one submission more than the limit, to find out whether there are more.
@@ -54,7 +53,11 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
         last = submission.as_ref().ok().map(|submission| submission.id);
     });
     let zone = console.now.time_zone();
-    let count = table::write(&mut lines, zone, console.width, console.has_colors, &mut *console.out)?;
+    let count = if console.is_terminal {
+        table::write(&mut lines, zone, console.width, console.has_colors, &mut *console.out)?
+    } else {
+        table::write_records(&mut lines, zone, &mut *console.out)?
+    };
     let more = console.is_terminal && count > 0 && selected.next().transpose()?.is_some();
     let code = selected.finish()?;
     if count == 0 && console.inbox.is_some() {
@@ -101,31 +104,4 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
         writeln!(console.err, "{} written to {}.", counted(count, "submission"), path.display())?;
     }
     Ok(code)
-}
-
-/// Passes `write` a file that only its owner can read, and returns the number of submissions that it has
-/// written. An existing file is an error without `force`, and is emptied first with it. Devices and pipes
-/// keep their mode.
-fn write_to_file(
-    path: &Path,
-    force: bool,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<usize>,
-) -> anyhow::Result<usize> {
-    let cannot = || format!("cannot write {}", path.display());
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).create(force).truncate(force).create_new(!force);
-    let file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it"));
-        }
-        file => file.with_context(cannot)?,
-    };
-    // Opening an existing file does not change its mode. Devices and pipes keep theirs.
-    if force && file.metadata().with_context(cannot)?.is_file() {
-        file.set_permissions(Permissions::from_mode(0o600)).with_context(cannot)?;
-    }
-    let mut out = BufWriter::new(file);
-    let count = write(&mut out).with_context(cannot)?;
-    out.flush().with_context(cannot)?;
-    Ok(count)
 }

@@ -88,7 +88,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
             "No views{of} have been counted since {first}. A running server stores its counts once a minute."
         )?;
     } else {
-        write_text(&report, &filter, console.width, console.out)?;
+        write_text(&report, &filter, console.cut_width(), console.out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

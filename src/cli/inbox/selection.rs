@@ -29,6 +29,12 @@ pub(super) fn parse_form_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Refuses a text without words, which would select everything: a variable in a script may be empty.
+fn parse_words(text: &str) -> Result<String, String> {
+    let is_blank = text.trim().is_empty();
+    if is_blank { Err("it must have at least one word".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectionOptions {
     #[command(flatten)]
@@ -47,8 +53,8 @@ pub struct SelectionOptions {
     channel: Option<String>,
     #[command(flatten)]
     period: PeriodOptions,
-    /// Only submissions with this text in a field, regardless of case
-    #[arg(long, value_name = "WORDS")]
+    /// Only submissions with all of these words in their fields, regardless of case and accents
+    #[arg(long, value_name = "WORDS", value_parser = parse_words)]
     text: Option<String>,
     /// Only submissions that arrived before this one, to continue a listing
     #[arg(long, value_name = "ID")]
@@ -102,7 +108,7 @@ impl IdentityOption {
 }
 
 impl SelectionOptions {
-    /// The filter for the database, without the limit and the search text.
+    /// The filter for the database, without the limit and the words of a search.
     fn filter(&self, reader: &InboxReader, now: &Zoned) -> anyhow::Result<Filter> {
         // A complete id is valid even if its submission has been removed.
         let resolve = |id: &str| -> anyhow::Result<Uuid> {
@@ -151,7 +157,7 @@ impl<'a> SelectedSubmissions<'a> {
         let words = which.text.as_deref().and_then(SearchText::parse);
         let list = |reader: &'a InboxReader| -> anyhow::Result<Listing<'a>> {
             let filter = which.filter(reader, now)?;
-            // With a search text, only matches count towards the limit, so the query itself has no limit.
+            // With a search, only matches count towards the limit, so the query itself has no limit.
             Ok(reader.list(&Filter { limit: limit.filter(|_| words.is_none()), ..filter })?)
         };
         let listing = reader.map(list).transpose()?;
@@ -203,8 +209,8 @@ impl<'a> SelectedSubmissions<'a> {
         }
     }
 
-    /// Whether a submission contains the search text; true if there is none. Counts sealed submissions, whose
-    /// fields cannot be searched.
+    /// Whether a submission contains all words of the search. Counts sealed submissions, whose fields cannot
+    /// be searched.
     fn matches_search(&mut self, submission: &Submission) -> bool {
         let Some(words) = &self.words else { return true };
         if submission.sealed.is_some() {
@@ -229,7 +235,7 @@ pub(super) fn decrypt_with(
 impl Iterator for SelectedSubmissions<'_> {
     type Item = anyhow::Result<Submission>;
 
-    /// Skips submissions without the search text. Ends once the limit of submissions is reached.
+    /// Skips submissions without the words of the search. Ends once the limit of submissions is reached.
     fn next(&mut self) -> Option<Self::Item> {
         while self.left > 0 {
             let mut submission = match self.listing.as_mut()?.next()? {

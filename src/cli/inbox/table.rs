@@ -1,6 +1,7 @@
-//! Formats submissions as a table for a terminal.
+//! Formats submissions as a table for a terminal, or as lines of tab-separated values for other programs.
 //!
-//! Unsafe characters are shown as code points, so that a submission cannot control the terminal.
+//! Unsafe characters, including tabs and line breaks, are shown as symbols or code points, so that a
+//! submission cannot control the terminal, or add columns or lines.
 
 use std::io::Write;
 
@@ -30,6 +31,47 @@ struct TableRow {
     status: Option<Status>,
 }
 
+/// Writes the titles and one line for each submission, with tab-separated, whole values, and keeps no
+/// submission in memory. Writes nothing if there are no submissions. Returns the number of submissions.
+pub(super) fn write_records(
+    submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
+    zone: &TimeZone,
+    out: &mut dyn Write,
+) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for submission in submissions {
+        let submission = submission?;
+        if count == 0 {
+            writeln!(out, "{}", titles(zone).join("\t"))?;
+        }
+        write_record(&submission, zone, out)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Writes one line with tab-separated, whole values: those of [`write`], with the complete id and seconds.
+pub(super) fn write_record(
+    submission: &Submission,
+    zone: &TimeZone,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let values = [
+        submission.id.to_string(),
+        format_local(submission.received_at, zone),
+        visible(&submission.form),
+        submission.status.name().to_owned(),
+        visible(submission.email().unwrap_or_default()),
+        details(submission, usize::MAX),
+    ];
+    writeln!(out, "{}", values.join("\t"))
+}
+
+fn titles(zone: &TimeZone) -> [&'static str; 6] {
+    let received = if *zone == TimeZone::UTC { "RECEIVED (UTC)" } else { "RECEIVED" };
+    ["ID", received, "FORM", "STATUS", "E-MAIL", "DETAILS"]
+}
+
 /// Writes a table that is at most `width` columns wide, unless the minimum widths need more. Writes nothing
 /// if there are no submissions. Returns the number of submissions.
 pub(super) fn write(
@@ -39,9 +81,7 @@ pub(super) fn write(
     colors: bool,
     out: &mut dyn Write,
 ) -> anyhow::Result<usize> {
-    let received = if *zone == TimeZone::UTC { "RECEIVED (UTC)" } else { "RECEIVED" };
-    let titles = ["ID", received, "FORM", "STATUS", "E-MAIL", "DETAILS"];
-    let mut rows = vec![TableRow { cells: titles.map(str::to_owned), status: None }];
+    let mut rows = vec![TableRow { cells: titles(zone).map(str::to_owned), status: None }];
     for submission in submissions {
         let submission = submission?;
         let cells = [
@@ -184,6 +224,27 @@ mod tests {
              00000000-0002  2026-11-20 14:03  contact  kept    ada@example.com  ×3\n"
         );
         assert_eq!(render(&[], 80), "");
+    }
+
+    #[test]
+    fn records_have_whole_values_between_tabs() {
+        let message = format!("one\ttwo\nthree {}", "long ".repeat(4000));
+        let fields = [("name", "Ada"), ("email", &*long_address()), ("message", &*message)];
+        let submissions = [submission(2, &fields, 2), submission(1, &[], 0)];
+        let write = |submissions: &[Submission]| {
+            let mut out = Vec::new();
+            write_records(&mut submissions.iter().cloned().map(Ok), &TimeZone::UTC, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let expected = format!(
+            "ID\tRECEIVED (UTC)\tFORM\tSTATUS\tE-MAIL\tDETAILS\n\
+             00000000-0002-0000-0000-000000000000\t2026-11-20 14:03:05\tcontact\tkept\t{}\t×3 · Ada · one\\u{{9}}two⏎three {}\n\
+             00000000-0001-0000-0000-000000000000\t2026-11-20 14:03:05\tcontact\tkept\t\t\n",
+            long_address(),
+            "long ".repeat(4000),
+        );
+        assert_eq!(write(&submissions), expected);
+        assert_eq!(write(&[]), "");
     }
 
     #[test]

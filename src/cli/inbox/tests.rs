@@ -110,7 +110,7 @@ fn json_escapes_control_characters_and_loses_nothing() {
 fn a_table_shows_one_submission_per_line() {
     let inbox =
         Inbox::with(&[(&CONTACT, r#"{"name":"Ada","email":"ada@example.com","message":"One\n\u001btwo"}"#)]);
-    let (_, out, _) = inbox.run("list");
+    let (_, out, _) = inbox.run_as("list", true, None);
     let lines: Vec<_> = out.lines().collect();
     assert!(lines[0].starts_with("ID "), "{out}");
     assert!(
@@ -250,7 +250,7 @@ fn an_argument_that_is_no_id_is_the_sites_folder() {
 fn only_its_owner_can_read_an_exported_file() {
     let inbox = Inbox::with(&[(&WAITLIST, r#"{"email":"ada@example.com"}"#)]);
     let file = inbox.folder.path().join("out.csv");
-    let (code, out, err) = inbox.run(&format!("export --csv --output {}", file.display()));
+    let (code, out, err) = inbox.run(&format!("export --csv -o {}", file.display()));
     assert_eq!((code, out.as_str()), (ExitCode::SUCCESS, ""));
     assert_eq!(err, format!("1 submission written to {}.\n", file.display()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -331,7 +331,7 @@ fn keep_at(store: &TestInbox, runtime: &Runtime, form: &'static Form, body: &str
     runtime.block_on(store.keep(arrival)).unwrap().id()
 }
 
-#[derive(clap::Parser)]
+#[derive(Debug, clap::Parser)]
 struct Typed {
     #[command(subcommand)]
     command: InboxCommand,

@@ -88,14 +88,11 @@ impl InboxWatch {
                     decrypt_with(identity, &mut submission, console.err)?;
                     if as_json {
                         writeln!(console.out, "{}", json::to_line(&json::submission_object(&submission)))?;
+                    } else if console.is_terminal {
+                        let (zone, width) = (console.now.time_zone(), console.width);
+                        table::write_line(&submission, zone, width, console.has_colors, console.out)?;
                     } else {
-                        table::write_line(
-                            &submission,
-                            console.now.time_zone(),
-                            console.width,
-                            console.has_colors,
-                            console.out,
-                        )?;
+                        table::write_record(&submission, console.now.time_zone(), console.out)?;
                     }
                 }
                 console.out.flush()?;

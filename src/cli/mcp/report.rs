@@ -9,7 +9,7 @@ use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::page_views::views_object;
 use crate::cli::inbox::stats::{counts_object, first_day};
-use crate::cli::{check, doctor};
+use crate::cli::{check, doctor, needs};
 use crate::config::Config;
 use frontdesk_deliver::TransportOptions;
 
@@ -30,7 +30,7 @@ const MAX_FAULTS: usize = 100;
 pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);
     let page = arguments.word("page", MAX_PATH)?;
-    let config = session.load_configuration()?;
+    let config = session.load_configuration(needs::STORE)?;
     let inbox = open_inbox(&config.store.url)?;
     let now = Zoned::now();
     let mut result = json!({
@@ -46,7 +46,7 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
 /// Checks the inbox, whether a channel is configured, and the secret of shared limits. Lists what it did not
 /// check because that would contact other systems.
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
-    let config = session.load_configuration()?;
+    let config = session.load_configuration(needs::EVERYTHING)?;
     let inbox = doctor::examine_inbox(&config)?;
     let mut findings: Vec<(&str, doctor::CheckResult)> =
         inbox.into_iter().map(|finding| ("inbox", finding)).collect();

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 use crate::cli::inbox::open_inbox;
+use crate::cli::needs::ConfigNeeds;
 use crate::cli::output::write_error;
 use crate::cli::site;
 use crate::cli::user::current_user;
@@ -73,9 +74,9 @@ impl McpSession {
     }
 
     /// Reads the configuration, which may have changed since the last call. Prints its warnings to standard
-    /// error.
-    pub(super) fn load_configuration(&self) -> anyhow::Result<Config> {
-        site::load_configuration(&self.folder, self.data_dir.clone())
+    /// error. Fails if there are errors in what the call needs.
+    pub(super) fn load_configuration(&self, needs: ConfigNeeds) -> anyhow::Result<Config> {
+        site::load_configuration(&self.folder, self.data_dir.clone(), needs)
     }
 
     /// Opens the inbox, and fails if nothing has been received yet.

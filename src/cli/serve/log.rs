@@ -118,7 +118,7 @@ impl ServerLog {
 
 /// Logs a fault: with its place, line and hint as fields if the log is JSON.
 pub(super) fn log_fault(fault: &Fault, is_json: bool) {
-    let Fault { severity, place, line, message, hint } = fault;
+    let Fault { severity, place, line, message, hint, key: _ } = fault;
     match (severity, is_json) {
         (Severity::Error, true) => tracing::error!(place, line, hint, "{message}"),
         (Severity::Warning, true) => tracing::warn!(place, line, hint, "{message}"),

@@ -50,6 +50,32 @@ fn services_post_to_their_own_urls_and_show_no_token() {
 }
 
 #[test]
+fn a_service_as_kind_is_an_error_with_the_keys_to_write() {
+    let kinds = "frontdesk.toml:3: `channel.a.kind` must be \"smtp\", \"webhook\" or \"maildir\"";
+    for (kind, expected) in [
+        ("slack", "; for Slack, write `kind = \"webhook\"` and `body = \"slack\"`"),
+        ("MS Teams", "; for Teams, write `kind = \"webhook\"` and `body = \"teams\"`"),
+        (
+            "ntfy",
+            "; for ntfy, write `kind = \"webhook\"` and `body = \"ntfy\"`, with the topic's URL as `url`",
+        ),
+        ("e-mail", "; for e-mail, write `kind = \"smtp\"` and `host`, the name of your mail server"),
+        ("webhok", ": did you mean \"webhook\"?"),
+        ("pigeon", ""),
+    ] {
+        let file = format!("[[channel]]\nname = \"a\"\nkind = \"{kind}\"\nurl = \"https://example.com/\"\n");
+        refuse(&file, &[], &[&format!("{kinds}{expected}")]);
+    }
+    // The suggested body for Google Chat is a valid template.
+    let body = "body = '{ \"text\": {{ text }} }'";
+    accept(
+        &format!("[[channel]]\nname = \"a\"\nkind = \"webhook\"\nurl = \"https://example.com/\"\n{body}\n"),
+        &[],
+        &[],
+    );
+}
+
+#[test]
 fn recipients_may_depend_on_a_value() {
     let channel = |to: &str| {
         format!(
@@ -159,7 +185,9 @@ fn every_fault_of_a_channel_has_its_line() {
     }
     check(
         "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
-        &["frontdesk.toml:5: `channel.a.forms` must be a list of forms: \"waitlist\", \"contact\""],
+        &[
+            "frontdesk.toml:5: `channel.a.forms` must be a list of forms, and there is no form `contcat`: did you mean `contact`?",
+        ],
     );
     check(
         "name = \"a\"\nkind = \"smtp\"\nhost = \"smtp.example.com\"\ntls = \"none\"\nfrom = \"a@example.com\"",

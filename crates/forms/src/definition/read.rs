@@ -169,8 +169,10 @@ impl<'a> Reader<'a> {
             known.extend(EMBEDDED_KEYS);
         }
         self.check_keys(table, &known);
+        let before = self.faults.len();
         let fields = self.fields(table, "field");
-        if fields.is_empty() {
+        // Fields with faults are left out.
+        if fields.is_empty() && self.faults.len() == before {
             self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
         }
         let alternative = table.get("alternative").map(|_| self.fields(table, "alternative"));

@@ -137,9 +137,12 @@ fn every_fault_of_a_file_is_reported_with_its_line() {
             "forms/demo.toml:6: the name `id` is reserved | choose another name: submissions or forms in a \
              browser have a member with this one",
             "forms/demo.toml:7: there is no type `txt` | did you mean `text`?",
-            "forms/demo.toml:1: the form has no fields | add a table `[[field]]`",
             "forms/demo.toml:1: `title` is missing | add `title = \"…\"`",
         ]
+    );
+    assert_eq!(
+        faults("title = \"Demo\"\n"),
+        ["forms/demo.toml:1: the form has no fields | add a table `[[field]]`"]
     );
     for (field, message) in [
         ("type = \"choice\"\noptions = []", "`options` must have 1 to 100 texts"),

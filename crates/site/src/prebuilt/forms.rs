@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::fault::{Fault, did_you_mean};
 use crate::options::{PageForm, no_such_form};
 use frontdesk_convert::Converted;
+use frontdesk_forms::FormSet;
 
 /// The Markdown of each form, by name.
 pub(super) type FormTexts = Arc<[(String, String)]>;
@@ -24,10 +25,11 @@ pub(super) fn with_all_forms(mut converted: Converted, forms: &[(String, String)
 }
 
 /// The site's forms that pages show. `shown` are the files of the pages, and the names that each uses. Warns
-/// of names that no form has.
+/// of names that no form has, except for those of forms whose files have faults.
 pub(super) fn find_forms<'a>(
     shown: impl Iterator<Item = (&'a str, &'a [String])>,
     forms: &[PageForm],
+    set: &FormSet,
     faults: &mut Vec<Fault>,
 ) -> Vec<&'static str> {
     let names: Vec<&'static str> = forms.iter().map(|form| form.definition.name).collect();
@@ -36,6 +38,7 @@ pub(super) fn find_forms<'a>(
         match names.iter().find(|known| *known == name) {
             Some(known) if found.contains(known) => {}
             Some(known) => found.push(*known),
+            None if set.is_faulty(name) => {}
             None => {
                 let message = format!("there is no form `{name}`, which `data-frontdesk` names");
                 let hint = did_you_mean(name, names.iter().copied(), || no_such_form(&names));

@@ -1,4 +1,4 @@
-//! Tests of `done`, `reopen`, `note`, `log` and `sessions`.
+//! Tests of `done`, `note`, `log` and `sessions`.
 
 use super::*;
 
@@ -27,7 +27,8 @@ fn a_submission_is_done_and_open_again() {
     assert!(inbox.run(&format!("show {id}")).1.contains("done since   2026-11-20T16:03:05.120Z (now)\n"));
     let (_, out, _) = inbox.run(&format!("show --json {id}"));
     assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["_done_at"], "2026-11-20T16:03:05.120Z");
-    succeeds(format!("reopen {id}"), format!("{id} is open again.\n"));
+    succeeds(format!("done --undo {id}"), format!("{id} is open again.\n"));
+    succeeds(format!("done {id} --undo"), format!("{id} is already open.\n"));
     succeeds(format!("reopen {id}"), format!("{id} is already open.\n"));
     let (code, out, err) = inbox.run("done ffff");
     assert_eq!((code, out.as_str()), (ExitCode::FAILURE, ""));

@@ -15,7 +15,12 @@ fn a_listing_is_selected_by_time_and_text() {
     assert_eq!(names("list --json --text CÄSAR"), ["Cäsar"]);
     assert_eq!(names("list --json --text example.com --limit 2"), ["Cäsar", "Bob"]);
     assert_eq!(names("export --jsonl --text hello"), ["Ada"]);
-    assert_eq!(names("list --json --text nowhere"), [""; 0]);
+    assert_eq!(names("ls --json --text nowhere"), [""; 0]);
+    // `run` divides its arguments at spaces, so these words have another white space between them.
+    assert_eq!(names("list --json --text EXAMPLE\u{a0}\u{a0}cäsar"), ["Cäsar"]);
+    assert_eq!(names("list --json --text ada\u{a0}cäsar"), [""; 0]);
+    let blank = Typed::try_parse_from(["inbox", "list", "--text", " "]).unwrap_err().to_string();
+    assert!(blank.contains("it must have at least one word"), "{blank}");
     assert_eq!(names("list --json --status kept --form contact").len(), 3);
     assert_eq!(names("list --json --status held"), [""; 0]);
 }
