@@ -89,6 +89,7 @@ impl Config {
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         web.inbox_pages = complete_desk(inbox_pages, &pages, &channels);
+        web.inbox_pages.replies = form_values.replies.clone();
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();

@@ -39,5 +39,6 @@ mod readers;
 mod view;
 
 pub use guard::HostName;
+pub use mailto::ReplyTemplate;
 pub use options::{DeskOptions, options};
 pub use route::Desk;

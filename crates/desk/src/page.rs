@@ -168,7 +168,8 @@ impl<'a> PageRequest<'a> {
             let work = work_values(&annotation, &notes, &people, user, &self.clock);
             let person = person::link_values(reader, id)?;
             let deliveries = reader.deliveries(id)?;
-            let reply = reply_link(&submission, &self.options.title);
+            let reply =
+                reply_link(&submission, &self.options.title, self.options.replies.get(&submission.form));
             let channels = self.inbox.store.channels.load();
             let missing = choose(&channels, &submission.form, &submission.fields)
                 .iter()
