@@ -205,8 +205,9 @@ impl Digest {
     }
 }
 
-/// How many submissions are due for a follow-up, and for which users: `3 submissions are due for a follow-up: 2 of
-/// ada, 1 of no user.` At most [`MAX_ASSIGNEES`] users are named. `None` if there are none.
+/// How many submissions are due for a follow-up, and of which users:
+/// `3 submissions are due for a follow-up: 1 of no user, 2 of ada.` Names at most [`MAX_ASSIGNEES`] users.
+/// `None` if there are none.
 fn line_about_follow_ups(by_assignee: &[(Option<String>, usize)]) -> Option<String> {
     let total: usize = by_assignee.iter().map(|(_, count)| count).sum();
     if total == 0 {

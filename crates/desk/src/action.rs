@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
+use super::notice::removal_code;
 use super::page::{PageRequest, link_to};
 use super::query::ListQuery;
 use super::state::{ChannelTest, DeskState};
@@ -211,17 +212,6 @@ fn remove(request: &PageRequest<'_>, ids: &[Uuid], removal: Removal) -> Result<R
         target => page.clone(),
         back => page,
     })
-}
-
-/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
-/// removed.
-pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
-    match (removed, stayed, is_wiped) {
-        (0, ..) => "nothing-removed",
-        (_, _, false) => "not-wiped",
-        (_, 0, _) => "removed",
-        _ => "removed-some",
-    }
 }
 
 fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {

@@ -12,6 +12,7 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::auth::InboxUser;
+use super::clock::Clock;
 use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::notice_text;
@@ -19,7 +20,7 @@ use super::options::DeskOptions;
 use super::query::ListQuery;
 use super::request::{Pairs, encode_pairs};
 use super::state::DeskState;
-use super::view::{self, Clock};
+use super::view;
 use super::work::{people, work_values};
 use super::{chart, person};
 use frontdesk_forms::text::visible;

@@ -1,35 +1,17 @@
 //! Template values of submissions: texts for people. Everything is escaped when it is rendered.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
+use super::clock::Clock;
 use super::work::annotation_values;
 use frontdesk_forms::text::{cut, visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
-use frontdesk_inbox::time::{format_distance, format_duration, format_utc};
+use frontdesk_inbox::time::format_duration;
 
 /// Maximum length of a line in a list, in characters.
 const MAX_LINE: usize = 160;
-
-/// The clock and the time zone of a request.
-pub(super) struct Clock {
-    pub(super) now: Timestamp,
-    pub(super) zone: TimeZone,
-}
-
-impl Clock {
-    /// A time for a `<time>` element: machine-readable, in full, and as a distance.
-    pub(super) fn time(&self, time: Timestamp) -> Value {
-        context! {
-            iso => format_utc(time),
-            full => time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
-            short => format_distance(time, self.now),
-        }
-    }
-}
 
 /// The field that the form's definition names as a heading, or the sender's name, or the address if there is
 /// no name, or a fixed text if there is neither. Control characters are made visible.
