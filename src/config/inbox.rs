@@ -2,14 +2,30 @@
 
 use super::reader::{Reader, requests, restart};
 use super::server::resolve_socket_path;
-use super::value::{self, ParseResult, Raw, parse_items, parse_text};
-use frontdesk_desk::{DeskOptions, HostName};
+use super::value::{self, ParseResult, Raw, parse_items, parse_list, parse_text};
+use frontdesk_deliver::smtp::SmtpOptions;
+use frontdesk_deliver::{ChannelOptions, TransportOptions};
+use frontdesk_desk::{DeskOptions, HostName, Role, User};
+use frontdesk_forms::email::Mailbox;
 use frontdesk_http::Address;
+use frontdesk_site::fault::closest;
 
-/// Reads `[inbox]`, and returns the address of the web interface, if it is enabled, with its options except
-/// those of other sections. Refuses an address that other machines can reach, unless a proxy authenticates
-/// users or `allow_remote` is set.
-pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
+/// Maximum number of users.
+const MAX_USERS: usize = 100;
+
+/// The values of `[inbox]`.
+pub(super) struct InboxValues {
+    /// The address of the web interface, if it is enabled.
+    pub(super) listen: Option<Address>,
+    /// The options, except those of other sections.
+    pub(super) options: DeskOptions,
+    /// The channel whose mail server sends login links; `None` for the first SMTP channel.
+    mail: Option<String>,
+}
+
+/// Reads `[inbox]`. Refuses an address that other machines can reach, unless a proxy authenticates users or
+/// `allow_remote` is set.
+pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
         "off",
@@ -43,8 +59,23 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
             "",
             value::parse_networks,
         ),
+        users: r.get(
+            requests("inbox.users").with_example("[\"ada@example.com = admin\", \"grace@example.com\"]"),
+            "[]",
+            "E-mail addresses of the users who may log in with a link in a mail, each with a role: \
+             \"ADDRESS = read\" reads, \"ADDRESS = edit\" or just \"ADDRESS\" also changes submissions, \
+             \"ADDRESS = admin\" also tests channels and ends the sessions of others.",
+            parse_users,
+        ),
         ..DeskOptions::default()
     };
+    let mail = r.get(
+        requests("inbox.mail").with_example("\"team\""),
+        "",
+        "The name of the channel with `kind = \"smtp\"` whose mail server and sender are used for mails with \
+         login links; if empty, the first one.",
+        value::optional(|raw| parse_text(raw, "the name of a channel", |text| Some(text.to_owned()))),
+    );
     let may_be_remote = r.get(
         requests("inbox.allow_remote"),
         "false",
@@ -66,7 +97,32 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Option<Address>, DeskOptions) {
         "inbox.user_header",
         "has no effect without `trusted_proxies`",
     );
-    (listen, options)
+    InboxValues { listen, options, mail }
+}
+
+impl InboxValues {
+    /// The mail server and the sender of login links. Records a fault if there are users and no such channel.
+    pub(super) fn login_mail(&self, r: &mut Reader<'_>, channels: &[ChannelOptions]) -> Option<SmtpOptions> {
+        let smtp_of = |channel: &ChannelOptions| match &channel.kind {
+            TransportOptions::Smtp(smtp) => Some(smtp.clone()),
+            _ => None,
+        };
+        let is_wanted =
+            |channel: &&ChannelOptions| self.mail.as_ref().is_none_or(|name| *name == channel.name);
+        let smtp = channels.iter().filter(is_wanted).find_map(smtp_of);
+        r.refuse_if(
+            smtp.is_none() && self.mail.is_some(),
+            "inbox.mail",
+            "must be the name of a `[[channel]]` with `kind = \"smtp\"`",
+        );
+        r.refuse_if(
+            smtp.is_none() && self.mail.is_none() && !self.options.users.is_empty(),
+            "inbox.users",
+            "needs a `[[channel]]` with `kind = \"smtp\"`, whose mail server sends the login links; without mail, \
+             remove the users and log in with `frontdesk inbox open`",
+        );
+        smtp.filter(|_| !self.options.users.is_empty())
+    }
 }
 
 /// Records an error if the address of the web interface is also one of the `others`: the same port of the
@@ -97,6 +153,38 @@ fn parse_hosts(raw: &Raw) -> ParseResult<Vec<HostName>> {
     parse_items(raw, "a list of host names such as [\"inbox.example.com\"]", |item| item.parse().ok())
 }
 
+/// Parses `ADDRESS` or `ADDRESS = ROLE` for each user. Addresses are in lower case, and occur once.
+fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
+    let expected = "a list of users such as [\"ada@example.com = admin\", \"grace@example.com = read\"]";
+    let users = parse_list(raw, expected, MAX_USERS, parse_user)?;
+    let repeated = users
+        .iter()
+        .enumerate()
+        .find(|(at, user)| users[..*at].iter().any(|other| other.address == user.address));
+    match repeated {
+        Some((_, user)) => Err(format!("{expected}; `{}` occurs twice: keep one entry", user.address)),
+        None => Ok(users),
+    }
+}
+
+fn parse_user(text: &str) -> Result<User, String> {
+    let (address, role) = match text.split_once('=') {
+        Some((address, role)) => (address.trim(), Some(role.trim())),
+        None => (text.trim(), None),
+    };
+    if Mailbox::parse(address).is_none() {
+        return Err("it must begin with an e-mail address such as \"ada@example.com\"".to_owned());
+    }
+    let role = role.map_or(Ok(Role::Edit), |name| {
+        let names = Role::ALL.map(Role::name);
+        Role::from_name(name).ok_or_else(|| match closest(&name.to_ascii_lowercase(), names) {
+            Some(known) => format!("the role must be `read`, `edit` or `admin`: did you mean `{known}`?"),
+            None => "the role must be `read`, `edit` or `admin`".to_owned(),
+        })
+    })?;
+    Ok(User { address: address.to_ascii_lowercase(), role })
+}
+
 /// Parses the name of a header. Refuses names that browsers or HTTP give a meaning.
 fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
     /// Headers that browsers set, or whose meaning HTTP defines.
@@ -106,4 +194,87 @@ fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
         let name: http::HeaderName = text.parse().ok()?;
         (!RESERVED.contains(&name.as_str()) && !name.as_str().starts_with("sec-")).then_some(name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::path::Path;
+
+    const CHANNEL: &str = "[[channel]]\nname = \"team\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\ntls = \"none\"\n\
+                           from = \"desk@example.com\"\nto = [\"team@example.com\"]\n";
+
+    fn users(entries: &[&str]) -> ParseResult<Vec<User>> {
+        parse_users(&Raw::List(entries.iter().map(|entry| Raw::Text((*entry).to_owned())).collect()))
+    }
+
+    #[test]
+    fn users_have_an_address_and_a_role() {
+        let user = |address: &str, role| User { address: address.to_owned(), role };
+        let expected = [
+            user("ada@example.com", Role::Edit),
+            user("grace@example.com", Role::Read),
+            user("joan@example.com", Role::Admin),
+        ];
+        let entries = ["ada@example.com", "Grace@Example.com = read", "joan@example.com=admin"];
+        assert_eq!(users(&entries).unwrap(), expected);
+        // As in an environment variable.
+        assert_eq!(parse_users(&Raw::Text(entries.join(", "))).unwrap(), expected);
+        assert_eq!(users(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn an_error_names_the_wrong_entry_and_what_is_right() {
+        for (entries, message) in [
+            (&["ada"][..], "`ada` is not valid: it must begin with an e-mail address"),
+            (&["a@example.com", "= read"], "`= read` is not valid: it must begin with an e-mail address"),
+            (
+                &["a@example.com = Edit"],
+                "`a@example.com = Edit` is not valid: the role must be `read`, `edit` or `admin`: did you mean `edit`?",
+            ),
+            (&["a@example.com = adnin"], "did you mean `admin`?"),
+            (&["a@example.com = owner"], "the role must be `read`, `edit` or `admin`"),
+            (&["a@example.com = "], "the role must be"),
+            (&["a@example.com", "A@example.com = read"], "`a@example.com` occurs twice: keep one entry"),
+        ] {
+            let error = users(entries).unwrap_err();
+            assert!(error.contains(message), "{entries:?}: {error}");
+        }
+        let many: Vec<String> = (0..=MAX_USERS).map(|n| format!("u{n}@example.com")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(users(&many).unwrap_err().ends_with("at most 100"));
+    }
+
+    #[test]
+    fn login_links_are_sent_by_a_channel() {
+        let read = |text: &str| {
+            let (config, faults) = Config::parse(text, Path::new(""), [], &[]);
+            let faults: Vec<String> = faults
+                .iter()
+                .filter(|fault| fault.message.contains("inbox."))
+                .map(ToString::to_string)
+                .collect();
+            (config.web.inbox_pages.login_mail.map(|smtp| smtp.port), faults)
+        };
+        let inbox = |keys: &str| format!("[inbox]\nlisten = \"127.0.0.1:8082\"\n{keys}\n");
+        let users = "users = [\"ada@example.com\"]";
+        let other = CHANNEL.replace("team\"\nkind", "other\"\nkind");
+        let channels = format!("{}port = 25\n{}port = 2525\n", CHANNEL, other.replace("desk@", "other@"));
+        let both = format!("{users}\nmail = \"other\"");
+        assert_eq!(read(&format!("{}{channels}", inbox(users))), (Some(25), vec![]));
+        assert_eq!(read(&format!("{}{channels}", inbox(&both))), (Some(2525), vec![]));
+        assert_eq!(read(&format!("{}{channels}", inbox(""))), (None, vec![]));
+        for (text, expected) in [
+            (inbox(users), "frontdesk.toml:3: `inbox.users` needs a `[[channel]]` with `kind = \"smtp\"`"),
+            (
+                format!("{}{CHANNEL}", inbox(&both)),
+                "frontdesk.toml:4: `inbox.mail` must be the name of a `[[channel]]`",
+            ),
+        ] {
+            let (mail, faults) = read(&text);
+            assert_eq!((mail, faults.len()), (None, 1), "{faults:?}");
+            assert!(faults[0].starts_with(expected), "{faults:?}");
+        }
+    }
 }

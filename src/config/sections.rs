@@ -69,7 +69,7 @@ impl Config {
         let (listen, ops_listen, mut web) = server::read(r);
         let (data_dir, url, mut maintenance) = store::read(r);
         let (tls_listen, tls) = tls::read(r, &data_dir);
-        let (inbox_listen, inbox_pages) = inbox::read(r);
+        let inbox = inbox::read(r);
         let mut form_set = form_files::read(r);
         let form_values = forms::read(r, &mut web, &mut form_set);
         maintenance.form_retention.clone_from(&form_values.retention);
@@ -88,8 +88,9 @@ impl Config {
         set_forms(&mut pages, form_set);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
-        web.inbox_pages = complete_desk(inbox_pages, &pages, &channels);
-        web.inbox_pages.replies = form_values.replies.clone();
+        let login_mail = inbox.login_mail(r, &channels);
+        let desk = DeskOptions { login_mail, replies: form_values.replies.clone(), ..inbox.options };
+        web.inbox_pages = complete_desk(desk, &pages, &channels);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
@@ -99,7 +100,7 @@ impl Config {
             listen,
             tls_listen,
             ops_listen,
-            inbox_listen,
+            inbox_listen: inbox.listen,
             resources: ResourceOptions {
                 security_email,
                 signals,

@@ -20,7 +20,7 @@ use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::removal::DiscardPreview;
-use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, Retry, StoreError};
+use frontdesk_inbox::store::{Annotated, Editor, Filter, InboxReader, Retry, Session, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A change of one submission.
@@ -54,9 +54,14 @@ pub(super) struct Removal {
 
 /// Which sessions to end.
 pub(super) enum Revocation {
-    All,
-    /// The one with this short id, if there is one.
+    /// The one with this short id, if there is one. Users who are not admins can only name their own.
     One(String),
+    /// All sessions with the name of the user who sends the form.
+    Own,
+    /// All sessions of one user.
+    User(String),
+    /// All sessions of all users, and unused login links.
+    Everyone,
 }
 
 /// Makes a change of one submission, and redirects to the form's list or to the submission with a notice of
@@ -218,17 +223,26 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends one session, or all of them. The notice says if no session has the id.
+/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]). The notice says if there is none.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
-    let inbox = request.inbox;
-    let Revocation::One(id) = which else {
-        editor(request)?.revoke(None)?;
-        return Ok(see_other("/sessions?notice=all-ended"));
+    let is_named = |session: &Session| match which {
+        Revocation::One(id) => session.short_id() == *id,
+        Revocation::Own => session.user == request.operator.user,
+        Revocation::User(user) => session.user == *user,
+        Revocation::Everyone => true,
     };
-    let sessions = inbox.readers.with(|reader| reader.sessions(request.clock.now))?;
-    let named = sessions.iter().filter(|session| session.short_id() == *id);
-    let hashes: Vec<_> = named.map(|session| session.hash).collect();
-    let code = if editor(request)?.revoke(Some(&hashes))? == 0 { "no-session" } else { "ended" };
+    let code = if matches!(which, Revocation::Everyone) {
+        editor(request)?.revoke(None)?;
+        "all-ended"
+    } else {
+        let sessions = request.inbox.readers.with(|reader| request.visible_sessions(reader))?;
+        let hashes: Vec<_> = sessions.iter().filter(|it| is_named(it)).map(|it| it.hash).collect();
+        match (editor(request)?.revoke(Some(&hashes))?, which) {
+            (0, _) => "no-session",
+            (_, Revocation::One(_)) => "ended",
+            _ => "user-ended",
+        }
+    };
     Ok(see_other(&notice_path("/sessions", code)))
 }
 

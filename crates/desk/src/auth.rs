@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::guard::single;
 use super::options::DeskOptions;
 use super::request::cookie;
+use super::role::{Role, proxy_role};
 use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
 use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
@@ -21,6 +22,7 @@ const MAX_USER: usize = 100;
 #[derive(Clone)]
 pub(super) struct InboxUser {
     pub(super) user: String,
+    pub(super) role: Role,
     /// The value of the cookie, to which form tokens belong.
     token: SecretToken,
     /// The hash of the session; `None` if a proxy names the user.
@@ -65,14 +67,23 @@ pub(super) fn identify(
         let new = if known.is_none() { Some(SecretToken::generate()?) } else { None };
         let new_cookie = new.as_ref().map(|token| cookies.value(&cookies.form_name(), token));
         let Some(token) = known.or(new) else { return Ok(None) };
-        return Ok(Some(InboxUser { user, token, session: None, new_cookie }));
+        let role = proxy_role(&options.users, &user);
+        return Ok(Some(InboxUser { user, role, token, session: None, new_cookie }));
     }
     let Some(token) = cookie(&head.headers, &cookies.name()).and_then(SecretToken::parse) else {
         return Ok(None);
     };
     let database = inbox.readers.database();
     let found = inbox.readers.with(|reader| session::resume(database, reader, &token, Timestamp::now()))?;
-    Ok(found.map(|found| InboxUser { user: found.user, token, session: Some(found.hash), new_cookie: None }))
+    // Only users with access to the server can print a login link.
+    let role = Role::Admin;
+    Ok(found.map(|found| InboxUser {
+        user: found.user,
+        role,
+        token,
+        session: Some(found.hash),
+        new_cookie: None,
+    }))
 }
 
 /// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in

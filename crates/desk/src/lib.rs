@@ -13,6 +13,7 @@
 mod auth;
 mod guard;
 mod request;
+mod role;
 mod route;
 mod state;
 
@@ -43,4 +44,5 @@ mod view;
 pub use guard::HostName;
 pub use mailto::ReplyTemplate;
 pub use options::{DeskOptions, options};
+pub use role::{Role, User};
 pub use route::Desk;

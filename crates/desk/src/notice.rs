@@ -47,7 +47,8 @@ pub(super) fn notice_text(code: &str) -> Option<&'static str> {
         "testing" => "The test message is being sent. Reload the page to see the result.",
         "ended" => "The session has ended.",
         "no-session" => "That session had ended already.",
-        "all-ended" => "All sessions have ended.",
+        "user-ended" => "All sessions of this user have ended.",
+        "all-ended" => "All sessions have ended, and login links that were not used are not valid any more.",
         _ => return None,
     })
 }

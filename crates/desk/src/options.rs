@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::guard::HostName;
 use super::mailto::ReplyTemplate;
+use super::role::User;
 use super::state::MAX_EXPORTS;
 use frontdesk_deliver::ChannelOptions;
+use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_forms::FormSet;
 use frontdesk_http::{Network, PrivateOptions};
 
@@ -29,6 +31,11 @@ pub struct DeskOptions {
     pub user_header: Option<http::HeaderName>,
     /// Peers whose [`DeskOptions::user_header`] is trusted.
     pub trusted_proxies: Vec<Network>,
+    /// The users who may log in with a link in a mail, and the roles of users whom a proxy names. If it is
+    /// empty, only `frontdesk inbox open` and proxies log in.
+    pub users: Vec<User>,
+    /// The mail server and the sender of login links. `None` if there are no users.
+    pub login_mail: Option<SmtpOptions>,
     /// The channels through which test messages can be sent.
     pub channels: Vec<ChannelOptions>,
     /// Whether visitors of any form confirm their addresses, so that lists offer the unconfirmed submissions.

@@ -19,13 +19,14 @@ use super::notice::notice_text;
 use super::options::DeskOptions;
 use super::query::ListQuery;
 use super::request::{Pairs, encode_pairs};
+use super::role::Role;
 use super::state::DeskState;
 use super::view;
 use super::work::{people, work_values};
 use super::{chart, person};
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};
-use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, StoreError};
+use frontdesk_inbox::store::{InboxReader, LeadCounts, SearchPage, Session, StoreError};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -79,8 +80,9 @@ impl<'a> PageRequest<'a> {
             section,
             user => self.operator.user.clone(),
             form_token => self.operator.form_token(),
-            can_edit => true,
             has_session => self.operator.session.is_some(),
+            can_edit => self.operator.role >= Role::Edit,
+            is_admin => self.operator.role == Role::Admin,
             held_count => count(Status::Held)?,
             failed_count => count(Status::Parked)?,
             notice => self.notice,
@@ -276,11 +278,18 @@ impl<'a> PageRequest<'a> {
         })
     }
 
+    /// The sessions that the user sees and may end: all for an admin, otherwise the user's own.
+    pub(super) fn visible_sessions(&self, reader: &InboxReader) -> Result<Vec<Session>, StoreError> {
+        let is_visible =
+            |session: &Session| self.operator.role == Role::Admin || session.user == self.operator.user;
+        Ok(reader.sessions(self.clock.now)?.into_iter().filter(is_visible).collect())
+    }
+
     /// The sessions that have not ended.
     pub(super) fn sessions(&self) -> Result<Reply, StoreError> {
         self.render("sessions.html", "sessions", |reader| {
-            let sessions: Vec<Value> = reader
-                .sessions(self.clock.now)?
+            let sessions: Vec<Value> = self
+                .visible_sessions(reader)?
                 .iter()
                 .map(|session| {
                     context! {

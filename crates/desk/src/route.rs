@@ -19,6 +19,7 @@ use super::page::PageRequest;
 use super::person::person_in;
 use super::query::ListQuery;
 use super::request::{Pairs, read_form};
+use super::role::Role;
 use super::state::DeskState;
 use super::work::WorkChange;
 use super::{action, guard, live};
@@ -112,8 +113,12 @@ impl Form {
                     _ => return None,
                 }
             }
-            "/sessions" if action == "all" => Self::Sessions(Revocation::All),
-            "/sessions" => Self::Sessions(Revocation::One(fields.get("id")?.to_owned())),
+            "/sessions" => Self::Sessions(match action {
+                "own" => Revocation::Own,
+                "all" => Revocation::Everyone,
+                "user" => Revocation::User(fields.get("user")?.to_owned()),
+                _ => Revocation::One(fields.get("id")?.to_owned()),
+            }),
             "/channels/test" => Self::TestChannel(fields.get("channel")?.to_owned()),
             "/logout" => Self::LogOut,
             path if path.starts_with("/people/") => {
@@ -143,6 +148,45 @@ impl Form {
                 Self::Submission(submission_in(path)?, SubmissionForm { change, list })
             }
         })
+    }
+}
+
+/// A request for a page or a change.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Page(&'a Page),
+    Change(&'a Form),
+}
+
+/// The role that a user needs at least. [`action::revoke`] also checks whose sessions end.
+fn needed_role(wanted: Wanted<'_>) -> Role {
+    match wanted {
+        Wanted::Page(page) => match page {
+            Page::List
+            | Page::Review
+            | Page::Channels
+            | Page::Statistics
+            | Page::Log
+            | Page::Sessions
+            | Page::Events
+            | Page::Export { .. }
+            | Page::Submission(_)
+            | Page::Person(_) => Role::Read,
+        },
+        Wanted::Change(form) => match form {
+            Form::Sessions(Revocation::One(_) | Revocation::Own) | Form::LogOut => Role::Read,
+            Form::Selected { .. } | Form::ErasePerson { .. } => Role::Edit,
+            Form::Submission(_, form) => match form.change {
+                Change::Hold
+                | Change::Release { .. }
+                | Change::Retry
+                | Change::Deliver
+                | Change::SetDone(_)
+                | Change::Work(_)
+                | Change::Remove(_) => Role::Edit,
+            },
+            Form::Sessions(Revocation::User(_) | Revocation::Everyone) | Form::TestChannel(_) => Role::Admin,
+        },
     }
 }
 
@@ -231,6 +275,15 @@ fn timeout_message(is_change: bool) -> (StatusCode, &'static str, &'static str) 
     }
 }
 
+/// The page for a user whose role is not sufficient.
+pub(super) fn role_message(inbox: &DeskState, role: Role, needed: Role) -> Reply {
+    let sentence = format!(
+        "This needs the role \"{needed}\", and yours is \"{role}\". Nothing was changed. The operator of this server \
+         sets the roles in `inbox.users`."
+    );
+    inbox.templates.message(StatusCode::FORBIDDEN, "You may not do this", &sentence)
+}
+
 fn plain(status: StatusCode, sentence: &str) -> Reply {
     reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
@@ -286,9 +339,21 @@ impl Visit {
         let inbox = &self.inbox;
         let request = PageRequest::new(inbox, &self.options, operator, query);
         let found = match form {
-            None => Page::parse(path).map(|page| self.show(&request, &page)).transpose()?.flatten(),
+            None => match Page::parse(path) {
+                Some(page) => match self.refuse(operator, Wanted::Page(&page)) {
+                    Some(refusal) => Some(refusal),
+                    None => self.show(&request, &page)?,
+                },
+                None => None,
+            },
             Some(form) if form.get("form_token").is_some_and(|token| operator.owns_form(token)) => {
-                Form::parse(path, form).map(|form| self.make_change(&request, form)).transpose()?.flatten()
+                match Form::parse(path, form) {
+                    Some(form) => match self.refuse(operator, Wanted::Change(&form)) {
+                        Some(refusal) => Some(refusal),
+                        None => self.make_change(&request, form)?,
+                    },
+                    None => None,
+                }
             }
             Some(_) => Some(inbox.templates.message(
                 StatusCode::FORBIDDEN,
@@ -303,6 +368,15 @@ impl Visit {
                 "The submission may have been removed, or the address is wrong.",
             )
         }))
+    }
+
+    /// The response to a user whose role is not sufficient: 403 with a page that names the needed role.
+    fn refuse(&self, operator: &InboxUser, wanted: Wanted<'_>) -> Option<Reply> {
+        let needed = needed_role(wanted);
+        (operator.role < needed).then(|| {
+            tracing::info!(user = %operator.user, role = %operator.role, %needed, path = self.head.uri.path(), "refused a request to the inbox: the user's role is not sufficient");
+            role_message(&self.inbox, operator.role, needed)
+        })
     }
 
     /// The response to a GET request: a page, a download or a stream of events (503 if too many are open).
@@ -397,6 +471,70 @@ fn is_plain_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ID: &str = "/submissions/0190b0a0-0000-7000-8000-000000000000";
+
+    const PERSON: &str = "/people/00112233445566778899aabbccddeeff";
+
+    #[test]
+    fn each_page_and_each_form_needs_a_role() {
+        use Role::{Admin, Edit, Read};
+        let submission = ID;
+        for path in [
+            "/",
+            "/review",
+            "/channels",
+            "/statistics",
+            "/log",
+            "/sessions",
+            "/events",
+            "/export.csv",
+            "/export.jsonl",
+            submission,
+            PERSON,
+        ] {
+            let page = Page::parse(path).unwrap();
+            assert_eq!(needed_role(Wanted::Page(&page)), Read, "{path}");
+        }
+        let check = |path: &str, fields: &str, expected| {
+            let form = Form::parse(path, &Pairs::parse(fields.as_bytes())).unwrap();
+            assert_eq!(needed_role(Wanted::Change(&form)), expected, "{path} {fields}");
+        };
+        for action in [
+            "hold",
+            "release",
+            "deliver-unconfirmed",
+            "retry",
+            "deliver",
+            "done",
+            "reopen",
+            "note",
+            "edit-note&note_id=0190b0a0-0000-7000-8000-000000000000",
+            "assign&assignee=ada",
+            "assign-me",
+            "follow-up&day=2026-11-30",
+            "tomorrow",
+            "no-follow-up",
+            "replied",
+            "not-replied",
+            "discard",
+            "erase",
+        ] {
+            check(submission, &format!("action={action}"), Edit);
+            check(submission, &format!("action={action}&confirmed=yes"), Edit);
+        }
+        for action in ["release", "discard", "discard&confirmed=yes"] {
+            check("/review", &format!("action={action}"), Edit);
+        }
+        check(PERSON, "action=erase", Edit);
+        check(PERSON, "action=erase&confirmed=yes", Edit);
+        check("/sessions", "id=00000000", Read);
+        check("/sessions", "action=own", Read);
+        check("/logout", "", Read);
+        check("/sessions", "action=user&user=ada%40example.com", Admin);
+        check("/sessions", "action=all", Admin);
+        check("/channels/test", "channel=team", Admin);
+    }
 
     #[test]
     fn only_a_change_that_takes_long_continues() {

@@ -128,11 +128,12 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
 /// The users to whom submissions can be assigned: those of the configuration, those to whom some are, and the
 /// operator.
 pub(super) fn people(
-    _options: &DeskOptions,
+    options: &DeskOptions,
     reader: &InboxReader,
     operator: &str,
 ) -> Result<Vec<String>, StoreError> {
     let mut people = reader.assignees(MAX_PEOPLE)?;
+    people.extend(options.users.iter().map(|user| user.address.clone()));
     people.push(operator.to_owned());
     people.sort_unstable();
     people.dedup();
