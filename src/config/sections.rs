@@ -89,6 +89,7 @@ impl Config {
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         web.http.tls = tls;
         let login_mail = inbox.login_mail(r, &channels);
+        maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
         let desk = DeskOptions { login_mail, replies: form_values.replies.clone(), ..inbox.options };
         web.inbox_pages = complete_desk(desk, &pages, &channels);
         web.log_requests = logs_requests;

@@ -99,6 +99,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             value::optional(value::recipient),
         ),
         digest_at: None,
+        reminders: None,
     }
 }
 

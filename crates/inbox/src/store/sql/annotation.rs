@@ -193,6 +193,13 @@ impl InboxReader {
         Ok(names)
     }
 
+    /// The number of submissions that are neither done nor held nor spam, up to `most`.
+    pub fn count_open(&self, most: usize) -> Result<usize, StoreError> {
+        let open = "SELECT count(*) FROM (SELECT id FROM submission
+             WHERE done_at IS NULL AND held_at IS NULL AND spam_at IS NULL LIMIT ?1) AS counted";
+        self.sql.one_value(open, values![most])
+    }
+
     /// The number of open submissions to come back to on `today` or before, by assignee: `None` for those
     /// that are assigned to no user. Leaves out held submissions and spam.
     pub fn due_follow_ups(&self, today: Date) -> Result<Vec<(Option<String>, usize)>, StoreError> {
