@@ -9,6 +9,7 @@ use super::value::{self, ParseResult, Raw};
 use super::visitor::VisitorKeys;
 use super::{limits, store};
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
+use frontdesk_desk::ReplyTemplate;
 use frontdesk_forms::{Form, FormSet, WAITLIST};
 use frontdesk_limits::Quota;
 
@@ -23,6 +24,8 @@ pub(super) struct FormValues {
     pub visitor: VisitorKeys,
     /// The retention of forms with one of their own.
     pub retention: BTreeMap<String, Option<Duration>>,
+    /// The texts of replies to the submissions of forms that have one of their own.
+    pub replies: BTreeMap<String, ReplyTemplate>,
     /// The quotas per minute and per hour of forms with at least one of their own.
     quotas: BTreeMap<String, [Option<u32>; 2]>,
 }
@@ -56,8 +59,13 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
         value::duration(timeout_range(1)),
     );
     let visitor = VisitorKeys::read(r);
-    let mut values =
-        FormValues { duplicate_window, visitor, retention: BTreeMap::new(), quotas: BTreeMap::new() };
+    let mut values = FormValues {
+        duplicate_window,
+        visitor,
+        retention: BTreeMap::new(),
+        replies: BTreeMap::new(),
+        quotas: BTreeMap::new(),
+    };
     set.retain(|form| read_form(r, form, web, &mut values));
     values
 }
@@ -99,6 +107,16 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
     );
     values.retention.extend(retention.map(|age| (form.name.to_owned(), age)));
     values.visitor.read_form(r, form, is_first, is_enabled);
+    let reply = r.get(
+        requests(key("reply")),
+        "",
+        documented(
+            "The text of replies from the inbox, such as \"Dear {name},\\n\\n{quote}\": {quote} is the quoted message, {site} \
+             the title of the site, and each field has a placeholder. If empty, replies have only the quoted message.",
+        ),
+        |raw| parse_reply(raw, form),
+    );
+    values.replies.extend(reply.map(|reply| (form.name.to_owned(), reply)));
     // Last, because the keys are in a table of their own.
     let per_minute = r.get(
         requests(key("limits.per_minute")),
@@ -114,6 +132,16 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
         values.quotas.insert(form.name.to_owned(), [per_minute, per_hour]);
     }
     is_enabled
+}
+
+/// Parses the text of replies to a form's submissions; `None` if it is blank.
+fn parse_reply(raw: &Raw, form: &Form) -> ParseResult<Option<ReplyTemplate>> {
+    let text = raw.as_text().ok_or("a text with placeholders such as {name} and {quote}")?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let parsed = ReplyTemplate::parse(text, |name| form.field(name).is_some());
+    parsed.map(Some).map_err(|error| format!("a text for a mail: {error}"))
 }
 
 /// Reads `html_posts`, `allowed_origins` and `lead_source`.

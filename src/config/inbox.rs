@@ -1,9 +1,10 @@
 //! `[inbox]`: the private address of the inbox's web interface, and who may use it.
 
 use super::inbox_domain;
-use super::reader::{Reader, requests, restart};
+use super::reader::{Reader, deliveries, requests, restart};
 use super::server::resolve_socket_path;
 use super::value::{self, ParseResult, Raw, parse_items, parse_list, parse_text};
+use frontdesk_deliver::reminder::ReminderOptions;
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_desk::{DeskOptions, HostName, Role, User};
@@ -22,6 +23,8 @@ pub(super) struct InboxValues {
     pub(super) options: DeskOptions,
     /// The channel whose mail server sends login links; `None` for the first SMTP channel.
     mail: Option<String>,
+    /// When users get the daily mail.
+    digest_at: Option<jiff::civil::Time>,
 }
 
 /// Reads `[inbox]`. Refuses an address that other machines can reach, unless it has a domain for TLS, a
@@ -71,6 +74,13 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         ..DeskOptions::default()
     };
     let options = DeskOptions { domain: inbox_domain::read(r), ..options };
+    let digest_at = r.get(
+        deliveries("inbox.digest").with_example("\"08:00\""),
+        "off",
+        "The time of day, in the time zone of this machine, at which each of the `users` gets a mail with due \
+         follow-ups and the number of new submissions, if there are any; \"off\" for no mails.",
+        value::optional_local_time,
+    );
     let mail = r.get(
         requests("inbox.mail").with_example("\"team\""),
         "",
@@ -99,7 +109,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         "inbox.user_header",
         "has no effect without `trusted_proxies`",
     );
-    InboxValues { listen, options, mail }
+    InboxValues { listen, options, mail, digest_at }
 }
 
 impl InboxValues {
@@ -124,6 +134,24 @@ impl InboxValues {
              remove the users and log in with `frontdesk inbox open`",
         );
         smtp.filter(|_| !self.options.users.is_empty())
+    }
+
+    /// The daily mails to the users through the mail server of login links; `None` if they are off. Records a
+    /// fault if there are no users.
+    pub(super) fn reminders(
+        &self,
+        r: &mut Reader<'_>,
+        mail: Option<&SmtpOptions>,
+        site: &str,
+    ) -> Option<ReminderOptions> {
+        let users: Vec<String> = self.options.users.iter().map(|user| user.address.clone()).collect();
+        r.refuse_if(
+            self.digest_at.is_some() && users.is_empty(),
+            "inbox.digest",
+            "needs `users`, who get the mails",
+        );
+        let (at, smtp) = (self.digest_at?, mail?.clone());
+        Some(ReminderOptions { at, users, smtp, site: site.to_owned() })
     }
 }
 
@@ -267,8 +295,16 @@ mod tests {
         assert_eq!(read(&format!("{}{channels}", inbox(users))), (Some(25), vec![]));
         assert_eq!(read(&format!("{}{channels}", inbox(&both))), (Some(2525), vec![]));
         assert_eq!(read(&format!("{}{channels}", inbox(""))), (None, vec![]));
+        let digest = format!("{}{channels}", inbox(&format!("{both}\ndigest = \"08:00\"")));
+        let reminders = Config::parse(&digest, Path::new(""), [], &[]).0.maintenance.reminders;
+        let reminders = reminders.map(|it| (it.at.to_string(), it.users, it.smtp.port));
+        assert_eq!(reminders, Some(("08:00:00".to_owned(), vec!["ada@example.com".to_owned()], 2525)));
         for (text, expected) in [
             (inbox(users), "frontdesk.toml:3: `inbox.users` needs a `[[channel]]` with `kind = \"smtp\"`"),
+            (
+                format!("{}{CHANNEL}", inbox("digest = \"08:00\"")),
+                "frontdesk.toml:3: `inbox.digest` needs `users`, who get the mails",
+            ),
             (
                 format!("{}{CHANNEL}", inbox(&both)),
                 "frontdesk.toml:4: `inbox.mail` must be the name of a `[[channel]]`",

@@ -93,8 +93,10 @@ impl Config {
         set_forms(&mut pages, form_set);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         let login_mail = inbox.login_mail(r, &channels);
+        maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
         let hsts = tls.hsts.as_ref().map(Hsts::for_host_only);
-        let desk = DeskOptions { login_mail, hsts, ..inbox.options };
+        let replies = form_values.replies.clone();
+        let desk = DeskOptions { login_mail, hsts, replies, ..inbox.options };
         web.http.tls = tls;
         web.inbox_pages = complete_desk(desk, &pages, &channels);
         web.log_requests = logs_requests;

@@ -38,8 +38,8 @@ pub(super) fn read_digest(r: &mut Reader<'_>) -> Option<jiff::civil::Time> {
     r.get(
         deliveries("digest.at"),
         "07:00",
-        "The time of day, in UTC, at which the team gets a digest if submissions are held or parked, a \
-         channel fails, or disk space is low; \"off\" disables it.",
+        "The time of day, in UTC, at which the team gets a digest if submissions are held, parked or due for a \
+         follow-up, a channel fails, or disk space is low; \"off\" disables it.",
         value::optional_time,
     )
 }
@@ -99,6 +99,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             value::optional(value::recipient),
         ),
         digest_at: None,
+        reminders: None,
     }
 }
 

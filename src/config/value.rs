@@ -328,7 +328,16 @@ pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
 
 /// Parses a time of day as `HH:MM`, or "off" as `None`.
 pub(super) fn optional_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
-    parse_text(raw, "a time of day in UTC such as \"07:00\", or \"off\"", |text| match text {
+    parse_time(raw, "a time of day in UTC such as \"07:00\", or \"off\"")
+}
+
+/// Like [`optional_time`], in the time zone of this machine.
+pub(super) fn optional_local_time(raw: &Raw) -> ParseResult<Option<jiff::civil::Time>> {
+    parse_time(raw, "a time of day such as \"08:00\", or \"off\"")
+}
+
+fn parse_time(raw: &Raw, expected: &str) -> ParseResult<Option<jiff::civil::Time>> {
+    parse_text(raw, expected, |text| match text {
         "off" => Some(None),
         time => time.parse().ok().filter(|_| time.len() == 5).map(Some),
     })

@@ -947,3 +947,54 @@ fn a_new_site_has_the_web_interface() {
     assert_eq!(own(&site), "\"127.0.0.1:8082\"");
     assert_eq!(own(&small_site()), "\"off\"");
 }
+
+#[test]
+fn a_submission_is_assigned_planned_answered_and_leads_to_its_person() {
+    let desk = Desk::start();
+    let ids = ["one", "two", "three"].map(|message| desk.submit("Ada", message));
+    let operator = desk.log_in();
+    let path = format!("/submissions/{}", ids[0]);
+    let notice = |fields: &str| {
+        let location = operator.post(&path, fields);
+        location.rsplit_once('=').expect("a notice").1.to_owned()
+    };
+    let mut notices = Vec::new();
+    for fields in [
+        "action=assign-me",
+        "action=assign-me",
+        "action=assign&assignee=mallory",
+        "action=follow-up&day=2026-02-30",
+        "action=follow-up&day=2026-01-02",
+        "action=replied",
+        "action=note&note=first",
+        "action=edit-note&note_id=00000000-0000-0000-0000-000000000001&note=x",
+    ] {
+        notices.push(notice(fields));
+    }
+    let expected =
+        ["assigned", "unchanged", "no-such-user", "bad-day", "follow-up", "replied", "note", "unchanged"];
+    assert_eq!(notices, expected);
+    let page = operator.page(&path);
+    for shown in ["follow-up overdue", " replied on ", ">first</p>", "3 submissions from this address"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let list = operator.page("/?state=open");
+    assert!(list.contains("follow-up overdue") && list.contains(">replied</span>"), "{list}");
+
+    let person =
+        page.split("href=\"/people/").nth(1).and_then(|rest| rest.split('"').next()).expect("a link");
+    let person = format!("/people/{person}");
+    let page = operator.page(&person);
+    assert!(page.contains("Ada wrote three times since ") && page.contains("first"), "{page}");
+    assert!(!person.contains("example") && page.matches("data-row").count() == 3, "{page}");
+    assert_eq!(operator.get("/people/00000000000000000000000000000000").status, 404);
+
+    let preview = format!("form_token={}&action=erase", operator.form_token());
+    let preview = operator.post_with(&person, &[FORM, ORIGIN], &preview);
+    assert!(preview.status == 200 && preview.text().contains("3 submissions"), "{}", preview.text());
+    assert_eq!(desk.server.inbox().len(), 3);
+    let location = operator.post(&person, "action=erase&confirmed=yes");
+    assert!(["/?notice=removed", "/?notice=not-wiped"].contains(&location.as_str()), "{location}");
+    assert_eq!(operator.get(&person).status, 404);
+    desk.server.expect(0);
+}

@@ -134,10 +134,10 @@ describe('without JavaScript', () => {
         assert.equal(await page.textContent('h1'), 'Marta Lindqvist');
         const reply = await page.getByRole('link', { name: 'Reply by mail' }).getAttribute('href');
         assert.match(reply, /^mailto:martalindqvist@example\.com\?subject=.*%3E%20We%20need%20two/);
-        await page.getByLabel('Private note').fill('Call on Monday\nbefore ten');
-        await page.getByRole('button', { name: 'Save note' }).click();
+        await page.getByLabel('New note').fill('Call on Monday\nbefore ten');
+        await page.getByRole('button', { name: 'Add note' }).click();
         assert.equal(await page.textContent('.notice'), 'The note is saved.');
-        assert.equal(await page.getByLabel('Private note').inputValue(), 'Call on Monday\nbefore ten');
+        assert.equal(await page.locator('.entry .text').textContent(), 'Call on Monday\nbefore ten');
         await page.getByRole('button', { name: 'Done' }).click();
         await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
         assert.equal(await row(page, 'Marta').count(), 0);
@@ -204,7 +204,7 @@ describe('with JavaScript', () => {
       await page.waitForURL('**/submissions/*');
       await press('n');
       await page.keyboard.type('jek is text here');
-      assert.equal(await page.getByLabel('Private note').inputValue(), 'jek is text here');
+      assert.equal(await page.getByLabel('New note').inputValue(), 'jek is text here');
       await press('Tab', 'Enter');
       await page.waitForURL('**notice=note');
       await press('e');

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::notification::{Notification, Topic};
+use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::disk::{MinFree, Shortage};
 use frontdesk_inbox::store::{ChannelState, DatabaseUrl, Flood, InboxReader, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
@@ -28,6 +29,8 @@ pub struct Digest {
     pub set_aside: usize,
     /// Number of panics of the server since the last digest. 0 in other processes.
     pub panics: u64,
+    /// The number of open submissions to come back to today or before, by assignee; `None` for no user.
+    pub follow_ups: Vec<(Option<String>, usize)>,
     pub channels: Vec<ChannelState>,
     /// The number of overdue deliveries of each channel that has any.
     pub overdue: Vec<(String, usize)>,
@@ -42,6 +45,8 @@ const LONG_DUE: Duration = Duration::from_hours(1);
 /// The digest reports a delivery once it has failed this many times. With the retry schedule, that takes more
 /// than half an hour.
 const MANY_FAILURES: u32 = 4;
+/// The digest names at most this many users with follow-ups.
+const MAX_ASSIGNEES: usize = 20;
 /// The digest reports refused mails to visitors from this number on, if they are more than a fifth.
 const MANY_REFUSED: usize = 3;
 
@@ -68,6 +73,7 @@ impl Digest {
             mails_limited_at: inbox.mails_limited_at()?.filter(is_recent),
             set_aside: queue.set_aside,
             panics: 0,
+            follow_ups: inbox.due_follow_ups(now.to_zoned(TimeZone::system()).date())?,
             channels: inbox.channels()?,
             overdue: inbox.overdue(long_ago)?,
             failing: inbox.failing(MANY_FAILURES)?,
@@ -103,6 +109,7 @@ impl Digest {
                 MailLimit::All.key()
             ));
         }
+        lines.extend(line_about_follow_ups(&self.follow_ups));
         if self.set_aside > 0 {
             let (submissions, are) = counted(self.set_aside, "submission", "submissions");
             lines.push(format!(
@@ -196,6 +203,24 @@ impl Digest {
         names.sort_by_key(|name| severity(name));
         names
     }
+}
+
+/// How many submissions are due for a follow-up, and of which users:
+/// `3 submissions are due for a follow-up: 1 of no user, 2 of ada.` Names at most [`MAX_ASSIGNEES`] users.
+/// `None` if there are none.
+fn line_about_follow_ups(by_assignee: &[(Option<String>, usize)]) -> Option<String> {
+    let total: usize = by_assignee.iter().map(|(_, count)| count).sum();
+    if total == 0 {
+        return None;
+    }
+    let (submissions, are) = counted(total, "submission", "submissions");
+    let named = by_assignee.iter().take(MAX_ASSIGNEES);
+    let named = named
+        .map(|(name, count)| format!("{count} of {}", name.as_deref().map_or("no user".into(), visible)));
+    let mut named: Vec<String> = named.collect();
+    let others: usize = by_assignee.iter().skip(MAX_ASSIGNEES).map(|(_, count)| count).sum();
+    named.extend((others > 0).then(|| format!("{others} of other users")));
+    Some(format!("{submissions} {are} due for a follow-up: {}.", named.join(", ")))
 }
 
 /// A sentence if a channel to visitors does not work; otherwise `None`. A few refused mails are normal,
@@ -318,6 +343,17 @@ mod tests {
     }
 
     #[test]
+    fn due_follow_ups_are_counted_by_user() {
+        let mut digest =
+            Digest { follow_ups: vec![(None, 1), (Some("ada\u{1b}".to_owned()), 2)], ..Digest::default() };
+        assert_eq!(digest.lines(), ["3 submissions are due for a follow-up: 1 of no user, 2 of ada\\u{1b}."]);
+        digest.follow_ups = (0..22).map(|n| (Some(format!("u{n:02}")), 1)).collect();
+        assert!(digest.lines()[0].ends_with("1 of u19, 2 of other users."), "{:?}", digest.lines());
+        digest.follow_ups.clear();
+        assert!(digest.is_empty());
+    }
+
+    #[test]
     fn each_problem_is_one_sentence() {
         let space = Space { free: 1 << 20, size: 1 << 40 };
         let digest = Digest {
@@ -327,6 +363,7 @@ mod tests {
             unasked: 3,
             mails_limited_at: Some("2026-11-20T06:00:00Z".parse().unwrap()),
             set_aside: 1,
+            follow_ups: Vec::new(),
             channels: vec![
                 channel("crm", Some(false), 0),
                 channel("mail", None, 1),

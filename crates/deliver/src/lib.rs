@@ -16,6 +16,7 @@ pub mod maildir;
 pub mod maintenance;
 pub mod notification;
 pub mod order;
+pub mod reminder;
 pub mod smtp;
 pub mod test_message;
 pub mod visitor_mail;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::channel::Channel;
 use super::digest::{self, Digest, last_due};
 use super::notification::Notification;
+use super::reminder::{self, Reminder, ReminderOptions};
 use frontdesk_age::Recipient;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Outage, Store, StoreError};
@@ -61,6 +62,8 @@ pub struct MaintenanceOptions {
     pub retention_unconfirmed: Option<Duration>,
     /// The time of day, in UTC, at which the daily digest is sent. `None` disables the digest.
     pub digest_at: Option<Time>,
+    /// The daily mails to the users of the inbox. `None` disables them.
+    pub reminders: Option<ReminderOptions>,
     /// `store.min_free`: the digest warns when less than twice this reserve is free.
     pub min_free: MinFree,
     /// The public key that encrypts a submission once all its deliveries are done. `None` disables
@@ -179,6 +182,7 @@ impl Maintenance {
         }
         if is_time {
             contain("digest", self.send_digest(now)).await?;
+            contain("reminders", self.send_reminders(now)).await?;
         }
         Ok(())
     }
@@ -339,6 +343,40 @@ impl Maintenance {
             return done().await;
         }
         tracing::warn!("digest not accepted by any channel; will retry");
+        Ok(())
+    }
+
+    /// Sends each user of the inbox a mail about due follow-ups and new submissions, once a day even with
+    /// replicas, and none if there is nothing to say. If the mail server fails, later runs try again, until
+    /// [`reminder::MAX_DELAY`] is over. A mail is lost if the process is killed while it sends it.
+    async fn send_reminders(&self, now: Timestamp) -> Result<(), StoreError> {
+        let Some(options) = &self.options.reminders else { return Ok(()) };
+        let now = reminder::local(now);
+        let Some(due) = reminder::due_at(&now, options.at) else { return Ok(()) };
+        for user in &options.users {
+            // The key of the claim contains no address.
+            let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
+            let claim = key.clone();
+            if !self.store.change(move |tx| tx.advance_time(&claim, due)).await? {
+                continue;
+            }
+            let (name, at) = (user.clone(), now.clone());
+            let read = self.query_inbox(move |inbox| Reminder::read(inbox, &name, &at)).await;
+            let is_done = match &read {
+                Ok(reminder) if reminder.is_empty() => true,
+                Ok(reminder) => {
+                    let sent = reminder::send(options, user, reminder, due);
+                    tokio::time::timeout(LONGEST_ATTEMPT, sent).await.unwrap_or(false)
+                }
+                Err(_) => false,
+            };
+            if !is_done {
+                tracing::warn!("the daily mail to a user of the inbox was not accepted; will retry");
+                let before = due.saturating_sub(SignedDuration::from_secs(1)).unwrap_or(due);
+                self.store.change(move |tx| tx.store_time(&key, before)).await?;
+            }
+            read?;
+        }
         Ok(())
     }
 

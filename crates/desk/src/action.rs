@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::auth::InboxUser;
 use super::html::{Reply, see_other};
+use super::notice::removal_code;
 use super::page::PageRequest;
 use super::query::ListQuery;
 use super::request::encode_pairs;
@@ -370,17 +371,6 @@ fn remove(
         target => if list.is_some() { "/selected" } else { &page },
         back => list.unwrap_or(&page),
     })
-}
-
-/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
-/// removed.
-pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
-    match (removed, stayed, is_wiped) {
-        (0, ..) => "nothing-removed",
-        (_, _, false) => "not-wiped",
-        (_, 0, _) => "removed",
-        _ => "removed-some",
-    }
 }
 
 fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {

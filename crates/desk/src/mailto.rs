@@ -1,7 +1,7 @@
 //! Writes a `mailto:` link for a reply (RFC 6068), with the message quoted.
 
 use super::request::encode;
-use frontdesk_forms::text::cut_by;
+use frontdesk_forms::text::{cut_by, visible};
 use frontdesk_inbox::submission::Submission;
 
 /// Maximum length of a link in bytes: some programs do nothing with longer ones.
@@ -9,24 +9,123 @@ const MAX_LINK: usize = 1_999;
 /// Maximum length of the site's title in a subject, in bytes before encoding.
 const MAX_TITLE: usize = 200;
 
+/// Maximum length of the text of a reply in bytes, encoded for the link and without the values.
+const MAX_REPLY_TEXT: usize = 900;
+/// Maximum number of placeholders in the text of a reply.
+const MAX_PLACEHOLDERS: usize = 8;
+/// Maximum length in bytes of each value but the quotation, encoded for the link.
+const MAX_VALUE: usize = 90;
+
+/// The text of replies to a form's submissions, with placeholders in braces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyTemplate(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// The name of the site.
+    Site,
+    /// The message of the visitor, each line with `> ` before it.
+    Quote,
+    Field(String),
+}
+
+impl ReplyTemplate {
+    /// Parses a text with the placeholders `{quote}`, `{site}` and the names of fields for which `is_field`
+    /// returns true. `{{` and `}}` stand for braces. The error says what is wrong.
+    pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Result<ReplyTemplate, String> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(after) = ["{{", "}}"].iter().find_map(|brace| rest.strip_prefix(brace)) {
+                literal.push_str(&rest[..1]);
+                rest = after;
+                continue;
+            }
+            let Some((name, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
+                return Err("it has a brace without its counterpart; write {{ or }} for a brace".to_owned());
+            };
+            parts.push(Part::Text(std::mem::take(&mut literal)));
+            parts.push(match name.trim() {
+                "quote" => Part::Quote,
+                "site" => Part::Site,
+                name if is_field(name) => Part::Field(name.to_owned()),
+                name => {
+                    return Err(format!(
+                        "`{{{name}}}` is neither {{quote}}, {{site}} nor a field of the form"
+                    ));
+                }
+            });
+            rest = after;
+        }
+        parts.push(Part::Text(literal + rest));
+        let size = |part: &Part| if let Part::Text(text) = part { encode_lines(text).len() } else { 0 };
+        if parts.iter().map(size).sum::<usize>() > MAX_REPLY_TEXT {
+            return Err(format!("it has more than {MAX_REPLY_TEXT} bytes as part of a link"));
+        }
+        if parts.iter().filter(|part| !matches!(part, Part::Text(_))).count() > MAX_PLACEHOLDERS {
+            return Err(format!("it has more than {MAX_PLACEHOLDERS} placeholders"));
+        }
+        Ok(ReplyTemplate(parts))
+    }
+
+    /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation. `None` if the text
+    /// is too long without it.
+    fn render(&self, submission: &Submission, site: &str, limit: usize) -> Option<String> {
+        let value = |text: &str| encode(cut_by(&visible(text.trim()), MAX_VALUE, encoded_length));
+        let pieces = self.0.iter().map(|part| match part {
+            Part::Text(text) => Some(encode_lines(text)),
+            Part::Site => Some(value(site)),
+            Part::Field(name) => {
+                let found = submission.fields.iter().find(|(field, _)| field == name);
+                Some(found.map(|(_, field)| value(&field.display())).unwrap_or_default())
+            }
+            Part::Quote => None,
+        });
+        let pieces: Vec<Option<String>> = pieces.collect();
+        let fixed: usize = pieces.iter().flatten().map(String::len).sum();
+        let quotes = pieces.iter().filter(|piece| piece.is_none()).count().max(1);
+        let left = limit.checked_sub(fixed)? / quotes;
+        let quote = submission.preview().map(|message| quote_lines(&message, left)).unwrap_or_default();
+        Some(pieces.into_iter().map(|piece| piece.unwrap_or_else(|| quote.clone())).collect())
+    }
+}
+
 /// A link that opens the operator's mail program, of at most [`MAX_LINK`] bytes. `None` without an address.
-pub(super) fn reply_link(submission: &Submission, site: &str) -> Option<String> {
+/// Without a template, the message is quoted below two empty lines.
+pub(super) fn reply_link(
+    submission: &Submission,
+    site: &str,
+    template: Option<&ReplyTemplate>,
+) -> Option<String> {
     let address = submission.email().filter(|address| !address.is_empty())?;
     let site = cut_by(site, MAX_TITLE, char::len_utf8);
     let subject =
         if site.is_empty() { "Re: your message".to_owned() } else { format!("Re: your message to {site}") };
     let (local, domain) = address.rsplit_once('@').unwrap_or((address, ""));
     let start = format!("mailto:{}@{}?subject={}&body=", encode(local), encode(domain), encode(&subject));
-    let body = submission.preview().map(|message| quote(&message, MAX_LINK.saturating_sub(start.len())));
+    let limit = MAX_LINK.saturating_sub(start.len());
+    let body = template.and_then(|template| template.render(submission, site, limit));
+    let body = body.or_else(|| submission.preview().map(|message| quote(&message, limit)));
     Some(start + &body.unwrap_or_default())
 }
 
 /// The message as a quotation below two empty lines, encoded. Cuts the message so that the result has at most
 /// `limit` bytes; it is empty if not even the beginning of the message fits.
 fn quote(message: &str, limit: usize) -> String {
+    let space = encode("\r\n\r\n");
+    let lines = quote_lines(message, limit.saturating_sub(space.len()));
+    if lines.is_empty() { lines } else { space + &lines }
+}
+
+/// The message as a quotation, encoded. Cuts it like [`quote`].
+fn quote_lines(message: &str, limit: usize) -> String {
     let quoted = |text: &str, end: &str| {
         let lines = text.lines().map(|line| format!("> {line}\r\n")).collect::<String>();
-        encode(&format!("\r\n\r\n{lines}{end}"))
+        encode(&format!("{lines}{end}"))
     };
     let whole = quoted(message, "");
     if whole.len() <= limit {
@@ -36,12 +135,21 @@ fn quote(message: &str, limit: usize) -> String {
     let encoded_length = |c: char| match c {
         '\r' => 0,
         '\n' => encode("\r\n> ").len(),
-        c => encode(c.encode_utf8(&mut [0; 4])).len(),
+        c => encoded_length(c),
     };
     // The first line's mark and the last line's end.
     let fixed = quoted("", end).len() + encode("> \r\n").len();
     let shown = cut_by(message, limit.saturating_sub(fixed), encoded_length);
     if shown.is_empty() { String::new() } else { quoted(shown, end) }
+}
+
+fn encoded_length(c: char) -> usize {
+    encode(c.encode_utf8(&mut [0; 4])).len()
+}
+
+/// Encodes a text of several lines, whose breaks become CR LF (RFC 6068 §5).
+fn encode_lines(text: &str) -> String {
+    encode(&text.replace("\r\n", "\n").replace('\n', "\r\n"))
 }
 
 #[cfg(test)]
@@ -54,7 +162,11 @@ mod tests {
     }
 
     fn link_from(fields: &[(&str, &str)], site: &str) -> Option<String> {
-        let submission = Submission {
+        reply_link(&submission(fields), site, None)
+    }
+
+    fn submission(fields: &[(&str, &str)]) -> Submission {
+        Submission {
             id: uuid::Uuid::nil(),
             form: "contact".to_owned(),
             definition: None,
@@ -71,8 +183,52 @@ mod tests {
             source: String::new(),
             repeats: 0,
             lead: frontdesk_forms::LeadSource::default(),
-        };
-        reply_link(&submission, site)
+        }
+    }
+
+    fn template(text: &str) -> Result<ReplyTemplate, String> {
+        ReplyTemplate::parse(text, |name| ["name", "email"].contains(&name))
+    }
+
+    #[test]
+    fn a_template_places_values_and_the_quotation() {
+        let found =
+            submission(&[("email", "ada@example.com"), ("name", "Ada & Bob\r\nEve"), ("message", "Hi\nyou")]);
+        let text = template("Dear {name},\n\n{ quote }{{}} {site}{email}").unwrap();
+        let link = reply_link(&found, "A & B", Some(&text)).unwrap();
+        let body = link.split_once("&body=").unwrap().1;
+        let expected = "Dear Ada & Bob⏎Eve,\r\n\r\n> Hi\r\n> you\r\n{} A & Bada@example.com";
+        assert_eq!(body, encode(expected));
+        let without = submission(&[("email", "ada@example.com")]);
+        let link = reply_link(&without, "", Some(&template("Dear {name},{quote}").unwrap())).unwrap();
+        assert_eq!(link.split_once("&body=").unwrap().1, encode("Dear ,"));
+    }
+
+    #[test]
+    fn a_link_from_a_template_has_less_than_2000_bytes() {
+        let long = "水泵".repeat(900);
+        let found = submission(&[("email", "ada@example.com"), ("name", &long), ("message", &long)]);
+        for text in [
+            "{quote}{quote}{name}{name}{name}{site}{site}{site}".to_owned(),
+            format!("{}{{quote}}", "x".repeat(MAX_REPLY_TEXT)),
+        ] {
+            let link = reply_link(&found, &long, Some(&template(&text).unwrap())).unwrap();
+            assert!(link.len() < 2000, "{}", link.len());
+            assert!(link.contains("%3E%20%E6%B0%B4"), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_template_is_refused_with_the_reason() {
+        for (text, reason) in [
+            ("Dear {company}", "`{company}` is neither {quote}, {site} nor a field of the form"),
+            ("Dear {name", "it has a brace without its counterpart; write {{ or }} for a brace"),
+            ("Dear name}", "it has a brace without its counterpart; write {{ or }} for a brace"),
+        ] {
+            assert_eq!(template(text), Err(reason.to_owned()));
+        }
+        assert!(template(&"ä".repeat(MAX_REPLY_TEXT / 2)).unwrap_err().contains("more than 900 bytes"));
+        assert!(template(&"{name}".repeat(9)).unwrap_err().contains("more than 8 placeholders"));
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn notice_text(code: &str) -> Option<&'static str> {
         "no-follow-up" => "The day to come back to it is removed.",
         "bad-day" => "The day was not saved: write it like 2026-11-30.",
         "replied" => "Noted that you replied.",
-        "not-replied" => "Noted that nobody has replied.",
+        "not-replied" => "Noted that you have not replied.",
         "note-long" => "The note was not saved: it has more than 4,000 characters.",
         "unchanged" => "Nothing has changed.",
         "gone" => "The submission is no longer in the inbox.",
@@ -85,4 +85,15 @@ fn notice_text(code: &str) -> Option<&'static str> {
         "all-ended" => "All sessions have ended, and login links that were not used are not valid any more.",
         _ => return None,
     })
+}
+
+/// The notice after a removal. `is_wiped` says whether the database's log no longer contains what was
+/// removed.
+pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
+    match (removed, stayed, is_wiped) {
+        (0, ..) => "nothing-removed",
+        (_, _, false) => "not-wiped",
+        (_, 0, _) => "removed",
+        _ => "removed-some",
+    }
 }

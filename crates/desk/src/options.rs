@@ -1,8 +1,10 @@
 //! Options of the inbox's web interface, and the limits of its clients.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::guard::HostName;
+use super::mailto::ReplyTemplate;
 use super::role::User;
 use super::state::MAX_EXPORTS;
 use frontdesk_deliver::ChannelOptions;
@@ -43,6 +45,8 @@ pub struct DeskOptions {
     pub channels: Vec<ChannelOptions>,
     /// Whether visitors of any form confirm their addresses, so that lists offer the unconfirmed submissions.
     pub confirms_addresses: bool,
+    /// The texts of replies to the submissions of forms that have one of their own.
+    pub replies: BTreeMap<String, ReplyTemplate>,
     /// The forms of the site, by which lists can be filtered, besides those of stored submissions.
     pub form_set: FormSet,
     /// The percent-encoded paths of pages that show a form.

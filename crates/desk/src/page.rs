@@ -10,6 +10,7 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::auth::InboxUser;
+use super::clock::Clock;
 use super::html::Reply;
 use super::mailto::reply_link;
 use super::notice::Notice;
@@ -19,7 +20,7 @@ use super::query::ListQuery;
 use super::request::Pairs;
 use super::role::Role;
 use super::state::DeskState;
-use super::view::{self, Clock};
+use super::view;
 use super::words::Receiver;
 use super::work::{people, work_values};
 use frontdesk_forms::text::visible;
@@ -142,7 +143,8 @@ impl<'a> PageRequest<'a> {
             let work = work_values(&annotation, &notes, &people, user, &self.clock);
             let person = person::link_values(reader, id)?;
             let deliveries = reader.deliveries(id)?;
-            let reply = reply_link(&submission, &self.options.title);
+            let reply =
+                reply_link(&submission, &self.options.title, self.options.replies.get(&submission.form));
             let channels = self.inbox.store.channels.load();
             let missing = choose(&channels, &submission.form, &submission.fields)
                 .iter()

@@ -529,6 +529,8 @@ mod tests {
 
     const ID: &str = "/submissions/0190b0a0-0000-7000-8000-000000000000";
 
+    const PERSON: &str = "/people/00112233445566778899aabbccddeeff";
+
     #[test]
     fn each_page_and_each_form_needs_a_role() {
         use Role::{Admin, Edit, Read};
@@ -544,6 +546,7 @@ mod tests {
             "/export.csv",
             "/export.jsonl",
             submission,
+            PERSON,
         ] {
             let page = Page::parse(path).unwrap();
             assert_eq!(needed_role(Wanted::Page(&page)), Read, "{path}");
@@ -564,6 +567,14 @@ mod tests {
             "not-spam",
             "unread",
             "note",
+            "edit-note&note_id=0190b0a0-0000-7000-8000-000000000000",
+            "assign&assignee=ada",
+            "assign-me",
+            "follow-up&day=2026-11-30",
+            "tomorrow",
+            "no-follow-up",
+            "replied",
+            "not-replied",
             "discard",
             "erase",
         ] {
@@ -576,6 +587,8 @@ mod tests {
         check("/undo", &format!("undo={}", &ID["/submissions/".len()..]), Edit);
         check("/views", "action=save&name=a", Edit);
         check("/views", "action=remove&name=a", Edit);
+        check(PERSON, "action=erase", Edit);
+        check(PERSON, "action=erase&confirmed=yes", Edit);
         check("/sessions", "id=00000000", Read);
         check("/sessions", "action=own", Read);
         check("/logout", "", Read);

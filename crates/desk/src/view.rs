@@ -1,9 +1,8 @@
 //! Template values of submissions: texts for people. Everything is escaped when it is rendered.
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
+use super::clock::Clock;
 use super::preview::preview;
 use super::words::{Receiver, describe_attempt, describe_failure, describe_signal};
 use super::work::annotation_values;
@@ -12,24 +11,7 @@ use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
-use frontdesk_inbox::time::{format_distance, format_duration, format_utc};
-
-/// The clock and the time zone of a request.
-pub(super) struct Clock {
-    pub(super) now: Timestamp,
-    pub(super) zone: TimeZone,
-}
-
-impl Clock {
-    /// A time for a `<time>` element: machine-readable, in full, and as a distance.
-    pub(super) fn time(&self, time: Timestamp) -> Value {
-        context! {
-            iso => format_utc(time),
-            full => time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
-            short => format_distance(time, self.now),
-        }
-    }
-}
+use frontdesk_inbox::time::format_duration;
 
 /// The field that the form's definition names as a heading, or the sender's name, or the address if there is
 /// no name, or a fixed text if there is neither. Control characters are made visible.

@@ -6,9 +6,9 @@ use jiff::{ToSpan as _, Zoned};
 use minijinja::{Value, context};
 use uuid::Uuid;
 
+use super::clock::Clock;
 use super::options::DeskOptions;
 use super::request::Pairs;
-use super::view::Clock;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::store::{Annotated, Annotation, InboxReader, MAX_NOTE, Note, StoreError};
@@ -78,26 +78,27 @@ impl WorkChange {
     ) -> Result<&'static str, StoreError> {
         let now = clock.now;
         let (annotated, code) = match self {
-            Self::AddNote(text) => (changes.add_note(id, text, now), "note"),
+            Self::AddNote(text) => (changes.editor.add_note(id, text, now), "note"),
             Self::EditNote(note, text) => {
                 let code = if text.trim().is_empty() { "note-removed" } else { "note" };
                 (changes.editor.edit_note(id, *note, text, now), code)
             }
             Self::Assign(Some(name)) if !people.contains(name) => return Ok("no-such-user"),
-            Self::Assign(name) => {
-                (changes.assign(id, name.as_deref()), if name.is_some() { "assigned" } else { "unassigned" })
-            }
-            Self::AssignToMe => (changes.assign(id, Some(user)), "assigned"),
+            Self::Assign(name) => (
+                changes.editor.assign(id, name.as_deref()),
+                if name.is_some() { "assigned" } else { "unassigned" },
+            ),
+            Self::AssignToMe => (changes.editor.assign(id, Some(user)), "assigned"),
             Self::FollowUp(when) => match day_of(when, &now.to_zoned(clock.zone.clone())) {
                 Ok(day) => {
                     let code = if day.is_some() { "follow-up" } else { "no-follow-up" };
-                    (changes.set_follow_up(id, day), code)
+                    (changes.editor.set_follow_up(id, day), code)
                 }
                 Err(code) => return Ok(code),
             },
             Self::SetReplied(is_replied) => {
                 let code = if *is_replied { "replied" } else { "not-replied" };
-                (changes.set_replied(id, *is_replied, now), code)
+                (changes.editor.set_replied(id, *is_replied, now), code)
             }
         };
         Ok(match annotated {
@@ -127,11 +128,12 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
 /// The users to whom submissions can be assigned: those of the configuration, those to whom some are, and the
 /// operator.
 pub(super) fn people(
-    _options: &DeskOptions,
+    options: &DeskOptions,
     reader: &InboxReader,
     operator: &str,
 ) -> Result<Vec<String>, StoreError> {
     let mut people = reader.assignees(MAX_PEOPLE)?;
+    people.extend(options.users.iter().map(|user| user.address.clone()));
     people.push(operator.to_owned());
     people.sort_unstable();
     people.dedup();

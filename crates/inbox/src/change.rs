@@ -1,7 +1,6 @@
 //! Holds, releases, delivers, retries and annotates submissions, and reports the result of each change.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 use uuid::Uuid;
 
 use crate::store::{Annotated, DatabaseUrl, Editor, InboxReader, Retry, StoreError};
@@ -136,31 +135,6 @@ impl<'a> Changes<'a> {
     /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         self.editor.set_done(id, is_done, now)
-    }
-
-    /// Adds a note to a submission; see [`Editor::add_note`].
-    pub fn add_note(&mut self, id: Uuid, text: &str, now: Timestamp) -> Result<Annotated, StoreError> {
-        self.editor.add_note(id, text, now)
-    }
-
-    /// Assigns a submission to a user, or to none; see [`Editor::assign`].
-    pub fn assign(&mut self, id: Uuid, user: Option<&str>) -> Result<Annotated, StoreError> {
-        self.editor.assign(id, user)
-    }
-
-    /// Sets or removes the day on which to come back to a submission.
-    pub fn set_follow_up(&mut self, id: Uuid, day: Option<Date>) -> Result<Annotated, StoreError> {
-        self.editor.set_follow_up(id, day)
-    }
-
-    /// Records that the user replied to the visitor, or that no user did; see [`Editor::set_replied`].
-    pub fn set_replied(
-        &mut self,
-        id: Uuid,
-        is_replied: bool,
-        now: Timestamp,
-    ) -> Result<Annotated, StoreError> {
-        self.editor.set_replied(id, is_replied, now)
     }
 
     /// Marks a submission as spam, and holds it unless every channel has it.

@@ -37,7 +37,7 @@ pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyho
         ));
     }
     change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, console| {
-        let annotated = changes.add_note(submission.id, note, console.now.timestamp())?;
+        let annotated = changes.editor.add_note(submission.id, note, console.now.timestamp())?;
         Ok(Outcome::described(describe_note(annotated)))
     })
 }
@@ -49,7 +49,7 @@ pub(super) fn assign(
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     change_each(find_all(ids, console)?, console, |changes, submission, _| {
-        let annotated = changes.assign(submission.id, user)?;
+        let annotated = changes.editor.assign(submission.id, user)?;
         let words = match user {
             Some(user) => {
                 ["is assigned to", "is already assigned to"].map(|words| format!("{words} {}", visible(user)))
@@ -68,7 +68,7 @@ pub(super) fn follow_up(
 ) -> anyhow::Result<ExitCode> {
     let day = day.map(|day| day.resolve(console.now.date()));
     change_each(find_all(&[id.to_owned()], console)?, console, |changes, submission, _| {
-        let annotated = changes.set_follow_up(submission.id, day)?;
+        let annotated = changes.editor.set_follow_up(submission.id, day)?;
         let words = match day {
             Some(day) => {
                 [format!("is to be followed up on {day}"), format!("is already to be followed up on {day}")]
@@ -86,7 +86,7 @@ pub(super) fn set_replied(
     console: &mut Console<'_>,
 ) -> anyhow::Result<ExitCode> {
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
-        let annotated = changes.set_replied(submission.id, is_replied, console.now.timestamp())?;
+        let annotated = changes.editor.set_replied(submission.id, is_replied, console.now.timestamp())?;
         let words = if is_replied {
             ["is marked as replied", "is already marked as replied"]
         } else {

@@ -49,7 +49,7 @@ pub(super) fn run(
     Ok(exit_code(is_open))
 }
 
-/// What belongs to a submission.
+/// The deliveries, the annotation and the notes of a submission.
 #[derive(Default)]
 pub(in crate::cli) struct Details {
     pub(in crate::cli) deliveries: Vec<Delivery>,

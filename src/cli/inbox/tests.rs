@@ -166,8 +166,8 @@ fn an_export_in_csv_has_a_column_for_every_field() {
     assert_eq!(lines[3..], [""]);
     let (_, out, _) = inbox.run("export --csv --all");
     let lines: Vec<_> = out.split("\r\n").collect();
-    assert!(lines[0].ends_with(",lead_ref,_repeats,_source,_score,_reasons,_agent,_confirmed_at"), "{out}");
-    assert!(lines[1].contains(contact) && lines[1].ends_with(",0,,,"), "{out}");
+    assert!(lines[0].ends_with(",lead_ref,_repeats,_source,_score,_reasons,_agent,_confirmed_at,_done_at,_assignee,_follow_up,_replied_at,_replied_by,_notes"), "{out}");
+    assert!(lines[1].contains(contact) && lines[1].ends_with(",0,,,,,,,,,"), "{out}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     let text = arguments.text("text", MAX_NOTE)?.filter(|text| !text.trim().is_empty());
     let text = text.ok_or_else(|| ToolError::new("`text` is missing or empty: it is the note to add"))?;
     change_each(session, &[id], needs::STORE, |changes, submission, _| {
-        Ok(describe_note(changes.add_note(submission.id, &text, Timestamp::now())?))
+        Ok(describe_note(changes.editor.add_note(submission.id, &text, Timestamp::now())?))
     })
 }
 

@@ -132,8 +132,9 @@ fn add_notes(result: &mut Value, page: &SearchPage) {
     }
 }
 
-/// A submission on a page. Shortens the fields and the joined notes, leaves out the single notes, the source and members that are null,
-/// false or 0, and replaces the reasons of screening with the names of the signals.
+/// A submission on a page. Shortens the fields and the joined notes, leaves out the single notes, the source
+/// and members that are null, false or 0, and replaces the reasons of screening with the names of their
+/// signals.
 pub(super) fn list_item(submission: &Submission, annotation: Option<&Annotation>, notes: &[Note]) -> Value {
     let mut item = json_lines::submission_object(submission);
     if let Some(annotation) = annotation {

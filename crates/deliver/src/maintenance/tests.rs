@@ -4,8 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+#[expect(dead_code, reason = "these tests need only a peer that accepts every mail")]
+#[path = "../../../../tests/it/support/smtp_peer.rs"]
+mod smtp_peer;
+
 use super::*;
 use crate::mail::MailAddresses;
+use crate::smtp::{SmtpDeadlines, SmtpOptions, SmtpTls};
 use crate::{ChannelOptions, TransportOptions, maildir};
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
@@ -16,6 +21,7 @@ use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 use frontdesk_limits::Source;
 use frontdesk_limits::source::RefusedRequests;
+use smtp_peer::{Script, SmtpPeer};
 
 #[test]
 fn the_digest_is_sent_once_a_day_through_a_working_channel() {
@@ -45,6 +51,70 @@ fn the_digest_is_sent_once_a_day_through_a_working_channel() {
     let mail = &mails(&folder.path().join("well"))[0];
     assert!(mail.contains("1 submission is held") && mail.contains("switched off"), "{mail}");
     assert!(!mail.contains("sesame") && !mail.contains("ada@example.com"), "{mail}");
+}
+
+#[test]
+fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
+    let folder = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options::new(folder.path().join("inbox.db"));
+    let store = TestInbox::open(&options).unwrap();
+    let noon = reminder::local("2026-11-20T12:00:00Z".parse().unwrap());
+    let eight = noon.with().hour(8).minute(0).build().unwrap();
+    let peer = SmtpPeer::start(vec![Script::usual()]);
+    let reserved = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = reserved.local_addr().unwrap().port();
+    drop(reserved);
+    let send = |at: &jiff::Zoned, port: u16| {
+        let reminders = ReminderOptions {
+            at: Time::constant(8, 0, 0, 0),
+            users: ["ada@example.com", "grace@example.com"].map(str::to_owned).into(),
+            smtp: SmtpOptions {
+                host: "127.0.0.1".to_owned(),
+                port,
+                tls: SmtpTls::None,
+                login: None,
+                addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()])
+                    .unwrap(),
+                extra_roots: None,
+                deadlines: SmtpDeadlines::default(),
+            },
+            site: "Example".to_owned(),
+        };
+        let maintenance = MaintenanceOptions { reminders: Some(reminders), ..MaintenanceOptions::default() };
+        let maintenance = maintain(maintenance, &options, &store);
+        runtime.block_on(maintenance.send_reminders(at.timestamp())).unwrap();
+        peer.record().received.len()
+    };
+    let day = jiff::SignedDuration::from_hours(24);
+    assert_eq!(send(&eight, peer.address.port()), 0, "there is nothing to say");
+    hold(&runtime, &store, "sesame", "2026-11-01T05:00:00Z");
+    let mut editor = frontdesk_inbox::store::Editor::open(options.url.clone()).unwrap();
+    let id = InboxReader::open(&options.url)
+        .unwrap()
+        .list(&Filter::default())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .id;
+    assert!(editor.release(id, &[], noon.timestamp()).unwrap());
+    editor.assign(id, Some("ada@example.com")).unwrap();
+    editor.set_follow_up(id, Some(noon.date())).unwrap();
+    assert_eq!(send(&(&eight + day), closed), 0, "the mail server is down");
+    assert_eq!(send(&(&eight + day), peer.address.port()), 1, "only the assignee has something to do");
+    assert_eq!(send(&(&noon + day), peer.address.port()), 1, "once a day");
+    assert_eq!(
+        send(&(&noon + day + day + jiff::SignedDuration::from_hours(5)), peer.address.port()),
+        1,
+        "too late"
+    );
+    let record = peer.record();
+    let mail = String::from_utf8_lossy(&record.received[0].message()).into_owned();
+    assert_eq!(record.received[0].to, ["ada@example.com"]);
+    let line = format!("- Ada (contact), due {}", noon.date());
+    assert!(mail.contains(&line) && mail.contains("1 open, 0 held"), "{mail}");
+    assert!(!mail.contains("sesame") && !mail.contains("New since"), "{mail}");
 }
 
 #[test]

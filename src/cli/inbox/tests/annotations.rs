@@ -55,11 +55,7 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
     let second = &shown["_notes"][1];
     assert_eq!((&second["user"], &second["text"]), (&"ada".into(), &"again".into()));
     let (_, csv, _) = inbox.run("export --all");
-    assert!(
-        csv.contains("\"2026-11-20 ada: call\\u{1b}[2J\n2026-11-20 ada: again\"")
-            || csv.contains("2026-11-20 ada: again"),
-        "{csv}"
-    );
+    assert!(csv.contains("\"2026-11-20 ada: call\u{1b}[2J\n2026-11-20 ada: again\""), "{csv}");
     let (_, lines, _) = inbox.run("export --jsonl");
     let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
     assert_eq!(line["_notes"], shown["_notes"]);
@@ -135,11 +131,11 @@ fn the_log_names_user_action_and_extent() {
     assert_eq!(
         lines,
         [
-            "ada  erase    1 submission".to_owned(),
-            "ada  discard  1 submission".to_owned(),
-            format!("ada  hold     {}", ids[0]),
-            format!("ada  done     {}", ids[1]),
-            format!("ada  done     {}", ids[0])
+            "ada  erase        1 submission".to_owned(),
+            "ada  discard      1 submission".to_owned(),
+            format!("ada  hold         {}", ids[0]),
+            format!("ada  done         {}", ids[1]),
+            format!("ada  done         {}", ids[0])
         ]
     );
     assert!(!out.contains("example.com"));

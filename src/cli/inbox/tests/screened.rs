@@ -13,7 +13,9 @@ fn a_listing_has_the_results_of_screening() {
     let reasons = r#"[{"signal":"links","points":60,"detail":"4 links"}]"#;
     assert_eq!(object["_reasons"].to_string(), reasons);
     assert!(object.get("_released_at").is_none());
-    assert!(inbox.run("export --csv --all").1.ends_with(",60,links 60: 4 links,agent.example.com,\r\n"));
+    assert!(
+        inbox.run("export --csv --all").1.ends_with(",60,links 60: 4 links,agent.example.com,,,,,,,\r\n")
+    );
     assert!(inbox.run("list").1.contains("\t[links] · via agent.example.com · Ada"));
     inbox.run("release --all");
     let (_, out, _) = inbox.run(&format!("show --json {}", object["id"].as_str().unwrap()));

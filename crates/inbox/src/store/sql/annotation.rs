@@ -1,5 +1,5 @@
-//! What operators add to a submission: whether it was read, is done or is spam, who works on it, when to come
-//! back to it, and who replied. `note.rs` has the notes.
+//! The annotation of a submission by operators: whether it was read, is done or is spam, who works on it,
+//! when to come back to it, and who replied. `note.rs` has the notes.
 
 use std::collections::HashMap;
 
@@ -100,8 +100,8 @@ impl Editor {
         })
     }
 
-    /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier one;
-    /// the same user's within a minute changes nothing, because a browser may report one click twice.
+    /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
+    /// one; the same user's within a minute changes nothing, because a browser may report one click twice.
     pub fn set_replied(
         &mut self,
         id: Uuid,
@@ -193,8 +193,8 @@ impl InboxReader {
         Ok(names)
     }
 
-    /// The number of open submissions to come back to on `today` or before, by assignee: `None` for those that
-    /// are assigned to no user. Leaves out held submissions and spam.
+    /// The number of open submissions to come back to on `today` or before, by assignee: `None` for those
+    /// that are assigned to no user. Leaves out held submissions and spam.
     pub fn due_follow_ups(&self, today: Date) -> Result<Vec<(Option<String>, usize)>, StoreError> {
         let count =
             "SELECT a.assignee, count(*) AS count FROM annotation a JOIN submission s ON s.id = a.submission

@@ -37,9 +37,9 @@ fn clean(text: &str) -> Result<String, StoreError> {
 }
 
 impl Editor {
-    /// Adds a note to a submission, trimmed and with each NUL replaced by U+FFFD. An empty note changes nothing,
-    /// and neither does a note that repeats the last one of the same user, because a form may be sent twice.
-    /// Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`], and with
+    /// Adds a note to a submission, trimmed and with each NUL replaced by U+FFFD. An empty note changes
+    /// nothing, and neither does a note that repeats the last one of the same user, because a form may be
+    /// sent twice. Fails with [`StoreError::NoteTooLong`] if the note is longer than [`MAX_NOTE`], and with
     /// [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
     pub fn add_note(
         &mut self,
@@ -67,8 +67,8 @@ impl Editor {
         })
     }
 
-    /// Replaces the text of one of the user's own notes; an empty text removes the note. Changes nothing if the
-    /// submission has no such note or if another user wrote it. Fails like [`Editor::add_note`].
+    /// Replaces the text of one of the user's own notes; an empty text removes the note. Changes nothing if
+    /// the submission has no such note or if another user wrote it. Fails like [`Editor::add_note`].
     pub fn edit_note(
         &mut self,
         submission: Uuid,

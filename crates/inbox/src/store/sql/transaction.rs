@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Dialect, Sql, rows};
+use super::{Dialect, Sql, rows, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 
@@ -95,6 +95,14 @@ impl Transaction<'_> {
 
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
         rows::store_number(self.sql, name, at.as_millisecond())
+    }
+
+    /// Like [`Transaction::store_time`], if no time or an earlier one is stored. Returns whether it was: only
+    /// one of several replicas succeeds.
+    pub fn advance_time(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
+        let advance = "INSERT INTO meta (name, value) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value";
+        Ok(self.sql.execute(advance, values![name, at.as_millisecond().to_be_bytes()])? == 1)
     }
 
     /// Converts a time by our clock to the database's clock.

@@ -1,0 +1,201 @@
+//! The daily mail to each user of the inbox: follow-ups that are due, and how many submissions are new, open,
+//! held and failed. It names senders and forms, and contains nothing else that visitors wrote.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use mail_builder::MessageBuilder;
+use mail_builder::headers::address::Address;
+use mail_builder::headers::date;
+use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::raw::Raw;
+
+use super::mail::{subject_line, unstructured_header};
+use super::smtp::{Smtp, SmtpOptions};
+use frontdesk_forms::text::{shorten, visible};
+use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
+use frontdesk_inbox::submission::{Status, Submission};
+
+/// A mail names at most this many follow-ups.
+const MAX_NAMED: usize = 20;
+/// Submissions are counted up to this number.
+const MAX_COUNTED: usize = 1000;
+/// Maximum length of the name of a sender, in characters.
+const MAX_NAME: usize = 80;
+/// How long after its time a mail is still sent, if the server was down or the mail server failed.
+pub const MAX_DELAY: Duration = Duration::from_hours(4);
+
+#[derive(Clone, Debug)]
+pub struct ReminderOptions {
+    /// The time of day, in the time zone of this machine.
+    pub at: Time,
+    /// The addresses of the users, which are also their names as assignees.
+    pub users: Vec<String>,
+    pub smtp: SmtpOptions,
+    pub site: String,
+}
+
+/// The most recent time, up to `now`, when mails were due, unless that is longer ago than [`MAX_DELAY`].
+pub fn due_at(now: &Zoned, at: Time) -> Option<Timestamp> {
+    let of = |day: Date| day.to_datetime(at).to_zoned(now.time_zone().clone()).ok();
+    let days = [Some(now.date()), now.date().yesterday().ok()];
+    let due = days.into_iter().flatten().filter_map(of).find(|due| due <= now)?.timestamp();
+    let delay = now.timestamp().duration_since(due);
+    (delay <= SignedDuration::try_from(MAX_DELAY).unwrap_or_default()).then_some(due)
+}
+
+/// The content of the mail to one user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reminder {
+    /// The user's own follow-ups and those of no user that are due, newest submission first, as lines.
+    pub follow_ups: Vec<String>,
+    /// Whether there are more than [`MAX_NAMED`] follow-ups.
+    has_more: bool,
+    /// The number of submissions of the last day, by form.
+    pub new: BTreeMap<String, usize>,
+    /// The numbers of open, held and failed submissions.
+    pub counts: [usize; 3],
+}
+
+impl Reminder {
+    /// Reads the content for `user` as of `now`.
+    pub fn read(inbox: &InboxReader, user: &str, now: &Zoned) -> Result<Reminder, StoreError> {
+        let mut found: Vec<Submission> = Vec::new();
+        for assignee in [user, ""] {
+            let due = Filter {
+                assignee: Some(assignee.to_owned()),
+                follow_up_until: Some(now.date()),
+                is_done: Some(false),
+                is_held: Some(false),
+                limit: Some(MAX_NAMED + 1),
+                ..Filter::default()
+            };
+            found.extend(inbox.page(&due, None, MAX_NAMED + 1, &|| true)?.submissions);
+        }
+        found.sort_by_key(|submission| std::cmp::Reverse(submission.id));
+        let ids: Vec<_> = found.iter().map(|submission| submission.id).collect();
+        let annotations = inbox.annotations(&ids)?;
+        let line = |submission: &Submission| {
+            let annotation = annotations.get(&submission.id);
+            let day = annotation.and_then(|annotation| annotation.follow_up);
+            let day = day.map(|day| day.to_string()).unwrap_or_default();
+            let is_free = annotation.is_some_and(|annotation| annotation.assignee.is_none());
+            let whose = if is_free { ", assigned to no user" } else { "" };
+            format!("{} ({}), due {day}{whose}", name_of(submission), visible(&submission.form))
+        };
+        let follow_ups = found.iter().take(MAX_NAMED).map(line).collect();
+        let since = now.timestamp().checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MIN);
+        let recent =
+            Filter { from: Some(since), is_held: Some(false), limit: Some(MAX_COUNTED), ..Filter::default() };
+        let mut new = BTreeMap::new();
+        for submission in inbox.list(&recent)? {
+            *new.entry(submission?.form).or_default() += 1;
+        }
+        let [open, _] = inbox.count_open(MAX_COUNTED)?;
+        let [held, failed] = [Status::Held, Status::Parked];
+        let counts = [open, inbox.count_up_to(held, MAX_COUNTED)?, inbox.count_up_to(failed, MAX_COUNTED)?];
+        Ok(Reminder { follow_ups, has_more: found.len() > MAX_NAMED, new, counts })
+    }
+
+    /// Whether there is nothing to say: no follow-up is due, and nothing is new.
+    pub fn is_empty(&self) -> bool {
+        self.follow_ups.is_empty() && self.new.is_empty()
+    }
+
+    /// The text of the mail.
+    pub fn text(&self) -> String {
+        let count = |count: usize| match count {
+            MAX_COUNTED.. => format!("{MAX_COUNTED} or more"),
+            count => count.to_string(),
+        };
+        let mut lines = Vec::new();
+        if !self.follow_ups.is_empty() {
+            lines.push("Follow up today:".to_owned());
+            lines.extend(self.follow_ups.iter().map(|line| format!("- {line}")));
+            lines.extend(self.has_more.then(|| "- and more".to_owned()));
+            lines.push(String::new());
+        }
+        if !self.new.is_empty() {
+            lines.push("New since yesterday:".to_owned());
+            lines.extend(self.new.iter().map(|(form, n)| format!("- {}: {}", visible(form), count(*n))));
+            lines.push(String::new());
+        }
+        let [open, held, failed] = self.counts.map(count);
+        lines.push(format!("All in all, {open} open, {held} held, {failed} failed to be delivered."));
+        lines.join("\r\n") + "\r\n"
+    }
+}
+
+/// The sender as lists name it, without an address; `encrypted` if it cannot be read.
+fn name_of(submission: &Submission) -> String {
+    if submission.sealed.is_some() {
+        return "encrypted".to_owned();
+    }
+    let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let parts: Vec<&str> = [field("firstname"), field("lastname")].into_iter().flatten().collect();
+    let full = Some(parts.join(" ")).filter(|name| !name.is_empty());
+    let name = field("name").map(str::to_owned).or(full).unwrap_or_else(|| "no name".to_owned());
+    visible(&shorten(&name, MAX_NAME))
+}
+
+/// Sends a user's mail. Returns whether the mail server has accepted it.
+pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, due: Timestamp) -> bool {
+    let addresses = options.smtp.addresses.to_visitor(user);
+    let bare = |address| Address::new_address(None::<&str>, address);
+    let subject = format!("Your day in the inbox of {}", options.site);
+    let id = blake3::hash(format!("{user} {due}").as_bytes()).to_hex();
+    let mut bytes = Vec::new();
+    MessageBuilder::new()
+        .from(addresses.sender())
+        .to(bare(user))
+        .header("Subject", unstructured_header(&subject_line(&subject)))
+        .date(date::Date::new(due.as_second()))
+        .message_id(MessageId::new(format!("{}.reminder@{}", &id[..32], addresses.domain())))
+        // RFC 3834: no program should answer this. The second field stops Exchange.
+        .header("Auto-Submitted", Raw::new("auto-generated"))
+        .header("X-Auto-Response-Suppress", Raw::new("All"))
+        .text_body(reminder.text())
+        .serialize(&mut bytes);
+    let smtp = Smtp::new(options.smtp.clone());
+    smtp.send_message(&addresses.from, &[user], &bytes, true).await.has_reached_anyone()
+}
+
+/// The time zone in which mails are due.
+pub fn local(now: Timestamp) -> Zoned {
+    now.to_zoned(TimeZone::system())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mail_is_due_for_some_hours_after_its_time_of_day() {
+        let zone = TimeZone::fixed(jiff::tz::offset(1));
+        let check = |now: &str, expected: Option<&str>| {
+            let now = now.parse::<Timestamp>().unwrap().to_zoned(zone.clone());
+            let due = due_at(&now, Time::constant(8, 0, 0, 0));
+            assert_eq!(due, expected.map(|due| due.parse().unwrap()), "{now}");
+        };
+        check("2026-11-27T06:59:59Z", None);
+        check("2026-11-27T07:00:00Z", Some("2026-11-27T07:00:00Z"));
+        check("2026-11-27T11:00:00Z", Some("2026-11-27T07:00:00Z"));
+        check("2026-11-27T11:00:01Z", None);
+    }
+
+    #[test]
+    fn the_text_says_what_is_due_and_new() {
+        let mut reminder = Reminder { counts: [3, 0, 1000], ..Reminder::default() };
+        assert!(reminder.is_empty());
+        reminder.follow_ups.push("Ada (contact), due 2026-11-27".to_owned());
+        reminder.new.insert("contact".to_owned(), 2);
+        assert_eq!(
+            reminder.text(),
+            "Follow up today:\r\n- Ada (contact), due 2026-11-27\r\n\r\nNew since yesterday:\r\n- contact: 2\r\n\r\n\
+             All in all, 3 open, 0 held, 1000 or more failed to be delivered.\r\n"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! The clock and the time zone of a request, and times for templates.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::{Value, context};
+
+use frontdesk_inbox::time::{format_distance, format_utc};
+
+/// The clock and the time zone of a request.
+pub(super) struct Clock {
+    pub(super) now: Timestamp,
+    pub(super) zone: TimeZone,
+}
+
+impl Clock {
+    /// A time for a `<time>` element: machine-readable, in full, and as a distance.
+    pub(super) fn time(&self, time: Timestamp) -> Value {
+        context! {
+            iso => format_utc(time),
+            full => time.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+            short => format_distance(time, self.now),
+        }
+    }
+}
