@@ -1,5 +1,7 @@
 //! `inbox.domain`: the inbox's own host name, the certificate for it, and what contradicts it.
 
+#![expect(clippy::disallowed_methods, reason = "a certificate's validity depends on the current time")]
+
 use super::reader::{Reader, Setting, fault_of, restart};
 use super::tls::{host_of_url, parse_domain};
 use super::value::{self, parse_text};

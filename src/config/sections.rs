@@ -88,17 +88,15 @@ impl Config {
         let channels = channel::read(r, &pages, &form_set);
         let visitor_channels = visitor::read_channels(r, &form_values.visitor, &channels, &pages);
 
-        pages.html_posts = web.forms.html_posts;
         pages.confirming = form_values.visitor.confirming().collect();
-        set_forms(&mut pages, form_set);
+        set_forms(&mut pages, form_set, web.forms.html_posts);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
         let login_mail = inbox.login_mail(r, &channels);
         maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
-        let hsts = tls.hsts.as_ref().map(Hsts::for_host_only);
         let replies = form_values.replies.clone();
-        let desk = DeskOptions { login_mail, hsts, replies, ..inbox.options };
+        let desk = DeskOptions { login_mail, replies, ..inbox.options };
         web.http.tls = tls;
-        web.inbox_pages = complete_desk(desk, &pages, &channels);
+        web.inbox_pages = complete_desk(desk, &pages, &channels, web.http.tls.hsts.as_ref());
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
@@ -274,8 +272,14 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
 }
 
 /// The options of the inbox's web interface, with what other sections configure.
-fn complete_desk(desk: DeskOptions, pages: &PagesOptions, channels: &[ChannelOptions]) -> DeskOptions {
+fn complete_desk(
+    desk: DeskOptions,
+    pages: &PagesOptions,
+    channels: &[ChannelOptions],
+    hsts: Option<&Hsts>,
+) -> DeskOptions {
     DeskOptions {
+        hsts: hsts.map(Hsts::for_host_only),
         channels: channels.to_vec(),
         title: pages.title.clone(),
         confirms_addresses: pages.confirms_addresses(),
@@ -287,7 +291,8 @@ fn complete_desk(desk: DeskOptions, pages: &PagesOptions, channels: &[ChannelOpt
 }
 
 /// Fills in the forms, and the paths and links that follow from them.
-fn set_forms(pages: &mut PagesOptions, forms: FormSet) {
+fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
+    pages.html_posts = html_posts;
     pages.home_links = resources::home_links(&forms);
     pages.reserved = resources::reserved_paths(&forms);
     pages.form_set = forms;

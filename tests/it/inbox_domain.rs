@@ -99,7 +99,7 @@ fn write_certificate(authority: &Authority, folder: &Path, file: &str, name: &st
     })
 }
 
-/// What follows `https://` in the line with the address of the inbox.
+/// The rest of the line with the address of the inbox, after `https://`.
 fn inbox_url(server: &TestServer) -> String {
     let began = Instant::now();
     let mut told = String::new();

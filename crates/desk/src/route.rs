@@ -1,7 +1,7 @@
 //! All URLs of the web interface, their parameters, and the checks that precede every page.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
@@ -22,10 +22,9 @@ use super::query::ListQuery;
 use super::request::{Pairs, read_form};
 use super::role::Role;
 use super::state::DeskState;
-use super::strangers::StrangerLimiter;
 use super::work::WorkChange;
 use super::{action, guard, live};
-use frontdesk_http::{Address, Handler, Peer, Request, Scheme};
+use frontdesk_http::{Address, Handler, Peer, Request, RequestContext, Scheme};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
@@ -225,6 +224,22 @@ impl Desk {
         tokio::spawn(live::watch_list(state.clone(), database));
         Self(state)
     }
+
+    /// The refusal of a request that another site may have caused, that is for another host, or whose source
+    /// has sent too many requests without a login.
+    fn refuse(&self, options: &DeskOptions, context: &RequestContext, head: &Parts) -> Option<Reply> {
+        let (listen, domain) = (self.0.address.as_ref(), options.domain.as_ref());
+        if let Err(refusal) = guard::check(head, context.scheme, listen, domain, &options.hosts) {
+            return Some(plain(refusal.status(), refusal.sentence()));
+        }
+        let is_exhausted = self.0.strangers.is_exhausted(&options.trusted_proxies, context);
+        (is_exhausted && !is_asset(head.uri.path())).then(|| {
+            let sentence = "Too many requests without a login came from your network. Try again in a minute.";
+            let mut refusal = plain(StatusCode::TOO_MANY_REQUESTS, sentence);
+            refusal.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+            refusal
+        })
+    }
 }
 
 impl Handler for Desk {
@@ -234,21 +249,7 @@ impl Handler for Desk {
     async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
-        if let Err(refusal) = guard::check(
-            head,
-            context.scheme,
-            inbox.address.as_ref(),
-            options.domain.as_ref(),
-            &options.hosts,
-        ) {
-            return plain(refusal.status(), refusal.sentence());
-        }
-        let source = StrangerLimiter::source(&options.trusted_proxies, &context);
-        let is_exhausted = |source| inbox.strangers.is_exhausted(source, Instant::now());
-        if source.is_some_and(is_exhausted) && !is_asset(head.uri.path()) {
-            let sentence = "Too many requests without a login came from your network. Try again in a minute.";
-            let mut refusal = plain(StatusCode::TOO_MANY_REQUESTS, sentence);
-            refusal.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+        if let Some(refusal) = self.refuse(options, &context, head) {
             return refusal;
         }
         let form = match head.method {
@@ -286,9 +287,7 @@ impl Handler for Desk {
         });
         match tokio::time::timeout(PATIENCE, work).await {
             Ok(Ok(Ok(reply))) => {
-                if let Some(source) = source {
-                    inbox.strangers.count(source, reply.status(), Instant::now());
-                }
+                inbox.strangers.count(&options.trusted_proxies, &context, reply.status());
                 reply
             }
             Ok(Ok(Err(panic))) => {

@@ -1,8 +1,6 @@
 //! Limits the requests of each source that carry no valid login, so that they cost little: a source above the
 //! limit gets 429 before the inbox's database is read.
 
-use std::time::Instant;
-
 use http::StatusCode;
 
 use frontdesk_http::{Network, RequestContext, Scheme, is_trusted};
@@ -23,50 +21,61 @@ impl StrangerLimiter {
         Self(LocalLimiter::small(&LIMITS))
     }
 
-    /// The source of a request that the limit applies to: one over TLS, or from another machine. `None` for
-    /// trusted proxies, whose connections belong to many clients.
-    pub(super) fn source(proxies: &[Network], context: &RequestContext) -> Option<Source> {
-        let RequestContext { peer, scheme, .. } = context;
-        let address = peer.address();
-        let is_open = *scheme == Scheme::Https || !address.is_loopback();
-        (is_open && !is_trusted(proxies, *peer)).then(|| Source::from(address))
-    }
-
-    /// Whether the source has used up its requests.
-    pub(super) fn is_exhausted(&self, source: Source, now: Instant) -> bool {
-        let statuses = self.0.status(source, now);
+    /// Whether the source of a request has used up its requests.
+    pub(super) fn is_exhausted(&self, proxies: &[Network], context: &RequestContext) -> bool {
+        let statuses = limited_source(proxies, context)
+            .and_then(|source| self.0.status(source, context.began.into_std()));
         statuses.is_some_and(|statuses| statuses.iter().any(|status| status.remaining == 0))
     }
 
-    /// Counts a request if it was refused for want of a login.
-    pub(super) fn count(&self, source: Source, status: StatusCode, now: Instant) {
-        if status == StatusCode::UNAUTHORIZED {
-            self.0.check(source, now);
+    /// Counts a request if its response refuses it for want of a login.
+    pub(super) fn count(&self, proxies: &[Network], context: &RequestContext, status: StatusCode) {
+        if status == StatusCode::UNAUTHORIZED
+            && let Some(source) = limited_source(proxies, context)
+        {
+            self.0.check(source, context.began.into_std());
         }
     }
+}
+
+/// The source of a request that the limit applies to: one over TLS, or from another machine. `None` for
+/// trusted proxies, whose connections belong to many clients.
+fn limited_source(proxies: &[Network], context: &RequestContext) -> Option<Source> {
+    let RequestContext { peer, scheme, .. } = context;
+    let is_open = *scheme == Scheme::Https || !peer.address().is_loopback();
+    (is_open && !is_trusted(proxies, *peer)).then(|| Source::from(peer.address()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
 
     use super::*;
     use frontdesk_http::Peer;
 
+    fn context(address: [u8; 4], scheme: Scheme, began: Instant) -> RequestContext {
+        RequestContext { peer: Peer::at(IpAddr::from(address)), scheme, began }
+    }
+
     #[test]
     fn only_requests_without_a_login_are_counted() {
         let (limiter, now) = (StrangerLimiter::new(), Instant::now());
-        let source = |last: u8| Source::from(IpAddr::from([192, 0, 2, last]));
+        let own = context([192, 0, 2, 1], Scheme::Https, now);
         for _ in 0..1000 {
-            limiter.count(source(1), StatusCode::OK, now);
+            limiter.count(&[], &own, StatusCode::OK);
         }
         for _ in 0..LIMITS.source.per_minute {
-            assert!(!limiter.is_exhausted(source(1), now));
-            limiter.count(source(1), StatusCode::UNAUTHORIZED, now);
+            assert!(!limiter.is_exhausted(&[], &own));
+            limiter.count(&[], &own, StatusCode::UNAUTHORIZED);
         }
-        assert!(limiter.is_exhausted(source(1), now));
-        assert!(!limiter.is_exhausted(source(2), now), "another source is not affected");
-        assert!(!limiter.is_exhausted(source(1), now + std::time::Duration::from_secs(2)), "it recovers");
+        assert!(limiter.is_exhausted(&[], &own));
+        let other = context([192, 0, 2, 2], Scheme::Https, now);
+        assert!(!limiter.is_exhausted(&[], &other), "another source is not affected");
+        let later = RequestContext { began: now + Duration::from_secs(2), ..own };
+        assert!(!limiter.is_exhausted(&[], &later), "it recovers");
     }
 
     #[test]
@@ -80,10 +89,8 @@ mod tests {
             ([192, 0, 2, 9], Scheme::Http, false),
             ([192, 0, 2, 9], Scheme::Https, false),
         ] {
-            let context =
-                RequestContext { peer: Peer::at(address.into()), scheme, began: tokio::time::Instant::now() };
-            let found = StrangerLimiter::source(&proxies, &context);
-            assert_eq!(found.is_some(), is_limited, "{address:?} {scheme:?}");
+            let source = limited_source(&proxies, &context(address, scheme, Instant::now()));
+            assert_eq!(source.is_some(), is_limited, "{address:?} {scheme:?}");
         }
     }
 }

@@ -158,7 +158,7 @@ impl<H: PublicHandler> ConnContext<'_, H> {
                     Protocol::Http2 => Box::pin(http2::serve(self, Bytes::new(), stream)).await,
                 }
             }
-            Ok(Accepted::Private(stream)) => self.pass_on(stream).await,
+            Ok(Accepted::Private(stream)) => self.pass_on(Box::new(stream)).await,
             Ok(Accepted::Done) => {}
             Err(reason) => self.worker.server.counters.record_close(reason),
         }
@@ -166,7 +166,7 @@ impl<H: PublicHandler> ConnContext<'_, H> {
 
     /// Passes a connection for the private name on to its handler's thread. Until it ends, it counts towards
     /// the limits of the public sockets, which may close it like any other.
-    async fn pass_on(mut self, stream: TlsConn) {
+    async fn pass_on(mut self, stream: Box<TlsConn>) {
         let Some(name) = &self.worker.server.private_name else { return };
         let _charge = self.slot.charge(cost::TLS + cost::HTTP1);
         let Some(ended) = name.pass_on(stream, self.peer) else { return };

@@ -77,16 +77,23 @@ impl PrivateSource {
         }
     }
 
-    /// The listener, the name for TLS on it, and the connections from public sockets.
-    fn open(
-        self,
-    ) -> io::Result<(Option<Listener>, Option<Arc<PrivateName>>, Option<mpsc::Receiver<SharedConn>>)> {
-        Ok(match self {
+    fn open(self) -> io::Result<OpenSource> {
+        let (listener, name, shared) = match self {
             Self::Socket(socket) => (Some(socket.into_listener()?), None, None),
             Self::TlsSocket(socket, name) => (Some(socket.into_listener()?), Some(name), None),
             Self::PublicSockets(name) => (None, None, name.take_conns()),
-        })
+        };
+        Ok(OpenSource { listener, name, shared })
     }
+}
+
+/// A source in the runtime that serves its connections.
+struct OpenSource {
+    listener: Option<Listener>,
+    /// The name for TLS on the listener.
+    name: Option<Arc<PrivateName>>,
+    /// The connections from public sockets.
+    shared: Option<mpsc::Receiver<SharedConn>>,
 }
 
 /// Serves requests on this thread until `stopped` is true, and then drops the open connections.
@@ -109,7 +116,7 @@ pub fn serve_private<H: Handler>(
         .build_local(LocalOptions::default())?;
     let served = runtime.block_on(async {
         let handler = Arc::new(make_handler());
-        let (listener, name, mut shared) = source.open()?;
+        let OpenSource { listener, name, mut shared } = source.open()?;
         let conns = PrivateConns::new(max_connections);
         loop {
             let accepted = tokio::select! {
@@ -129,7 +136,9 @@ pub fn serve_private<H: Handler>(
             let name = name.clone();
             tokio::task::spawn_local(async move {
                 let time = private.options.connection_timeout;
-                conn.run(tokio::time::timeout(time, private.serve(incoming, name.as_deref()))).await;
+                // Boxed, because the future is large.
+                let serving = Box::pin(private.serve(incoming, name.as_deref()));
+                conn.run(tokio::time::timeout(time, serving)).await;
             });
         }
     });

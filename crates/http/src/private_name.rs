@@ -32,7 +32,7 @@ pub struct PrivateName {
 
 /// A connection for the private name that a public socket has accepted.
 pub(super) struct SharedConn {
-    pub(super) stream: TlsConn,
+    pub(super) stream: Box<TlsConn>,
     pub(super) peer: Peer,
     /// The connection counts towards the limits of the public sockets until this is dropped. The other end
     /// closes when those limits or a shutdown end the connection.
@@ -85,7 +85,7 @@ impl PrivateName {
     /// Passes a connection on, and returns a receiver that completes when the connection has ended. `None` if
     /// too many connections wait, or after the private listener has stopped. The peer is never trusted,
     /// because it did not come through a proxy of the private address.
-    pub(super) fn pass_on(&self, stream: TlsConn, peer: Peer) -> Option<oneshot::Receiver<()>> {
+    pub(super) fn pass_on(&self, stream: Box<TlsConn>, peer: Peer) -> Option<oneshot::Receiver<()>> {
         let (admitted, ended) = oneshot::channel();
         let peer = Peer { trust: Trust::Never, ..peer };
         self.conns.as_ref()?.try_send(SharedConn { stream, peer, admitted }).ok()?;

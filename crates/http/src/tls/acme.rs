@@ -138,7 +138,8 @@ async fn run(client: Arc<Client>) {
                 let wait = delay(Timestamp::now(), client.validity(), failures);
                 let (failures, retry_in_seconds) = (failures.counted, wait.as_secs());
                 let error = client.describe(&error);
-                tracing::warn!(%error, failures, retry_in_seconds, "certificate order failed; will retry");
+                let domains = client.acme.domains.join(" ");
+                tracing::warn!(%error, domains, failures, retry_in_seconds, "certificate order failed; will retry");
             }
         }
     }
@@ -262,7 +263,8 @@ impl Client {
             .map_err(|defect| OrderError::new("new certificate", defect.to_string()))?;
         let not_after = certificate.not_after;
         self.current.replace(certificate);
-        tracing::info!(%not_after, "the certificate authority issued a certificate");
+        let domains = self.acme.domains.join(" ");
+        tracing::info!(domains, %not_after, "the certificate authority issued a certificate");
         match cache::replace_file(&self.cache.certificate, pem) {
             Ok(()) => tracing::info!("certificate stored"),
             Err(error) => {
