@@ -611,6 +611,7 @@ fn statistics_count_leads_of_a_period_without_spam() {
         assert!(page.contains("Page views are not counted: <code>count_views</code>"), "{page}");
         check_markup(&page, path);
     }
+    desk.server.expect(3);
 }
 
 #[test]

@@ -32,6 +32,8 @@ const MAX_COUNTED: usize = 1000;
 const DEFAULT_DAYS: u16 = 30;
 /// The value of `days` that stands for the current month and the eleven before it.
 const YEAR: u16 = 365;
+/// Longer periods are shown by week, and the year by month.
+const MAX_DAYS_SHOWN: u16 = 31;
 const PERIODS: [u16; 4] = [7, DEFAULT_DAYS, 90, YEAR];
 
 /// The number of days that a URL asks for: one of [`PERIODS`].
@@ -43,7 +45,7 @@ fn name_of(days: u16) -> String {
     if days == YEAR { "12 months".to_owned() } else { format!("{days} days") }
 }
 
-/// A period that ends today, as days or months, and the equally long one before.
+/// A period that ends today, as days, weeks or months, and the equally long one before.
 struct Period {
     days: u16,
     /// The first days of the intervals, and the day after the last one.
@@ -60,7 +62,10 @@ impl Period {
             return Self { days, bounds, before: month.saturating_sub(23.months()) };
         }
         let first = i32::from(days) - 1;
-        let bounds = (-first..=1).map(|by: i32| today.saturating_add(by.days())).collect();
+        // Weeks end today, so the first one may be shorter. Ninety days would make a long page.
+        let step = if days > MAX_DAYS_SHOWN { 7 } else { 1 };
+        let starts = (-first..=1).filter(|by| *by == -first || (1 - by) % step == 0);
+        let bounds = starts.map(|by: i32| today.saturating_add(by.days())).collect();
         Self { days, bounds, before: today.saturating_sub((first + i32::from(days)).days()) }
     }
 
@@ -74,7 +79,17 @@ impl Period {
         (index + 1 < self.bounds.len()).then_some(index)
     }
 
-    /// The full names of the intervals: `2026-11-20`, or `2026-11` for a month.
+    /// The name of an interval, and the words before it in a sentence.
+    fn unit(&self) -> (&'static str, &'static str) {
+        match self.days {
+            YEAR => ("Month", "in"),
+            days if days > MAX_DAYS_SHOWN => ("Week from", "in the week from"),
+            _ => ("Day", "on"),
+        }
+    }
+
+    /// The full names of the intervals: `2026-11-20` for a day or the first day of a week, or `2026-11` for a
+    /// month.
     fn times(&self) -> Vec<String> {
         let starts = &self.bounds[..self.bounds.len() - 1];
         starts
@@ -278,10 +293,10 @@ fn chart_value(id: &str, title: &str, what: &str, period: &Period, series: &[Ser
     let sum = |at: usize| series.iter().map(|series| series.counts[at]).sum::<usize>();
     let total: usize = series.iter().map(Series::total).sum();
     let busiest = (0..times.len()).max_by_key(|at| sum(*at)).filter(|at| sum(*at) > 0);
-    let (unit, at_most) = if period.days == YEAR { ("Month", "most in") } else { ("Day", "most on") };
+    let (unit, at) = period.unit();
     let within = name_of(period.days);
     let summary = match busiest {
-        Some(at) => format!("{total} {what} in {within}, {at_most} {}: {}.", times[at], sum(at)),
+        Some(most) => format!("{total} {what} in {within}, most {at} {}: {}.", times[most], sum(most)),
         None => format!("No {what} in {within}."),
     };
     let chart = Chart { id, title, summary: &summary, times: &times, labels: &labels, series };
@@ -382,7 +397,12 @@ mod tests {
         };
         check(7, 7, "2026-03-25", "2026-03-18");
         check(30, 30, "2026-03-02", "2026-01-31");
-        check(90, 90, "2026-01-01", "2025-10-03");
+        check(90, 13, "2026-01-01", "2025-10-03");
+        let weeks = period(90, "2026-03-31").bounds;
+        assert_eq!(
+            [1, 12, 13].map(|at: usize| weeks[at].to_string()),
+            ["2026-01-07", "2026-03-25", "2026-04-01"]
+        );
         check(YEAR, 12, "2025-04-01", "2024-04-01");
         let year = period(YEAR, "2026-03-31");
         assert_eq!(year.bounds.last().unwrap().to_string(), "2026-04-01");
