@@ -259,7 +259,7 @@ impl Config {
     }
 
     /// The port of the base URL if that is https, otherwise of the first TLS address.
-    fn public_tls_port(&self) -> u16 {
+    pub fn public_tls_port(&self) -> u16 {
         let of_url = self.pages.base_url.strip_prefix("https://").map(|_| {
             let rest = self.pages.base_url.rsplit_once(':').map(|(_, port)| port.parse().ok());
             rest.flatten().unwrap_or(443)

@@ -215,6 +215,7 @@ CREATE TABLE operator_log (
 CREATE TABLE login_token (
     hash       bytea   PRIMARY KEY CHECK (octet_length(hash) = 32),
     actor      text    NOT NULL,
+    browser    bytea   CHECK (octet_length(browser) = 32),
     expires_at bigint NOT NULL
 );
 
@@ -222,7 +223,10 @@ CREATE TABLE session (
     hash       bytea   PRIMARY KEY CHECK (octet_length(hash) = 32),
     actor      text    NOT NULL,
     created_at bigint NOT NULL,
-    used_at    bigint NOT NULL
+    used_at    bigint NOT NULL,
+    is_mailed  bigint NOT NULL DEFAULT 0 CHECK (is_mailed IN (0, 1)),
+    is_trusted bigint NOT NULL DEFAULT 0 CHECK (is_trusted IN (0, 1)),
+    client     text   NOT NULL DEFAULT ''
 );
 
 CREATE TABLE visitor_mail (

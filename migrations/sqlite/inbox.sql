@@ -240,6 +240,7 @@ CREATE TABLE operator_log (
 CREATE TABLE login_token (
     hash       BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     actor      TEXT    NOT NULL,
+    browser    BLOB    CHECK (length(browser) = 32),             -- hash of the cookie of the browser that asked for a mail; NULL if a command made the link
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -248,7 +249,10 @@ CREATE TABLE session (
     hash       BLOB    PRIMARY KEY CHECK (length(hash) = 32),
     actor      TEXT    NOT NULL,
     created_at INTEGER NOT NULL,
-    used_at    INTEGER NOT NULL             -- when it was last used, to the minute
+    used_at    INTEGER NOT NULL,            -- when it was last used, to the minute
+    is_mailed  INTEGER NOT NULL DEFAULT 0 CHECK (is_mailed IN (0, 1)),   -- whether a mail had the link, so that it ends with its user
+    is_trusted INTEGER NOT NULL DEFAULT 0 CHECK (is_trusted IN (0, 1)),  -- whether it lasts for 30 days
+    client     TEXT    NOT NULL DEFAULT ''                       -- the browser, in words
 ) STRICT, WITHOUT ROWID;
 
 -- The mailboxes that a mail to a visitor was sent to recently, so that each gets at most one a day.

@@ -94,7 +94,8 @@ impl Config {
         let login_mail = inbox.login_mail(r, &channels);
         maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
         let replies = form_values.replies.clone();
-        let desk = DeskOptions { login_mail, replies, ..inbox.options };
+        let forwarded_header = Some(web.http.forwarded_header);
+        let desk = DeskOptions { login_mail, replies, forwarded_header, ..inbox.options };
         web.http.tls = tls;
         web.inbox_pages = complete_desk(desk, &pages, &channels, web.http.tls.hsts.as_ref());
         web.log_requests = logs_requests;

@@ -19,6 +19,7 @@ pub mod order;
 pub mod reminder;
 pub mod smtp;
 pub mod test_message;
+pub mod user_mail;
 pub mod visitor_mail;
 pub mod webhook;
 pub mod worker;

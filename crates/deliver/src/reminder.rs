@@ -7,14 +7,9 @@ use std::time::Duration;
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use mail_builder::MessageBuilder;
-use mail_builder::headers::address::Address;
-use mail_builder::headers::date;
-use mail_builder::headers::message_id::MessageId;
-use mail_builder::headers::raw::Raw;
 
-use super::mail::{subject_line, unstructured_header};
-use super::smtp::{Smtp, SmtpOptions};
+use super::smtp::SmtpOptions;
+use super::user_mail::UserMail;
 use frontdesk_forms::text::{shorten, visible};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
@@ -143,24 +138,15 @@ fn name_of(submission: &Submission) -> String {
 
 /// Sends a user's mail. Returns whether the mail server has accepted it.
 pub async fn send(options: &ReminderOptions, user: &str, reminder: &Reminder, due: Timestamp) -> bool {
-    let addresses = options.smtp.addresses.to_visitor(user);
-    let bare = |address| Address::new_address(None::<&str>, address);
-    let subject = format!("Your day in the inbox of {}", options.site);
     let id = blake3::hash(format!("{user} {due}").as_bytes()).to_hex();
-    let mut bytes = Vec::new();
-    MessageBuilder::new()
-        .from(addresses.sender())
-        .to(bare(user))
-        .header("Subject", unstructured_header(&subject_line(&subject)))
-        .date(date::Date::new(due.as_second()))
-        .message_id(MessageId::new(format!("{}.reminder@{}", &id[..32], addresses.domain())))
-        // RFC 3834: no program should answer this. The second field stops Exchange.
-        .header("Auto-Submitted", Raw::new("auto-generated"))
-        .header("X-Auto-Response-Suppress", Raw::new("All"))
-        .text_body(reminder.text())
-        .serialize(&mut bytes);
-    let smtp = Smtp::new(options.smtp.clone());
-    smtp.send_message(&addresses.from, &[user], &bytes, true).await.has_reached_anyone()
+    let mail = UserMail {
+        to: user,
+        subject: format!("Your day in the inbox of {}", options.site),
+        text: reminder.text(),
+        id: format!("{}.reminder", &id[..32]),
+        at: due,
+    };
+    mail.send(&options.smtp).await.has_reached_anyone()
 }
 
 /// The time zone in which mails are due.

@@ -1,5 +1,7 @@
 //! Authenticates the operator who sends a request: by a trusted proxy's header, or by a session's cookie.
 
+use std::sync::{Arc, PoisonError};
+
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
@@ -7,13 +9,13 @@ use jiff::Timestamp;
 use super::guard::single;
 use super::options::DeskOptions;
 use super::request::cookie;
-use super::role::{Role, proxy_role};
+use super::role::{Role, User, find_user, proxy_role};
 use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
 use frontdesk_http::trusted_proxies::X_FORWARDED_PROTO;
 use frontdesk_http::{Address, Peer, Scheme, is_trusted};
 use frontdesk_inbox::session::{self, SecretToken};
-use frontdesk_inbox::store::{StoreError, TokenHash};
+use frontdesk_inbox::store::{Editor, LOGIN_LIFETIME, Session, StoreError, TRUSTED_LIFETIME, TokenHash};
 
 /// Maximum length of a user's name in a header, in characters.
 const MAX_USER: usize = 100;
@@ -76,15 +78,40 @@ pub(super) fn identify(
     };
     let database = inbox.readers.database();
     let found = inbox.readers.with(|reader| session::resume(database, reader, &token, Timestamp::now()))?;
-    // Only users with access to the server can print a login link.
-    let role = Role::Admin;
-    Ok(found.map(|found| InboxUser {
-        user: found.user,
-        role,
-        token,
-        session: Some(found.hash),
-        new_cookie: None,
-    }))
+    let Some(found) = found else { return Ok(None) };
+    let Some(role) = session_role(&found, &options.users) else { return Ok(None) };
+    Ok(Some(InboxUser { user: found.user, role, token, session: Some(found.hash), new_cookie: None }))
+}
+
+/// The role of a session: that of its user in the configuration; an admin if a command printed its link, for
+/// which access to the server is needed. `None` if the user is no longer in the configuration.
+fn session_role(session: &Session, users: &[User]) -> Option<Role> {
+    match find_user(users, &session.user) {
+        _ if !session.is_mailed => Some(Role::Admin),
+        user => user.map(|user| user.role),
+    }
+}
+
+/// Ends the sessions of users who are no longer in the configuration, once after each change of it, so that
+/// they stay ended if the users return. An error is logged; the sessions are refused anyway.
+pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
+    let mut known = inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.as_ref().is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(options))) {
+        return;
+    }
+    let ended = inbox.readers.with(|reader| {
+        let sessions = reader.sessions(Timestamp::now())?;
+        let is_removed = |session: &&Session| session_role(session, &options.users).is_none();
+        let hashes: Vec<TokenHash> = sessions.iter().filter(is_removed).map(|session| session.hash).collect();
+        if hashes.is_empty() {
+            return Ok(0);
+        }
+        Editor::open(inbox.readers.database())?.on_behalf_of("configuration").revoke(Some(&hashes))
+    });
+    match ended {
+        Ok(_) => *known = Some(Arc::downgrade(options)),
+        Err(error) => tracing::warn!(%error, "the sessions of removed users of the inbox could not be ended"),
+    }
 }
 
 /// The user's name in a header, if it is short and visible. Proxies send names in UTF-8 or in
@@ -133,8 +160,33 @@ impl Cookies {
         format!("{}-form", self.name())
     }
 
+    /// The name of the cookie of a browser that has asked for a link.
+    pub(super) fn login_name(&self) -> String {
+        format!("{}-login", self.name())
+    }
+
+    /// A `Set-Cookie` value for a new session. The cookie ends with the browser's session or, on a trusted
+    /// device, with the login.
+    pub(super) fn session(&self, token: &SecretToken, is_trusted: bool) -> HeaderValue {
+        let age =
+            if is_trusted { format!("; Max-Age={}", TRUSTED_LIFETIME.as_secs()) } else { String::new() };
+        self.header(&format!("{}={}{age}", self.name(), token.as_str()))
+    }
+
+    /// A `Set-Cookie` value for a browser that has asked for a link. It is sent when the link in a mail program
+    /// in the same browser leads here (`Lax`); by itself, it permits nothing.
+    pub(super) fn login(&self, token: &SecretToken) -> HeaderValue {
+        let pair = format!("{}={}; Max-Age={}", self.login_name(), token.as_str(), LOGIN_LIFETIME.as_secs());
+        self.header_for(&pair, "Lax")
+    }
+
+    /// A `Set-Cookie` value that removes the cookie of a browser that has asked for a link.
+    pub(super) fn login_removal(&self) -> HeaderValue {
+        self.header(&format!("{}=; Max-Age=0", self.login_name()))
+    }
+
     /// A `Set-Cookie` value. The cookie ends with the browser's session; the server ends the login earlier.
-    pub(super) fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
+    fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
         self.header(&format!("{name}={}", token.as_str()))
     }
 
@@ -144,8 +196,12 @@ impl Cookies {
     }
 
     fn header(&self, pair: &str) -> HeaderValue {
+        self.header_for(pair, "Strict")
+    }
+
+    fn header_for(&self, pair: &str, same_site: &str) -> HeaderValue {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{pair}; Path=/; HttpOnly; SameSite=Strict{secure}");
+        let text = format!("{pair}; Path=/; HttpOnly; SameSite={same_site}{secure}");
         // Tokens and names are ASCII, so the conversion does not fail.
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
     }

@@ -13,6 +13,11 @@ pub(super) struct Clock {
 }
 
 impl Clock {
+    /// A day in words.
+    pub(super) fn day(&self, time: Timestamp) -> String {
+        time.to_zoned(self.zone.clone()).strftime("%-d %B %Y").to_string()
+    }
+
     /// A time for a `<time>` element: machine-readable, in full, and as a distance.
     pub(super) fn time(&self, time: Timestamp) -> Value {
         context! {

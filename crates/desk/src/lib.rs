@@ -11,7 +11,9 @@
 
 // Requests.
 mod auth;
+mod client;
 mod guard;
+mod login;
 mod request;
 mod role;
 mod route;

@@ -11,7 +11,7 @@ use frontdesk_deliver::ChannelOptions;
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_forms::FormSet;
 use frontdesk_http::tls::Hsts;
-use frontdesk_http::{Network, PrivateOptions};
+use frontdesk_http::{ForwardedHeader, Network, PrivateOptions};
 
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 128;
@@ -28,6 +28,8 @@ pub struct DeskOptions {
     pub title: String,
     /// The name under which the interface is reached over TLS, and the only one there.
     pub domain: Option<HostName>,
+    /// The port of the domain if the interface has no address of its own.
+    pub tls_port: u16,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,
     /// Names under which the interface is reached, besides its address and `localhost`.
@@ -36,6 +38,8 @@ pub struct DeskOptions {
     pub user_header: Option<http::HeaderName>,
     /// Peers whose [`DeskOptions::user_header`] is trusted.
     pub trusted_proxies: Vec<Network>,
+    /// The header in which trusted proxies report the client's address; `None` for `X-Forwarded-For`.
+    pub forwarded_header: Option<ForwardedHeader>,
     /// The users who may log in with a link in a mail, and the roles of users whom a proxy names. If it is
     /// empty, only `frontdesk inbox open` and proxies log in.
     pub users: Vec<User>,

@@ -24,7 +24,7 @@ use super::view;
 use super::words::Receiver;
 use super::work::{people, work_values};
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::store::{Editor, InboxReader, Session, StoreError};
+use frontdesk_inbox::store::{Editor, InboxReader, Session, StoreError, TRUSTED_LIFETIME};
 use frontdesk_inbox::submission::delivery::choose;
 use frontdesk_inbox::submission::{Status, Submission};
 
@@ -252,8 +252,12 @@ impl<'a> PageRequest<'a> {
     /// The sessions that have not ended.
     pub(super) fn sessions(&self) -> Result<Reply, StoreError> {
         self.render("sessions.html", "sessions", |reader| {
-            let sessions: Vec<Value> = self
-                .visible_sessions(reader)?
+            let found = self.visible_sessions(reader)?;
+            let mut others: Vec<String> = found.iter().map(|session| session.user.clone()).collect();
+            others.retain(|user| *user != self.operator.user);
+            others.sort_unstable();
+            others.dedup();
+            let sessions: Vec<Value> = found
                 .iter()
                 .map(|session| {
                     context! {
@@ -261,11 +265,15 @@ impl<'a> PageRequest<'a> {
                         user => visible(&session.user),
                         created => self.clock.time(session.created_at),
                         used => self.clock.time(session.used_at),
+                        client => session.client.clone(),
+                        is_mailed => session.is_mailed,
+                        is_trusted => session.is_trusted,
+                        until => session.is_trusted.then(|| self.clock.day(session.created_at + TRUSTED_LIFETIME)),
                         is_own => self.operator.session == Some(session.hash),
                     }
                 })
                 .collect();
-            Ok(context! { sessions })
+            Ok(context! { sessions, others })
         })
     }
 

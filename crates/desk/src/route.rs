@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode};
-use jiff::Timestamp;
 use minijinja::context;
 use uuid::Uuid;
 
@@ -23,16 +22,15 @@ use super::request::{Pairs, read_form};
 use super::role::Role;
 use super::state::DeskState;
 use super::work::WorkChange;
-use super::{action, guard, live};
+use super::{action, auth, guard, live};
 use frontdesk_http::{Address, Handler, Peer, Request, RequestContext, Scheme};
-use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
 
 /// How long a request may take before [`timeout_message`] replaces its page.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Where an operator begins.
-const HOME: &str = "/?state=open";
+pub(super) const HOME: &str = "/?state=open";
 /// Maximum number of submissions that one form may change; further ones are ignored.
 const MAX_IDS: usize = 500;
 
@@ -331,12 +329,12 @@ fn plain(status: StatusCode, sentence: &str) -> Reply {
 }
 
 /// A request that passed the guard.
-struct Visit {
-    inbox: Arc<DeskState>,
-    options: Arc<DeskOptions>,
-    peer: Peer,
-    scheme: Scheme,
-    head: Parts,
+pub(super) struct Visit {
+    pub(super) inbox: Arc<DeskState>,
+    pub(super) options: Arc<DeskOptions>,
+    pub(super) peer: Peer,
+    pub(super) scheme: Scheme,
+    pub(super) head: Parts,
 }
 
 impl Visit {
@@ -345,6 +343,7 @@ impl Visit {
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
+        auth::end_sessions_of_removed_users(inbox, options);
         let answered = match (head.uri.path(), form) {
             ("/login", None) => self.show_login(&query),
             ("/login", Some(form)) => self.log_in(form),
@@ -358,7 +357,7 @@ impl Visit {
                 }
                 Ok(None) => {
                     let path = is_plain_path(path).then_some(path);
-                    Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", context! { path }))
+                    Ok(self.login_page(StatusCode::UNAUTHORIZED, context! { path }))
                 }
                 Err(error) => Err(error),
             },
@@ -469,44 +468,7 @@ impl Visit {
         }))
     }
 
-    /// Shows the button that uses up a login link, so that programs that only follow links do not use it up.
-    /// 401 if the link is not valid (any more).
-    fn show_login(&self, query: &Pairs) -> Result<Reply, StoreError> {
-        let inbox = &self.inbox;
-        let token = query.get("token").and_then(SecretToken::parse);
-        let is_valid = match &token {
-            Some(token) => inbox.readers.with(|reader| reader.has_login(&token.hash(), Timestamp::now()))?,
-            None => false,
-        };
-        let status = if is_valid { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
-        let token = token.filter(|_| is_valid);
-        let values = context! { token => token.as_ref().map(SecretToken::as_str), is_used => query.get("token").is_some() };
-        Ok(inbox.templates.page(status, "login.html", values))
-    }
-
-    /// Uses up a login link, starts a session and sets its cookie. 401 if the link is not valid (any more).
-    fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
-        let inbox = &self.inbox;
-        let token = form.get("token").and_then(SecretToken::parse);
-        let now = Timestamp::now();
-        let session = match &token {
-            // A guess must not cost a write transaction.
-            Some(token) if inbox.readers.with(|reader| reader.has_login(&token.hash(), now))? => {
-                session::log_in(inbox.readers.database(), token, now)?
-            }
-            _ => None,
-        };
-        let Some(session) = session else {
-            let values = context! { is_used => true };
-            return Ok(inbox.templates.page(StatusCode::UNAUTHORIZED, "login.html", values));
-        };
-        let cookies = self.cookies();
-        let mut reply = see_other(HOME);
-        set_cookie(&mut reply, cookies.value(&cookies.name(), &session));
-        Ok(reply)
-    }
-
-    fn cookies(&self) -> Cookies {
+    pub(super) fn cookies(&self) -> Cookies {
         Cookies::of(&self.inbox, &self.options, (self.peer, self.scheme), &self.head)
     }
 }

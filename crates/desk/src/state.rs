@@ -1,16 +1,18 @@
 //! The state that all requests to the web interface share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
 use super::html::Templates;
+use super::options::DeskOptions;
 use super::readers::Readers;
 use super::strangers::StrangerLimiter;
 use frontdesk_http::Address;
 use frontdesk_inbox::store::{DatabaseUrl, Store};
+use frontdesk_limits::{LimitOptions, LocalLimiter, Quota};
 
 /// Maximum number of open streams of events; further pages are not live.
 const MAX_STREAMS: usize = 32;
@@ -18,12 +20,28 @@ const MAX_STREAMS: usize = 32;
 /// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
 pub(super) const MAX_EXPORTS: usize = 4;
 
+/// Requests for mails that a client's address and its network may send.
+const MAIL_LIMITS: LimitOptions = LimitOptions {
+    enabled: true,
+    source: Quota { per_minute: 5, per_hour: 20 },
+    network: Quota { per_minute: 20, per_hour: 100 },
+    form: Quota { per_minute: 1, per_hour: 1 },
+};
+/// Maximum number of mails that are sent at a time; further requests send none.
+const MAX_MAILS: usize = 4;
+
 pub(super) struct DeskState {
     pub(super) store: Store,
     /// The address of the listener, with its actual port. `None` if it has none of its own.
     pub(super) address: Option<Address>,
     /// Limits requests without a login.
     pub(super) strangers: StrangerLimiter,
+    /// Limits requests for mails with login links.
+    pub(super) login_requests: LocalLimiter,
+    /// Limits the mails that are sent at a time.
+    pub(super) login_mails: Arc<Semaphore>,
+    /// The options for which the sessions of removed users have been ended.
+    pub(super) known_options: Mutex<Option<Weak<DeskOptions>>>,
     pub(super) readers: Readers,
     pub(super) templates: Templates,
     pub(super) live: LiveList,
@@ -59,6 +77,9 @@ impl DeskState {
             store,
             address,
             strangers: StrangerLimiter::new(),
+            login_requests: LocalLimiter::small(&MAIL_LIMITS),
+            login_mails: Arc::new(Semaphore::new(MAX_MAILS)),
+            known_options: Mutex::default(),
             readers: Readers::new(database),
             templates: Templates::new(),
             live,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::store::{
-    DatabaseUrl, Editor, InboxReader, SESSION_TOUCH_INTERVAL, Session, StoreError, TokenHash,
+    DatabaseUrl, Editor, InboxReader, NewSession, SESSION_TOUCH_INTERVAL, Session, StoreError, TokenHash,
 };
 
 /// The number of random bytes in a token.
@@ -58,16 +58,36 @@ pub fn create_login(place: &DatabaseUrl, user: &str, now: Timestamp) -> Result<S
     Ok(token)
 }
 
+/// Creates the token of a login link in a mail to a user, valid once and for ten minutes, for the browser with
+/// the cookie `browser` only. `None` if the user has too many unused ones.
+pub fn create_mailed_login(
+    place: &DatabaseUrl,
+    user: &str,
+    browser: &SecretToken,
+    now: Timestamp,
+) -> Result<Option<SecretToken>, StoreError> {
+    let token = SecretToken::generate()?;
+    let mut editor = Editor::open(place)?.on_behalf_of(user);
+    let is_stored = editor.create_mailed_login(&token.hash(), &browser.hash(), now)?;
+    Ok(is_stored.then_some(token))
+}
+
 /// Uses up a login token, and starts a session, which replaces the least recently used one if there are too
-/// many. Returns the session's token, or `None` if the login token is unknown, expired or used.
+/// many. Returns the session's token, or `None` if the login token is unknown, expired or used, or if another
+/// browser than that with the cookie `browser` has asked for it.
 pub fn log_in(
     place: &DatabaseUrl,
     login: &SecretToken,
+    browser: Option<&SecretToken>,
+    is_trusted: bool,
+    client: String,
     now: Timestamp,
 ) -> Result<Option<SecretToken>, StoreError> {
-    let session = SecretToken::generate()?;
-    let user = Editor::open(place)?.log_in(&login.hash(), &session.hash(), now)?;
-    Ok(user.map(|_| session))
+    let token = SecretToken::generate()?;
+    let session = NewSession { hash: token.hash(), is_trusted, client };
+    let browser = browser.map(SecretToken::hash);
+    let user = Editor::open(place)?.log_in(&login.hash(), browser.as_ref(), &session, now)?;
+    Ok(user.map(|_| token))
 }
 
 /// Returns the session with this token, and extends it, at most once a minute. `None` if it has ended or

@@ -162,7 +162,10 @@ pub(super) fn sessions(
         let since = format_local(session.created_at, console.now.time_zone());
         let last = format_distance(session.used_at, now);
         let (id, name) = (session.short_id(), visible(&session.user));
-        writeln!(console.out, "{id}  {name}  since {since}, last used {last}")?;
+        let client = if session.client.is_empty() { "unknown browser" } else { &session.client };
+        let link = if session.is_mailed { "a mail" } else { "a command" };
+        let trusted = if session.is_trusted { ", trusted for 30 days" } else { "" };
+        writeln!(console.out, "{id}  {name}  {client}, by {link} since {since}{trusted}, last used {last}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! Tests of `done`, `note`, `log` and `sessions`.
 
 use super::*;
+use frontdesk_inbox::store::NewSession;
 
 fn ids(inbox: &Inbox) -> Vec<String> {
     let (_, out, _) = inbox.run("list --json");
@@ -158,10 +159,14 @@ fn sessions_are_listed_and_ended() {
     let mut editor = frontdesk_inbox::store::Editor::open(&inbox.url).unwrap().on_behalf_of("ada");
     for n in 1..=3 {
         editor.create_login(&[n; 32], at).unwrap();
-        editor.log_in(&[n; 32], &[n + 0x10; 32], at).unwrap().unwrap();
+        let session = NewSession { hash: [n + 0x10; 32], is_trusted: false, client: String::new() };
+        editor.log_in(&[n; 32], None, &session, at).unwrap().unwrap();
     }
     let (_, out, _) = inbox.run("sessions");
-    assert_eq!(out.lines().next(), Some("11111111  ada  since 2026-11-20 16:00:05, last used 3 min ago"));
+    assert_eq!(
+        out.lines().next(),
+        Some("11111111  ada  unknown browser, by a command since 2026-11-20 16:00:05, last used 3 min ago")
+    );
     assert_eq!(inbox.run("sessions --revoke 12").1, "1 session ended\n");
     for (prefix, what) in [("12", "no session has"), ("1", "several sessions have"), ("x", "no session has")]
     {

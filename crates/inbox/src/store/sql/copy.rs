@@ -81,8 +81,8 @@ pub(crate) const TABLES: [Table; 23] = [
     Table { name: "saved_view", key: "name", rest: "query, actor" },
     Table { name: "undo", key: "id", rest: "actor, change, expires_at" },
     Table { name: "operator_log", key: "id", rest: "at, actor, action, submission, channel, count" },
-    Table { name: "login_token", key: "hash", rest: "actor, expires_at" },
-    Table { name: "session", key: "hash", rest: "actor, created_at, used_at" },
+    Table { name: "login_token", key: "hash", rest: "actor, browser, expires_at" },
+    Table { name: "session", key: "hash", rest: "actor, created_at, used_at, is_mailed, is_trusted, client" },
     Table { name: "visitor_mail", key: "address, mail", rest: "until" },
     Table { name: "visitor_rate", key: "key", rest: "rested" },
     Table {

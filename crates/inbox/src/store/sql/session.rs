@@ -16,14 +16,19 @@ pub type TokenHash = [u8; 32];
 pub const LOGIN_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 /// A session ends after this time without a request.
 pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// A session on a trusted device ends this long after its login.
+pub const TRUSTED_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// A session or login link from the future is not valid: it was created while a clock was ahead, and would
 /// be valid for longer than others. The clocks of replicas may differ by this much.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The use of a session is recorded at most this often.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of unused login links, and of sessions. A new one replaces the oldest.
+/// Maximum number of unused login links of a user that a command created, and of sessions. A new one replaces
+/// the oldest.
 const MAX_LOGINS: usize = 20;
-const MAX_SESSIONS: usize = 100;
+const MAX_SESSIONS: usize = 500;
+/// Maximum number of valid login links of a user that mails contain. There are no more until one expires.
+const MAX_MAILED_LOGINS: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
@@ -32,6 +37,30 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When the session was last used, to the minute.
     pub used_at: Timestamp,
+    /// Whether its login link was in a mail. Otherwise a command printed it.
+    pub is_mailed: bool,
+    /// Whether it lasts for [`TRUSTED_LIFETIME`].
+    pub is_trusted: bool,
+    /// The browser in words; empty if it is not known.
+    pub client: String,
+}
+
+/// A session that a login starts.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub hash: TokenHash,
+    pub is_trusted: bool,
+    pub client: String,
+}
+
+/// Whether a login link can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginState {
+    Valid,
+    /// Another browser has asked for the link.
+    OtherBrowser,
+    /// The link is unknown, expired or used.
+    Invalid,
 }
 
 impl Session {
@@ -42,32 +71,58 @@ impl Session {
 }
 
 impl Editor {
-    /// Stores a login link for the editor's user. Removes expired links and sessions, and the oldest links
-    /// beyond `MAX_LOGINS`.
+    /// Stores a login link for the editor's user, which any browser can use. Removes expired links and
+    /// sessions, and the user's oldest links beyond `MAX_LOGINS`.
     pub fn create_login(&mut self, login: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         let entry = self.log_entry(OperatorAction::Open);
         let user = self.user().to_owned();
         self.commit_and_notify(|tx| {
             remove_expired(tx, now)?;
-            make_room(tx, "login_token", "expires_at", MAX_LOGINS)?;
-            let expires_at = now + LOGIN_LIFETIME;
-            tx.execute("INSERT INTO login_token VALUES (?1, ?2, ?3)", values![login, user, expires_at])?;
+            tx.execute(
+                "DELETE FROM login_token WHERE hash IN (SELECT hash FROM login_token WHERE actor = ?1
+                     AND browser IS NULL ORDER BY expires_at DESC, hash LIMIT 1000 OFFSET ?2)",
+                values![user, MAX_LOGINS - 1],
+            )?;
+            insert_login(tx, login, &user, None, now)?;
             entry.add(tx, 1)
         })
     }
 
+    /// Stores a login link for the editor's user that only the browser with this cookie can use. Returns
+    /// whether it is stored: not if the user has `MAX_MAILED_LOGINS` of them. Removes expired links and
+    /// sessions.
+    pub fn create_mailed_login(
+        &mut self,
+        login: &TokenHash,
+        browser: &TokenHash,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let user = self.user().to_owned();
+        self.commit_and_notify(|tx| {
+            remove_expired(tx, now)?;
+            let count = "SELECT count(*) FROM login_token WHERE actor = ?1 AND browser IS NOT NULL";
+            if tx.one_value::<usize>(count, values![user])? >= MAX_MAILED_LOGINS {
+                return Ok(false);
+            }
+            insert_login(tx, login, &user, Some(browser), now)?;
+            Ok(true)
+        })
+    }
+
     /// Uses up a login link, and stores a session in its place. Returns the user, or `None` if the link does
-    /// not exist, has expired or was used before. Removes expired links and sessions, and the least recently
-    /// used sessions beyond `MAX_SESSIONS`.
+    /// not exist, has expired or was used before, or if another browser has asked for it, which keeps it.
+    /// Removes expired links and sessions, and the least recently used sessions beyond `MAX_SESSIONS`.
     pub fn log_in(
         &mut self,
         login: &TokenHash,
-        session: &TokenHash,
+        browser: Option<&TokenHash>,
+        session: &NewSession,
         now: Timestamp,
     ) -> Result<Option<String>, StoreError> {
         self.commit_and_notify(|tx| {
-            let take = "DELETE FROM login_token WHERE hash = ?1 RETURNING actor, expires_at";
-            let Some(row) = tx.row(take, values![login])? else { return Ok(None) };
+            let take = "DELETE FROM login_token WHERE hash = ?1 AND (browser IS NULL OR browser = ?2)
+                 RETURNING actor, expires_at, browser IS NOT NULL AS is_mailed";
+            let Some(row) = tx.row(take, values![login, browser])? else { return Ok(None) };
             let [earliest, latest] = valid_expiries(now);
             if !(earliest..=latest).contains(&row.get::<i64>("expires_at")?) {
                 return Ok(None);
@@ -75,7 +130,13 @@ impl Editor {
             let user: String = row.get("actor")?;
             remove_expired(tx, now)?;
             make_room(tx, "session", "used_at", MAX_SESSIONS)?;
-            tx.execute("INSERT INTO session VALUES (?1, ?2, ?3, ?3)", values![session, user, now])?;
+            let NewSession { hash, is_trusted, client } = session;
+            let is_mailed: bool = row.get("is_mailed")?;
+            tx.execute(
+                "INSERT INTO session (hash, actor, created_at, used_at, is_mailed, is_trusted, client)
+                 VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)",
+                values![hash, user, now, i64::from(is_mailed), i64::from(*is_trusted), client],
+            )?;
             self.log_entry(OperatorAction::LogIn).by(&user).add(tx, 1)?;
             Ok(Some(user))
         })
@@ -108,12 +169,27 @@ impl Editor {
     }
 }
 
+fn insert_login(
+    tx: &dyn Sql,
+    login: &TokenHash,
+    user: &str,
+    browser: Option<&TokenHash>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO login_token (hash, actor, browser, expires_at) VALUES (?1, ?2, ?3, ?4)",
+        values![login, user, browser, now + LOGIN_LIFETIME],
+    )
+    .map(drop)
+}
+
 /// Removes login links and sessions that have expired, or are from the future.
 fn remove_expired(tx: &dyn Sql, now: Timestamp) -> Result<(), StoreError> {
     let [earliest, latest] = valid_expiries(now);
     tx.execute("DELETE FROM login_token WHERE expires_at NOT BETWEEN ?1 AND ?2", values![earliest, latest])?;
-    let [earliest, latest] = valid_uses(now);
-    tx.execute("DELETE FROM session WHERE used_at NOT BETWEEN ?1 AND ?2", values![earliest, latest]).map(drop)
+    let [used, created, latest] = valid_times(now);
+    tx.execute(&format!("DELETE FROM session WHERE NOT ({IS_VALID})"), values![used, created, latest])
+        .map(drop)
 }
 
 /// The earliest and the latest expiry of a login link that is valid, as Unix times in milliseconds.
@@ -121,9 +197,18 @@ fn valid_expiries(now: Timestamp) -> [i64; 2] {
     [now.as_millisecond() + 1, (now + LOGIN_LIFETIME + CLOCK_TOLERANCE).as_millisecond()]
 }
 
-/// The earliest and the latest use of a session that is valid, as Unix times in milliseconds.
-fn valid_uses(now: Timestamp) -> [i64; 2] {
-    [(now - SESSION_LIFETIME).as_millisecond() + 1, (now + CLOCK_TOLERANCE).as_millisecond()]
+/// A condition on `session` with the parameters [`valid_times`].
+const IS_VALID: &str =
+    "used_at <= ?3 AND (is_trusted = 0 AND used_at >= ?1 OR is_trusted = 1 AND created_at >= ?2)";
+
+/// The earliest last use of a session that is valid, the earliest login on a trusted device, and the latest
+/// use, as Unix times in milliseconds.
+fn valid_times(now: Timestamp) -> [i64; 3] {
+    [
+        (now - SESSION_LIFETIME).as_millisecond() + 1,
+        (now - TRUSTED_LIFETIME).as_millisecond() + 1,
+        (now + CLOCK_TOLERANCE).as_millisecond(),
+    ]
 }
 
 /// Removes the oldest rows, so that one more row is within the limit.
@@ -134,35 +219,47 @@ fn make_room(tx: &dyn Sql, table: &str, age: &str, most: usize) -> Result<(), St
     tx.execute(&excess, values![most - 1]).map(drop)
 }
 
+const COLUMNS: &str = "hash, actor AS \"user\", created_at, used_at, is_mailed, is_trusted, client";
+
 impl InboxReader {
-    /// Whether a login link can be used now.
-    pub fn has_login(&self, login: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
+    /// Whether the browser with this cookie can use a login link now.
+    pub fn login_state(
+        &self,
+        login: &TokenHash,
+        browser: Option<&TokenHash>,
+        now: Timestamp,
+    ) -> Result<LoginState, StoreError> {
         let [earliest, latest] = valid_expiries(now);
-        let find = "SELECT 1 FROM login_token WHERE hash = ?1 AND expires_at BETWEEN ?2 AND ?3";
-        self.sql.exists(find, values![login, earliest, latest])
+        let find = "SELECT browser FROM login_token WHERE hash = ?1 AND expires_at BETWEEN ?2 AND ?3";
+        let Some(row) = self.sql.row(find, values![login, earliest, latest])? else {
+            return Ok(LoginState::Invalid);
+        };
+        let asked: Option<TokenHash> = row.get("browser")?;
+        let is_same = asked.is_none_or(|asked| browser == Some(&asked));
+        Ok(if is_same { LoginState::Valid } else { LoginState::OtherBrowser })
     }
 
     /// The session with this hash, unless it has expired or was last used in the future.
     pub fn session(&self, hash: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
-        let find = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
-             WHERE hash = ?1 AND used_at BETWEEN ?2 AND ?3";
-        let [earliest, latest] = valid_uses(now);
-        self.sql.row(find, values![hash, earliest, latest])?.as_ref().map(Session::from_row).transpose()
+        let [used, created, latest] = valid_times(now);
+        let find = format!("SELECT {COLUMNS} FROM session WHERE hash = ?4 AND {IS_VALID}");
+        self.sql.row(&find, values![used, created, latest, hash])?.as_ref().map(Session::from_row).transpose()
     }
 
     /// Whether a session was last used in the future. It must be ended, because time would make it valid.
     pub fn is_session_from_future(&self, hash: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
-        let [_, latest] = valid_uses(now);
+        let [.., latest] = valid_times(now);
         self.sql.exists("SELECT 1 FROM session WHERE hash = ?1 AND used_at > ?2", values![hash, latest])
     }
 
     /// All valid sessions, the most recently used first.
     pub fn sessions(&self, now: Timestamp) -> Result<Vec<Session>, StoreError> {
-        let list = "SELECT hash, actor AS \"user\", created_at, used_at FROM session
-             WHERE used_at BETWEEN ?1 AND ?2 ORDER BY used_at DESC, created_at DESC, hash";
-        let [earliest, latest] = valid_uses(now);
-        self.sql.query_as(list, values![earliest, latest])
+        let [used, created, latest] = valid_times(now);
+        let list = format!(
+            "SELECT {COLUMNS} FROM session WHERE {IS_VALID} ORDER BY used_at DESC, created_at DESC, hash"
+        );
+        self.sql.query_as(&list, values![used, created, latest])
     }
 }
 
-from_row! { Session { hash, user, created_at, used_at } }
+from_row! { Session { hash, user, created_at, used_at, is_mailed, is_trusted, client } }

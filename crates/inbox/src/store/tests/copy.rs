@@ -110,7 +110,8 @@ fn full(place: &DatabaseUrl) -> Vec<Sum> {
     for n in 1..=2 {
         editor.create_login(&[n; 32], at(0)).unwrap();
     }
-    editor.log_in(&[1; 32], &[3; 32], at(0)).unwrap().unwrap();
+    let session = NewSession { hash: [3; 32], is_trusted: true, client: "Firefox".to_owned() };
+    editor.log_in(&[1; 32], None, &session, at(0)).unwrap().unwrap();
     drop(editor);
     let sums = sums(place);
     assert!(sums.iter().all(|sum| sum.rows > 0), "{sums:?}");

@@ -12,6 +12,15 @@ fn now() -> Timestamp {
     "2026-11-20T15:00:00Z".parse().unwrap()
 }
 
+fn new(hash: TokenHash) -> NewSession {
+    NewSession { hash, is_trusted: false, client: String::new() }
+}
+
+/// Whether any browser can use a login link.
+fn has_login(reader: &InboxReader, login: &TokenHash, at: Timestamp) -> bool {
+    reader.login_state(login, None, at).unwrap() == LoginState::Valid
+}
+
 fn actions(fixture: &Fixture) -> Vec<String> {
     let log = fixture.reader().operator_log(None, 100).unwrap();
     log.iter().map(|entry| format!("{} {} {}", entry.user, entry.action, entry.count)).collect()
@@ -83,18 +92,63 @@ fn a_login_link_works_once_and_for_ten_minutes() {
     let fixture = Fixture::new();
     let mut editor = fixture.editor().on_behalf_of("ada");
     let (login, session) = ([1; 32], [2; 32]);
-    let enter = |editor: &mut Editor, after| editor.log_in(&login, &session, now() + after).unwrap();
+    let enter =
+        |editor: &mut Editor, after| editor.log_in(&login, None, &new(session), now() + after).unwrap();
     assert_eq!(enter(&mut editor, Duration::ZERO), None, "there is no link");
     editor.create_login(&login, now()).unwrap();
     let end = Duration::from_mins(10);
-    assert!(fixture.reader().has_login(&login, now() + end.saturating_sub(MILLISECOND)).unwrap());
-    assert!(!fixture.reader().has_login(&login, now() + end).unwrap());
+    assert!(has_login(&fixture.reader(), &login, now() + end.saturating_sub(MILLISECOND)));
+    assert!(!has_login(&fixture.reader(), &login, now() + end));
     assert_eq!(enter(&mut editor, end), None, "it has expired");
     editor.create_login(&login, now()).unwrap();
     assert_eq!(enter(&mut editor, end.saturating_sub(MILLISECOND)), Some("ada".to_owned()));
     assert_eq!(enter(&mut editor, Duration::ZERO), None, "it has been used");
-    assert!(!fixture.reader().has_login(&login, now()).unwrap());
+    assert!(!has_login(&fixture.reader(), &login, now()));
     assert_eq!(actions(&fixture), ["ada log-in 1", "ada open 1", "ada open 1"]);
+}
+
+#[test]
+fn a_link_in_a_mail_works_in_the_browser_that_asked_for_it() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada@example.com");
+    let reader = fixture.reader();
+    let (login, browser, other) = ([1; 32], [2; 32], [3; 32]);
+    assert!(editor.create_mailed_login(&login, &browser, now()).unwrap());
+    for wrong in [None, Some(&other)] {
+        assert_eq!(reader.login_state(&login, wrong, now()).unwrap(), LoginState::OtherBrowser);
+        assert_eq!(editor.log_in(&login, wrong, &new([4; 32]), now()).unwrap(), None);
+    }
+    assert_eq!(reader.login_state(&other, Some(&browser), now()).unwrap(), LoginState::Invalid);
+    assert_eq!(reader.login_state(&login, Some(&browser), now()).unwrap(), LoginState::Valid);
+    let session = NewSession { is_trusted: true, client: "Firefox on Linux".to_owned(), ..new([5; 32]) };
+    let user = editor.log_in(&login, Some(&browser), &session, now()).unwrap();
+    assert_eq!(user.as_deref(), Some("ada@example.com"));
+    assert_eq!(reader.login_state(&login, Some(&browser), now()).unwrap(), LoginState::Invalid);
+    let found = reader.sessions(now()).unwrap().remove(0);
+    assert_eq!((found.is_mailed, found.is_trusted, &*found.client), (true, true, "Firefox on Linux"));
+    // Nobody can fill the table, or push out a link that is on its way.
+    let count = (10..30).filter(|n| editor.create_mailed_login(&[*n; 32], &browser, now()).unwrap()).count();
+    assert_eq!((count, fixture.count("login_token")), (5, 5));
+    editor.create_login(&[40; 32], now()).unwrap();
+    assert_eq!(fixture.count("login_token"), 6);
+    assert!(editor.create_mailed_login(&[31; 32], &browser, now() + Duration::from_mins(10)).unwrap());
+    assert_eq!(fixture.count("login_token"), 1);
+}
+
+#[test]
+fn a_session_on_a_trusted_device_ends_thirty_days_after_its_login() {
+    let fixture = Fixture::new();
+    let mut editor = fixture.editor().on_behalf_of("ada");
+    editor.create_login(&[1; 32], now()).unwrap();
+    let session = NewSession { is_trusted: true, ..new([2; 32]) };
+    editor.log_in(&[1; 32], None, &session, now()).unwrap().unwrap();
+    let is_valid = |after| fixture.reader().session(&[2; 32], now() + after).unwrap().is_some();
+    assert!(is_valid(29 * DAY) && is_valid((30 * DAY).saturating_sub(MILLISECOND)) && !is_valid(30 * DAY));
+    editor.touch_session(&[2; 32], now() + 29 * DAY).unwrap();
+    assert!(!is_valid(30 * DAY), "use does not extend it");
+    // A login of another user removes it once it has ended.
+    editor.create_login(&[3; 32], now() + 30 * DAY).unwrap();
+    assert_eq!(fixture.count("session"), 0);
 }
 
 #[test]
@@ -103,7 +157,7 @@ fn a_session_ends_after_a_day_without_use_or_when_it_is_revoked() {
     let mut editor = fixture.editor().on_behalf_of("ada");
     for n in 1..=3 {
         editor.create_login(&[n; 32], now()).unwrap();
-        assert!(editor.log_in(&[n; 32], &[n + 10; 32], now()).unwrap().is_some());
+        assert!(editor.log_in(&[n; 32], None, &new([n + 10; 32]), now()).unwrap().is_some());
     }
     let reader = fixture.reader();
     let is_valid = |n: u8, after| reader.session(&[n; 32], now() + after).unwrap().is_some();
@@ -119,7 +173,7 @@ fn a_session_ends_after_a_day_without_use_or_when_it_is_revoked() {
     assert!(is_valid(11, DAY / 2) && !is_valid(12, DAY / 2));
     editor.create_login(&[7; 32], now() + DAY / 2).unwrap();
     assert_eq!(editor.revoke(None).unwrap(), 2);
-    assert!(!is_valid(11, DAY / 2) && !reader.has_login(&[7; 32], now() + DAY / 2).unwrap());
+    assert!(!is_valid(11, DAY / 2) && !has_login(&reader, &[7; 32], now() + DAY / 2));
 }
 
 #[test]
@@ -131,9 +185,9 @@ fn login_links_and_sessions_from_the_future_are_not_valid() {
         editor.create_login(&[n; 32], later).unwrap();
     }
     let reader = fixture.reader();
-    assert!(!reader.has_login(&[1; 32], now()).unwrap() && reader.has_login(&[1; 32], later).unwrap());
-    assert_eq!(editor.log_in(&[1; 32], &[11; 32], now()).unwrap(), None);
-    assert!(editor.log_in(&[2; 32], &[12; 32], later).unwrap().is_some());
+    assert!(!has_login(&reader, &[1; 32], now()) && has_login(&reader, &[1; 32], later));
+    assert_eq!(editor.log_in(&[1; 32], None, &new([11; 32]), now()).unwrap(), None);
+    assert!(editor.log_in(&[2; 32], None, &new([12; 32]), later).unwrap().is_some());
     let is_valid = |at| reader.session(&[12; 32], at).unwrap().is_some();
     assert!(!is_valid(now()) && is_valid(now() + Duration::from_mins(1)), "clocks may differ a little");
     assert_eq!(reader.sessions(now()).unwrap(), []);
@@ -142,7 +196,7 @@ fn login_links_and_sessions_from_the_future_are_not_valid() {
     // A request with its cookie ends it, so it does not become valid when the time has come.
     let token = SecretToken::generate().unwrap();
     editor.create_login(&[4; 32], later).unwrap();
-    assert!(editor.log_in(&[4; 32], &token.hash(), later).unwrap().is_some());
+    assert!(editor.log_in(&[4; 32], None, &new(token.hash()), later).unwrap().is_some());
     let resume = |at| resume(&fixture.options.url, &reader, &token, at).unwrap().is_some();
     assert!(resume(later) && !resume(now()) && !resume(later));
     assert!(is_valid(later), "another session stays");
@@ -163,7 +217,7 @@ fn the_number_of_login_links_and_sessions_is_limited() {
     for n in 0..120_u32 {
         let at = now() + MILLISECOND * n;
         editor.create_login(&hash(n), at).unwrap();
-        editor.log_in(&hash(n), &hash(n + 1000), at).unwrap().unwrap();
+        editor.log_in(&hash(n), None, &new(hash(n + 1000)), at).unwrap().unwrap();
     }
     let sessions = fixture.reader().sessions(now()).unwrap();
     assert_eq!((sessions.len(), sessions[0].hash, sessions[99].hash), (100, hash(1119), hash(1020)));

@@ -1,0 +1,43 @@
+//! Mails to users of the inbox: plain text that no program answers.
+
+use jiff::Timestamp;
+use mail_builder::MessageBuilder;
+use mail_builder::headers::address::Address;
+use mail_builder::headers::date;
+use mail_builder::headers::message_id::MessageId;
+use mail_builder::headers::raw::Raw;
+
+use super::mail::{subject_line, unstructured_header};
+use super::smtp::{Smtp, SmtpOptions};
+use frontdesk_inbox::submission::outcome::Outcome;
+
+/// A mail to one user.
+pub struct UserMail<'a> {
+    /// The user's address.
+    pub to: &'a str,
+    pub subject: String,
+    pub text: String,
+    /// The part of the message's id before the `@`.
+    pub id: String,
+    pub at: Timestamp,
+}
+
+impl UserMail<'_> {
+    /// Sends the mail over a new connection, and returns the mail server's reply.
+    pub async fn send(self, options: &SmtpOptions) -> Outcome {
+        let addresses = options.addresses.to_visitor(self.to);
+        let mut bytes = Vec::new();
+        MessageBuilder::new()
+            .from(addresses.sender())
+            .to(Address::new_address(None::<&str>, self.to))
+            .header("Subject", unstructured_header(&subject_line(&self.subject)))
+            .date(date::Date::new(self.at.as_second()))
+            .message_id(MessageId::new(format!("{}@{}", self.id, addresses.domain())))
+            // RFC 3834: no program should answer this. The second field stops Exchange.
+            .header("Auto-Submitted", Raw::new("auto-generated"))
+            .header("X-Auto-Response-Suppress", Raw::new("All"))
+            .text_body(self.text)
+            .serialize(&mut bytes);
+        Smtp::new(options.clone()).send_message(&addresses.from, &[self.to], &bytes, true).await
+    }
+}

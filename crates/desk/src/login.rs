@@ -1,0 +1,244 @@
+//! Logs users in: by a link that a command prints, or by one in a mail to an address of a user.
+//!
+//! A link in a mail works once, for ten minutes, and only in the browser that asked for it: that browser has a
+//! cookie whose hash is stored with the link. Its URL consists of configured names only, because the client
+//! chooses the `Host` header. The response to a request for a link is the same for all addresses, and is sent
+//! before the mail is.
+
+use http::header::USER_AGENT;
+use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use minijinja::{Value, context};
+
+use super::client::describe_client;
+use super::html::{Reply, see_other, set_cookie};
+use super::request::{Pairs, cookie};
+use super::role::find_user;
+use super::route::{HOME, Visit};
+use frontdesk_deliver::smtp::SmtpOptions;
+use frontdesk_deliver::user_mail::UserMail;
+use frontdesk_forms::text::visible;
+use frontdesk_http::{Address, ForwardedHeader, client_ip, reachable};
+use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::store::{DatabaseUrl, LoginState, StoreError};
+use frontdesk_limits::{Admission, Source};
+
+/// A link to be mailed to a user.
+struct LoginMail {
+    database: DatabaseUrl,
+    smtp: SmtpOptions,
+    user: String,
+    browser: SecretToken,
+    /// The URL of the web interface, without a slash at its end.
+    base: String,
+    site: String,
+    /// The browser that asked, in words.
+    client: String,
+    at: Timestamp,
+}
+
+impl LoginMail {
+    /// Stores the link and sends the mail. A failure is only logged: the response has been sent.
+    async fn send(self) {
+        let Self { database, user, browser, at, .. } = &self;
+        let created = {
+            let (database, user, browser, at) = (database.clone(), user.clone(), browser.clone(), *at);
+            let create = move || session::create_mailed_login(&database, &user, &browser, at);
+            tokio::task::spawn_blocking(create).await
+        };
+        let token = match created {
+            Ok(Ok(Some(token))) => token,
+            Ok(Ok(None)) => {
+                tracing::warn!(user, "a user has asked for too many login links: no mail was sent");
+                return;
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a login link could not be stored: no mail was sent");
+                return;
+            }
+            Err(_) => return,
+        };
+        let mail = UserMail {
+            to: user,
+            subject: if self.site.is_empty() {
+                "Log in to the inbox".to_owned()
+            } else {
+                format!("Log in to the inbox of {}", self.site)
+            },
+            text: self.text(&token),
+            id: format!("{}.login", uuid::Uuid::now_v7().simple()),
+            at: *at,
+        };
+        let outcome = mail.send(&self.smtp).await;
+        if !outcome.has_reached_anyone() {
+            tracing::warn!(user, ?outcome, "the mail with a login link could not be sent");
+        }
+    }
+
+    fn text(&self, token: &SecretToken) -> String {
+        let at = self.at.to_zoned(TimeZone::system()).strftime("%-d %B %Y, %H:%M %Z");
+        format!(
+            "Open this link in the browser in which you asked for it:\r\n\r\n{}/login?token={}\r\n\r\n\
+             It works once and expires in ten minutes. {} asked for it on {at}.\r\n\r\n\
+             If that was not you, ignore this mail: the link is useless in any other browser.\r\n",
+            self.base,
+            token.as_str(),
+            self.client,
+        )
+    }
+}
+
+impl Visit {
+    /// The page for a request without a login: 401 with a field for an address, if mails can be sent, and the
+    /// command that prints a link. `values` says what is wrong with a link that was used.
+    pub(super) fn login_page(&self, status: StatusCode, values: Value) -> Reply {
+        let has_mail = self.options.login_mail.is_some();
+        let site = self.options.title.clone();
+        self.inbox.templates.page(status, "login.html", context! { has_mail, site, ..values })
+    }
+
+    /// Shows the button that uses up a login link, so that programs that only follow links do not use it up.
+    /// 401 if the link is not valid (any more), 403 if another browser has asked for it.
+    pub(super) fn show_login(&self, query: &Pairs) -> Result<Reply, StoreError> {
+        let Some(text) = query.get("token") else {
+            return Ok(self.login_page(StatusCode::UNAUTHORIZED, context! {}));
+        };
+        let token = SecretToken::parse(text);
+        let state = match &token {
+            Some(token) => self.login_state(token)?,
+            None => LoginState::Invalid,
+        };
+        Ok(match state {
+            LoginState::Valid => {
+                self.login_page(StatusCode::OK, context! { token => token.as_ref().map(SecretToken::as_str) })
+            }
+            other => self.refusal(other),
+        })
+    }
+
+    fn refusal(&self, state: LoginState) -> Reply {
+        match state {
+            LoginState::OtherBrowser => {
+                self.login_page(StatusCode::FORBIDDEN, context! { is_other_browser => true })
+            }
+            _ => self.login_page(StatusCode::UNAUTHORIZED, context! { is_used => true }),
+        }
+    }
+
+    fn login_state(&self, token: &SecretToken) -> Result<LoginState, StoreError> {
+        let browser = self.browser().map(|browser| browser.hash());
+        let now = Timestamp::now();
+        self.inbox.readers.with(|reader| reader.login_state(&token.hash(), browser.as_ref(), now))
+    }
+
+    /// The cookie of the browser that asked for a link.
+    fn browser(&self) -> Option<SecretToken> {
+        cookie(&self.head.headers, &self.cookies().login_name()).and_then(SecretToken::parse)
+    }
+
+    /// Mails a link if the form has an address, otherwise uses up the link of its token.
+    pub(super) fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
+        match form.get("email") {
+            Some(email) if self.options.login_mail.is_some() => self.ask_for_link(email.trim()),
+            _ => self.use_link(form),
+        }
+    }
+
+    /// Uses up a login link, starts a session and sets its cookie. 401 if the link is not valid (any more),
+    /// 403 if another browser has asked for it, which keeps it.
+    fn use_link(&self, form: &Pairs) -> Result<Reply, StoreError> {
+        let Some(token) = form.get("token").and_then(SecretToken::parse) else {
+            return Ok(self.refusal(LoginState::Invalid));
+        };
+        // A guess must not cost a write transaction.
+        let state = self.login_state(&token)?;
+        if state != LoginState::Valid {
+            return Ok(self.refusal(state));
+        }
+        let is_trusted = form.get("trust") == Some("yes");
+        let (browser, now) = (self.browser(), Timestamp::now());
+        let database = self.inbox.readers.database();
+        let session = session::log_in(database, &token, browser.as_ref(), is_trusted, self.client(), now)?;
+        let Some(session) = session else { return Ok(self.refusal(LoginState::Invalid)) };
+        let cookies = self.cookies();
+        let mut reply = see_other(HOME);
+        set_cookie(&mut reply, cookies.session(&session, is_trusted));
+        set_cookie(&mut reply, cookies.login_removal());
+        Ok(reply)
+    }
+
+    /// Answers a request for a link in a mail: the same for all addresses, with a new cookie for the browser.
+    /// The mail is sent afterwards, if the address is that of a user. 429 if the client has asked too often.
+    fn ask_for_link(&self, email: &str) -> Result<Reply, StoreError> {
+        let header = self.options.forwarded_header.unwrap_or(ForwardedHeader::XForwardedFor);
+        let source =
+            Source::from(client_ip(self.peer, &self.head.headers, &self.options.trusted_proxies, header));
+        let decision = self.inbox.login_requests.check(source, std::time::Instant::now());
+        if decision.admission != Admission::Allowed {
+            let mut reply = self.login_page(StatusCode::TOO_MANY_REQUESTS, context! { is_limited => true });
+            reply.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("600"));
+            return Ok(reply);
+        }
+        let browser = SecretToken::generate()?;
+        let mut reply = self.login_page(StatusCode::OK, context! { is_sent => true });
+        set_cookie(&mut reply, self.cookies().login(&browser));
+        let user = find_user(&self.options.users, email).map(|user| user.address.clone());
+        if let (Some(user), Some(smtp)) = (user, self.options.login_mail.clone()) {
+            self.mail_link(user, smtp, browser);
+        }
+        Ok(reply)
+    }
+
+    /// Starts to send a mail with a link, unless too many are being sent.
+    fn mail_link(&self, user: String, smtp: SmtpOptions, browser: SecretToken) {
+        let Some(base) = self.base_url() else {
+            tracing::error!(
+                "the URL of the inbox is not known, so no login link can be mailed: set `inbox.host` or `inbox.domain`"
+            );
+            return;
+        };
+        let Ok(permit) = self.inbox.login_mails.clone().try_acquire_owned() else {
+            tracing::warn!("too many login links are being mailed: no mail was sent");
+            return;
+        };
+        let mail = LoginMail {
+            database: self.inbox.readers.database().clone(),
+            smtp,
+            user,
+            browser,
+            base,
+            site: visible(&self.options.title),
+            client: self.client(),
+            at: Timestamp::now(),
+        };
+        tokio::runtime::Handle::current().spawn(async move {
+            mail.send().await;
+            drop(permit);
+        });
+    }
+
+    /// The browser that sent the request, in words.
+    fn client(&self) -> String {
+        let agent = self.head.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        describe_client(agent.unwrap_or_default())
+    }
+
+    /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
+    /// of its names, or its address. Never the `Host` header, because whoever sends the request chooses it.
+    fn base_url(&self) -> Option<String> {
+        let own = self.inbox.address.as_ref().and_then(Address::tcp);
+        if let Some(domain) = &self.options.domain {
+            let port = own.map_or(self.options.tls_port, |own| own.port());
+            return Some(if port == 443 {
+                format!("https://{domain}")
+            } else {
+                format!("https://{domain}:{port}")
+            });
+        }
+        if let Some(name) = self.options.hosts.first() {
+            return Some(format!("https://{name}"));
+        }
+        own.map(|own| format!("http://{}", reachable(own)))
+    }
+}
