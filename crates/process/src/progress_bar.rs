@@ -50,7 +50,9 @@ impl Progress {
             if ended.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_prefix(title);
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
+                .with_prefix(title)
+                .with_elapsed(delay);
             // Drawn only once it has its style.
             show_state(&bar, progress::current());
             bar.set_draw_target(target);
@@ -79,7 +81,6 @@ impl Drop for Progress {
 
 /// Draws a bar and what is left if the number of steps is known, and otherwise the time.
 fn show_state(bar: &ProgressBar, state: WorkState) {
-    let is_known = state.total > 0;
     let template = match state {
         WorkState { total: 1.., .. } => {
             "{prefix} {bar:20} {human_pos} of {human_len} {msg} ({elapsed}, {eta} left)"
@@ -92,9 +93,10 @@ fn show_state(bar: &ProgressBar, state: WorkState) {
         // The remaining time is that of the stage.
         bar.reset_eta();
     }
-    match is_known {
-        true => bar.set_length(state.total),
-        false => bar.unset_length(),
+    if state.total > 0 {
+        bar.set_length(state.total)
+    } else {
+        bar.unset_length()
     }
     bar.set_style(
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),

@@ -90,7 +90,7 @@ impl Editor {
         let mut count = 0;
         let entry = self.log_entry(OperatorAction::Retry);
         let entry = entry.about(selected.submission).through(selected.channel.as_deref());
-        let deliveries = selected.deliveries.iter().map(|(_, ids)| ids.len()).sum::<usize>();
+        let deliveries = selected.deliveries.values().map(Vec::len).sum::<usize>();
         progress::begin("deliveries", (deliveries + selected.set_aside.len()) as u64);
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
             let changed = self.commit_step(|tx| {
