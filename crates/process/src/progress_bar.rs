@@ -94,9 +94,9 @@ fn show_state(bar: &ProgressBar, state: WorkState) {
         bar.reset_eta();
     }
     if state.total > 0 {
-        bar.set_length(state.total)
+        bar.set_length(state.total);
     } else {
-        bar.unset_length()
+        bar.unset_length();
     }
     bar.set_style(
         ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
