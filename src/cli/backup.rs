@@ -15,13 +15,17 @@ use super::output::{counted, with_hint};
 use super::site::refuse_served_folder;
 use crate::config::Config;
 use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
+use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(&config.store.url)?;
     refuse_served_folder(config, to, "a backup")?;
     let began = Instant::now();
-    let backup = store::backup(file, to, force).map_err(|error| {
+    let progress = Progress::start("Backing up");
+    let backup = store::backup(file, to, force);
+    drop(progress);
+    let backup = backup.map_err(|error| {
         let hint = match &error {
             BackupError::Exists(_) => {
                 "`--force` replaces it; use a different name for each backup to keep them all"
@@ -44,7 +48,10 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
 pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(url)?;
     let began = Instant::now();
-    let restored = store::restore(from, file, force, Timestamp::now()).map_err(|error| {
+    let progress = Progress::start("Restoring");
+    let restored = store::restore(from, file, force, Timestamp::now());
+    drop(progress);
+    let restored = restored.map_err(|error| {
         let hint = match &error {
             BackupError::InUse(_) => "stop the server, restore, and start it again",
             BackupError::Occupied { .. } | BackupError::Unreadable { .. } => {
@@ -87,10 +94,10 @@ fn require_file(url: &DatabaseUrl) -> anyhow::Result<&Path> {
 fn describe(backup: &Backup, took: Duration) -> String {
     let newest = backup.newest.map(|newest| format!(", the newest from {newest:.3}")).unwrap_or_default();
     format!(
-        "{}{newest} ({} KiB, in {} ms)",
+        "{}{newest} ({}, in {})",
         counted(backup.submissions, "submission"),
-        backup.bytes.div_ceil(1024),
-        took.as_millis()
+        describe_size(backup.bytes),
+        describe_duration(took)
     )
 }
 

@@ -12,6 +12,7 @@ use super::{doctor, init, site};
 use crate::config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
 use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::InboxReader;
+use frontdesk_process::progress_bar::Progress;
 use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{Encodings, STACK_BYTES, Site};
 
@@ -29,7 +30,9 @@ pub(super) struct CheckReport {
 /// Prints every fault in a site: as `file:line: message` to standard error, or as JSON lines to standard
 /// output. Then prints the notes and a count. Returns failure if there is a fault, even if all are warnings.
 pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> anyhow::Result<ExitCode> {
+    let progress = Progress::start_if(!json, "Checking");
     let CheckReport { faults, notes, pages } = examine(folder, flags, drafts);
+    drop(progress);
     if json {
         let mut stdout = io::stdout().lock();
         for fault in &faults {

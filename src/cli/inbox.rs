@@ -8,7 +8,6 @@ mod console;
 mod count_table;
 mod list;
 mod login;
-mod output_file;
 pub(super) mod page_views;
 pub(super) mod removal;
 pub(super) mod selection;

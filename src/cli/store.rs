@@ -12,6 +12,7 @@ use super::output::{counted, with_hint};
 use super::site::{SiteFolder, refuse_served_folder};
 use crate::config::Config;
 use frontdesk_inbox::store::{self, CopyError, StoreError};
+use frontdesk_process::progress_bar::{Progress, describe_duration};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
@@ -38,12 +39,11 @@ impl StoreCommand {
 /// Creates an empty inbox if there is none, or copies the inbox and leaves the original unchanged. Refuses to
 /// copy it into a folder whose files are published, or while a server uses it.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
-    let mut stderr = anstream::stderr().lock();
     let from = &config.store.url;
     match command {
         StoreCommand::Migrate(_) => {
             store::migrate(from)?;
-            writeln!(stderr, "The inbox at {from} is up to date.")?;
+            writeln!(anstream::stderr(), "The inbox at {from} is up to date.")?;
         }
         StoreCommand::Move { to, folder: _ } => {
             let url = read_url(to)?;
@@ -52,12 +52,15 @@ pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<Exi
                 refuse_served_folder(config, file, "an inbox")?;
             }
             let began = Instant::now();
-            let copied = store::copy_inbox(from, &to).map_err(add_hint)?;
+            let progress = Progress::start("Copying");
+            let copied = store::copy_inbox(from, &to);
+            drop(progress);
+            let copied = copied.map_err(add_hint)?;
             let submissions = counted(copied.submissions, "submission");
-            let (rows, took) = (copied.rows, began.elapsed().as_millis());
+            let (rows, took) = (copied.rows, describe_duration(began.elapsed()));
             writeln!(
-                stderr,
-                "Copied {submissions} ({rows} rows, verified, in {took} ms) from {from} to {to}.\n\
+                anstream::stderr(),
+                "Copied {submissions} ({rows} rows, verified, in {took}) from {from} to {to}.\n\
                  The inbox at {from} is unchanged. Set `store.url` to the new database before you start a server."
             )?;
         }

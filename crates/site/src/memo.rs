@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::maps::{HashMap, HashSet};
 use super::parallel::in_parallel;
+use frontdesk_process::progress;
 
 /// The last result of a computation.
 #[derive(Debug)]
@@ -52,7 +53,9 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         inputs: impl Fn(&T, Option<&(I, O)>) -> I + Sync,
         compute: impl Fn(&T, &I, Option<&O>) -> Result<O, E> + Sync,
     ) -> Vec<Result<O, E>> {
+        progress::begin("pages", items.len() as u64);
         let results = in_parallel(items, |item| {
+            progress::advance(1);
             let last = self.0.get(key(item));
             let inputs = inputs(item, last);
             let output = match last {

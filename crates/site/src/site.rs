@@ -20,6 +20,7 @@ use super::path;
 use super::rules::{RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
+use frontdesk_process::progress;
 
 /// A page in both representations.
 #[derive(Debug, Clone)]
@@ -440,7 +441,9 @@ impl Site {
                 sum <= budget
             })
             .count();
+        progress::begin("files compressed", affordable as u64);
         in_parallel(&contents[..affordable], |files| {
+            progress::advance(1);
             let [first, others @ ..] = files else { return };
             match cache.and_then(|cache| cache.read(first.hash)) {
                 Some(strong) => first.use_strong_encodings(&strong),
@@ -476,7 +479,9 @@ impl Site {
     fn reencoded(&self, encoded: impl Fn(&File) -> Option<Encoded> + Sync) -> Self {
         let weak: Vec<&Arc<File>> =
             self.files().into_iter().filter(|file| file.compressible && !file.is_strong()).collect();
+        progress::begin("files compressed", weak.len() as u64);
         let strong = in_parallel(&weak, |file| {
+            progress::advance(1);
             let strong = file.without_encodings();
             strong.use_strong_encodings(&encoded(file)?);
             Some(Arc::new(strong))

@@ -19,6 +19,7 @@ use super::parallel::in_parallel;
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
+use frontdesk_process::progress;
 use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
 
 /// The subfolders of the site's folder that are loaded.
@@ -280,7 +281,11 @@ impl<'a> FileReader<'a> {
         publication: &mut Publication<'_>,
         faults: &mut Vec<Fault>,
     ) -> Result<Vec<ReadFile>, FileChanged> {
-        let read = in_parallel(&found, |file| read_file(file, purpose(file), self.before.get(&file.place)));
+        progress::begin("files", found.len() as u64);
+        let read = in_parallel(&found, |file| {
+            progress::advance(1);
+            read_file(file, purpose(file), self.before.get(&file.place))
+        });
         let mut files = Vec::with_capacity(found.len());
         for (file, content) in found.into_iter().zip(read) {
             let Ok((mut content, text)) = content?.map_err(|fault| faults.push(fault)) else { continue };

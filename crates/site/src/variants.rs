@@ -24,6 +24,7 @@ use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
 use crate::fault::Fault;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_process::progress;
 
 /// The beginning of each cached variant. Increment the number if the format, the scaler or an encoder
 /// changes.
@@ -84,13 +85,18 @@ impl Site {
             let hint = format!("save it again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
             Some(Fault::warning(image.file_name(), None, message).hint(hint))
         };
+        progress::begin("images", self.large_images.len() as u64);
         in_parallel(&self.large_images, check).into_iter().flatten().collect()
     }
 
     /// Makes the site serve the variants that `find` returns. Where it returns none, or an empty one, the
     /// entry stays as it is.
     fn set_variants(&mut self, find: impl Fn(&LargeImage) -> [Option<Bytes>; WIDTHS.len()] + Sync) {
-        let found = in_parallel(&self.large_images, |image| find(image));
+        progress::begin("images", self.large_images.len() as u64);
+        let found = in_parallel(&self.large_images, |image| {
+            progress::advance(1);
+            find(image)
+        });
         for (image, variants) in self.large_images.iter().zip(found) {
             for (name, variant) in image.variants.iter().zip(variants) {
                 // An empty variant means that the original is served instead.

@@ -13,6 +13,8 @@ use frontdesk_inbox::store::lock::Lock;
 use frontdesk_inbox::store::{DatabaseUrl, Filter, InboxReader, Retry, StoreError};
 use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_inbox::submission::{Status, Submission};
+use frontdesk_process::progress;
+use frontdesk_process::progress_bar::Progress;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RetryOptions {
@@ -53,6 +55,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
         let mut count = 0;
         let mut changes = Changes::open(console.url, &inbox, &console.user)?;
+        let progress = Progress::start("Retrying");
         for which in &filters {
             let retry =
                 Retry { which: which.clone(), channel: options.channel.clone(), parked_only: options.parked };
@@ -60,6 +63,7 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
                 .retry(&retry, console.now.timestamp())
                 .context("some deliveries were not queued; run the same command again")?;
         }
+        drop(progress);
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
             n => writeln!(console.out, "{}.", describe_due_retries(n, console.url))?,
@@ -308,15 +312,18 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
 /// stay in the inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
-    let added = Changes::open(console.url, &inbox, &console.user)?
-        .editor
-        .deliver_kept(channels, console.now.timestamp())
-        .context("some submissions were not queued; run the same command again")?;
+    let kept = Filter { status: Some(Status::Kept), ..Filter::default() };
+    let mut changes = Changes::open(console.url, &inbox, &console.user)?;
+    let progress = Progress::start("Queueing");
+    progress::begin("submissions", inbox.count(&kept)? as u64);
+    let added = changes.editor.deliver_kept(channels, console.now.timestamp());
+    drop(progress);
+    let added = added.context("some submissions were not queued; run the same command again")?;
     match added {
         0 => writeln!(console.out, "Nothing to deliver.")?,
         n => writeln!(console.out, "{}.", describe_due_deliveries(n, console.url))?,
     }
-    let kept = inbox.count(&Filter { status: Some(Status::Kept), ..Filter::default() })?;
+    let kept = inbox.count(&kept)?;
     if kept > 0 {
         let (kept, stay) = (counted(kept, "submission"), plural(kept, "stays", "stay"));
         writeln!(

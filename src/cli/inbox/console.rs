@@ -77,7 +77,8 @@ impl Console<'_> {
                 .is_some_and(|locale| locale.contains("utf8")),
             answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
             out: &mut out,
-            err: &mut io::stderr().lock(),
+            // Not locked, because a thread shows the progress there.
+            err: &mut io::stderr(),
         })?;
         out.flush()?;
         Ok(result)

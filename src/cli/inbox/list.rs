@@ -1,16 +1,20 @@
 //! `frontdesk inbox list` and `frontdesk inbox export` print submissions as a table, as CSV or as JSON lines.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+
 use super::console::Console;
-use super::output_file::write_to_file;
 use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
-use crate::cli::output::counted;
+use crate::cli::output::{counted, with_hint};
 use frontdesk_desk::{csv, json};
-use frontdesk_inbox::store::InboxReader;
+use frontdesk_inbox::store::{Filter, InboxReader};
+use frontdesk_process::output_file::write_to_file;
+use frontdesk_process::progress;
+use frontdesk_process::progress_bar::Progress;
 
 /// Default number of submissions in a table on a terminal.
 const TERMINAL_LIMIT: usize = 50;
@@ -84,24 +88,44 @@ pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) ->
 /// Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
+    // Not above the rows on a terminal.
+    let progress = Progress::start_if(options.output.is_some() || !console.is_terminal, "Exporting");
+    let total = inbox.map(|inbox| inbox.count(&Filter::default())).transpose()?.unwrap_or_default();
+    progress::begin("submissions read", which.limit.map_or(total, |limit| limit.min(total)) as u64);
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
     let definitions = inbox.map(InboxReader::definitions).transpose()?.unwrap_or_default();
+    let mut submissions = (&mut selected).inspect(|_| progress::advance(1));
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
-            json::write(&mut selected, inbox, out)
+            json::write(&mut submissions, inbox, out)
         } else {
             let zone = console.now.time_zone();
-            csv::write(&mut selected, inbox, &definitions, options.all, zone, to_terminal, out)
+            csv::write(&mut submissions, inbox, &definitions, options.all, zone, to_terminal, out)
         }
     };
     let count = match &options.output {
-        Some(path) => write_to_file(path, options.force, |out| write(false, out))?,
+        Some(path) => {
+            let written = write_to_file(path, options.force, |out| write(false, out));
+            written.map_err(|error| explain_unwritten(path, error))?
+        }
         None => write(console.is_terminal, &mut *console.out)?,
     };
+    drop(progress);
     let code = selected.finish()?;
     selected.report_sealed()?;
     if let Some(path) = &options.output {
         writeln!(console.err, "{} written to {}.", counted(count, "submission"), path.display())?;
     }
     Ok(code)
+}
+
+/// Adds the path to an error of [`write_to_file`], and the way to replace an existing file.
+fn explain_unwritten(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    match kind {
+        Some(io::ErrorKind::AlreadyExists) => {
+            with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it")
+        }
+        _ => error.context(format!("cannot write {}", path.display())),
+    }
 }

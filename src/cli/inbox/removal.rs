@@ -15,6 +15,8 @@ use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, Sour
 use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::{TimeArgument, format_time};
+use frontdesk_process::progress;
+use frontdesk_process::progress_bar::Progress;
 
 /// Options that select held submissions.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -101,7 +103,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     }
     let filter = confirmed_filter(&filter, &held);
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
-    let erased = editor.discard_held(&filter).context(INCOMPLETE)?;
+    let erased = show_removal(held.submissions, || editor.discard_held(&filter)).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
 
@@ -121,13 +123,22 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
     }
     // Runs even without ids: an earlier run may have left removed data in the database's log.
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
-    let Discarded { erased, stayed } = preview.discard(&mut editor).context(INCOMPLETE)?;
+    let count = preview.held.len();
+    let Discarded { erased, stayed } =
+        show_removal(count, || preview.discard(&mut editor)).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     if stayed > 0 {
         let were = format!("{} {}", counted(stayed, "submission"), plural(stayed, "was", "were"));
         writeln!(console.err, "error: {were} released or removed by another program meanwhile")?;
     }
     Ok(if missing + preview.others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
+}
+
+/// Shows the progress of `remove`, which removes `count` submissions.
+fn show_removal<T>(count: usize, remove: impl FnOnce() -> T) -> T {
+    let _progress = Progress::start("Removing");
+    progress::begin("submissions", count as u64);
+    remove()
 }
 
 /// The context for an error that may occur after some submissions have been removed.
@@ -178,7 +189,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
     if !yes && count > 0 && !confirm(&question, console)? {
         return Ok(ExitCode::FAILURE);
     }
-    let erased = editor.erase(email).context(INCOMPLETE)?;
+    let erased = show_removal(count, || editor.erase(email)).context(INCOMPLETE)?;
     Ok(report_removal(&erased, console)?)
 }
 

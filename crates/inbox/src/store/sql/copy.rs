@@ -9,6 +9,7 @@ use super::{Bind, Cell, Row, Sql, Value, placeholders};
 use crate::store::error::StoreError;
 use crate::store::open::open_and_lock;
 use crate::store::url::DatabaseUrl;
+use frontdesk_process::progress;
 
 /// The number of rows that are read and written at a time.
 const AT_A_TIME: usize = 200;
@@ -115,15 +116,21 @@ pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyEr
             for table in TABLES.iter().rev() {
                 target.execute(&format!("DELETE FROM {}", table.name), &[])?;
             }
+            let counts = TABLES
+                .iter()
+                .map(|table| source.one_value::<usize>(&format!("SELECT count(*) FROM {}", table.name), &[]));
+            progress::begin("rows", 2 * counts.sum::<Result<usize, _>>()? as u64);
             for table in &TABLES {
                 let mut written = Sum::default();
                 table.for_each_page(source, |rows| {
                     written.add(rows);
+                    progress::advance(rows.len());
                     table.insert_rows(target, rows)
                 })?;
                 let mut found = Sum::default();
                 table.for_each_page(target, |rows| {
                     found.add(rows);
+                    progress::advance(rows.len());
                     Ok(())
                 })?;
                 if found != written {

@@ -19,6 +19,7 @@ use crate::store::url::DatabaseUrl;
 use crate::store::{notifier, open, sqlite};
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::mailbox::mailbox_key;
+use frontdesk_process::progress;
 
 /// How long to wait for locks that the server holds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -89,12 +90,16 @@ impl Editor {
         let mut count = 0;
         let entry = self.log_entry(OperatorAction::Retry);
         let entry = entry.about(selected.submission).through(selected.channel.as_deref());
+        let deliveries = selected.deliveries.values().map(Vec::len).sum::<usize>();
+        progress::begin("deliveries", (deliveries + selected.set_aside.len()) as u64);
         let mut commit = |change: &dyn Fn(&dyn Sql) -> Result<usize, StoreError>| {
-            count += self.commit_step(|tx| {
+            let changed = self.commit_step(|tx| {
                 let count = change(tx)?;
                 entry.add(tx, count)?;
                 transaction::announce(tx).map(|()| count)
             })?;
+            count += changed;
+            progress::advance(changed);
             self.notify_file_listeners();
             Ok::<_, StoreError>(())
         };
@@ -207,6 +212,7 @@ impl Editor {
             let ids = self.sql.column::<[u8; 16]>(&page, values![after])?;
             let Some(last) = ids.last() else { return Ok(count) };
             after = *last;
+            progress::advance(ids.len());
             count += self.commit_step(|tx| {
                 let added =
                     ids.iter().map(|id| add_missing_deliveries(tx, Uuid::from_bytes(*id), channels, now));
@@ -361,6 +367,7 @@ impl Editor {
                 Ok(removed)
             })?;
             erased.add(&removed);
+            progress::advance(removed.submissions);
             ids = among(&*self.sql, &ids, "")?;
             if ids.is_empty() {
                 return Ok(());
@@ -394,6 +401,7 @@ impl Editor {
         if let DatabaseUrl::Postgres(_) = self.place {
             return Ok(erased);
         }
+        progress::begin("wiping the database's log", 0);
         // Copy most of a long log while others can write, because the checkpoint that truncates it blocks all
         // writers. If this copy fails, that checkpoint returns the error.
         let _ = self.sql.query("PRAGMA wal_checkpoint(PASSIVE)", &[]);

@@ -23,10 +23,10 @@ pub const TRUSTED_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30)
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 /// The use of a session is recorded at most this often.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of unused login links of a user that a command created, and of sessions. A new one replaces
-/// the oldest.
+/// Maximum number of unused login links of a user that a command created, and of a user's sessions. A new one
+/// replaces the oldest.
 const MAX_LOGINS: usize = 20;
-const MAX_SESSIONS: usize = 500;
+const MAX_SESSIONS: usize = 100;
 /// Maximum number of valid login links of a user that mails contain. There are no more until one expires.
 const MAX_MAILED_LOGINS: usize = 5;
 
@@ -111,7 +111,8 @@ impl Editor {
 
     /// Uses up a login link, and stores a session in its place. Returns the user, or `None` if the link does
     /// not exist, has expired or was used before, or if another browser has asked for it, which keeps it.
-    /// Removes expired links and sessions, and the least recently used sessions beyond `MAX_SESSIONS`.
+    /// Removes expired links and sessions, and the user's least recently used sessions beyond
+    /// `MAX_SESSIONS`.
     pub fn log_in(
         &mut self,
         login: &TokenHash,
@@ -129,7 +130,11 @@ impl Editor {
             }
             let user: String = row.get("actor")?;
             remove_expired(tx, now)?;
-            make_room(tx, "session", "used_at", MAX_SESSIONS)?;
+            tx.execute(
+                "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE actor = ?1
+                     ORDER BY used_at DESC, hash LIMIT 1000 OFFSET ?2)",
+                values![user, MAX_SESSIONS - 1],
+            )?;
             let NewSession { hash, is_trusted, client } = session;
             let is_mailed: bool = row.get("is_mailed")?;
             tx.execute(
@@ -209,14 +214,6 @@ fn valid_times(now: Timestamp) -> [i64; 3] {
         (now - TRUSTED_LIFETIME).as_millisecond() + 1,
         (now + CLOCK_TOLERANCE).as_millisecond(),
     ]
-}
-
-/// Removes the oldest rows, so that one more row is within the limit.
-fn make_room(tx: &dyn Sql, table: &str, age: &str, most: usize) -> Result<(), StoreError> {
-    let excess = format!(
-        "DELETE FROM {table} WHERE hash IN (SELECT hash FROM {table} ORDER BY {age} DESC, hash LIMIT 1000 OFFSET ?1)"
-    );
-    tx.execute(&excess, values![most - 1]).map(drop)
 }
 
 const COLUMNS: &str = "hash, actor AS \"user\", created_at, used_at, is_mailed, is_trusted, client";

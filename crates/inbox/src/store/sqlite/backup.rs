@@ -21,6 +21,7 @@ use super::{LAYOUT, connect, open_to_read};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::Secret;
 use crate::store::lock::{self, Lock};
+use frontdesk_process::progress;
 
 /// The row of `meta` that holds a backup's digest. An inbox in use has none.
 const DIGEST: &str = "backup-digest";
@@ -151,6 +152,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
         let transaction = source_connection.unchecked_transaction()?;
         let contents = hash_contents(&transaction).map_err(|error| name_damaged_file(source, error))?;
         // The first read has fixed the transaction's snapshot, so the pages match the hashed rows.
+        progress::begin("copying pages", 0);
         let copying = rusqlite::backup::Backup::new(&transaction, &mut connection)?;
         match copying.step(-1)? {
             StepResult::Done => {}
@@ -166,6 +168,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     connection.execute("DELETE FROM meta WHERE name = ?1", [DIGEST])?;
     let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
     let to = partial.path.to_str().ok_or_else(|| StoreError::io(&partial.path, not_text()))?;
+    progress::begin("writing the copy", 0);
     connection.execute("VACUUM INTO ?1", [to])?;
     drop(connection);
     drop(snapshot);
@@ -188,6 +191,7 @@ fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
 fn check_integrity(connection: &Connection) -> Result<Contents> {
     let damaged = |reason| BackupError::Store(StoreError::Damaged(reason));
     connection.pragma_update(None, "cell_size_check", "on")?;
+    progress::begin("checking the structure", 0);
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
         return Err(damaged("SQLite reports that its structures are corrupt"));
@@ -209,6 +213,12 @@ fn hash_contents(connection: &Connection) -> Result<Contents> {
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
+    let count = |table: &String| {
+        let sql = format!("SELECT count(*) FROM {} NOT INDEXED", quote(table));
+        connection.query_row(&sql, [], |row| row.get(0))
+    };
+    let counts: Vec<u32> = tables.iter().map(count).collect::<rusqlite::Result<_>>()?;
+    progress::begin("rows verified", counts.into_iter().map(u64::from).sum());
     let mut hasher = blake3::Hasher::new();
     hasher.update(&LAYOUT.to_le_bytes());
     for table in &tables {
@@ -234,11 +244,12 @@ fn hash_contents(connection: &Connection) -> Result<Contents> {
 /// Hashes a table's rows in the order in which they are stored. A copy preserves this order.
 fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) -> Result<()> {
     let except = if table == "meta" { format!("WHERE name <> '{DIGEST}'") } else { String::new() };
-    let name = table.replace('"', "\"\"");
-    let mut statement = connection.prepare(&format!("SELECT * FROM \"{name}\" NOT INDEXED {except}"))?;
+    let name = quote(table);
+    let mut statement = connection.prepare(&format!("SELECT * FROM {name} NOT INDEXED {except}"))?;
     let columns = statement.column_count();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
+        progress::advance(1);
         for column in 0..columns {
             match row.get_ref(column)? {
                 ValueRef::Null => hash_value(hasher, 1, b""),
@@ -250,6 +261,11 @@ fn hash_rows(connection: &Connection, table: &str, hasher: &mut blake3::Hasher) 
         }
     }
     Ok(())
+}
+
+/// The name of a table in SQL.
+fn quote(table: &str) -> String {
+    format!("\"{}\"", table.replace('"', "\"\""))
 }
 
 /// Hashes a value after its kind and length, so that different values never have the same hash input.

@@ -1,54 +1,45 @@
-//! Writes an export to a file that has its name only once it is complete.
+//! Writes a file that has its name only once it is complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-
-use crate::cli::output::with_hint;
 
 /// Added to the name of a file that is not complete yet.
 const PARTIAL: &str = ".partial";
 
 /// Passes `write` a file that only its owner can read, and returns what it returns. The file's name ends with
-/// [`PARTIAL`] until it is complete and synced, so an error or a full disk leaves no file, and an existing one as
-/// it was. An existing file is an error without `force`. Devices and pipes are written directly, and need `force`.
-pub(super) fn write_to_file<T>(
+/// [`PARTIAL`] until it is complete and synced, so an error or a full disk leaves no file, and an existing
+/// one as it was. An existing file is an error of the kind `AlreadyExists` without `force`. Devices and
+/// pipes are written directly, and need `force`.
+pub fn write_to_file<T, E: From<io::Error>>(
     path: &Path,
     force: bool,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let cannot = || format!("cannot write {}", path.display());
+    write: impl FnOnce(&mut dyn Write) -> Result<T, E>,
+) -> Result<T, E> {
     let exists = fs::symlink_metadata(path).is_ok();
     if exists && !force {
-        return Err(already_exists(path));
+        return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }
     // A symbolic link stays, and its target is replaced.
-    let target =
-        if exists { fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) } else { path.to_owned() };
+    let target = Some(path).filter(|_| exists).and_then(|path| fs::canonicalize(path).ok());
+    let target = target.unwrap_or_else(|| path.to_owned());
     if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let mut out = BufWriter::new(OpenOptions::new().write(true).open(&target).with_context(cannot)?);
-        let written = write(&mut out).with_context(cannot)?;
-        out.flush().with_context(cannot)?;
+        let mut out = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
+        let written = write(&mut out)?;
+        out.flush()?;
         return Ok(written);
     }
-    let partial = PartialFile::create(&target).with_context(cannot)?;
+    let partial = PartialFile::create(&target)?;
     let mut out = BufWriter::new(&partial.file);
-    let written = write(&mut out).with_context(cannot)?;
-    out.flush().with_context(cannot)?;
+    let written = write(&mut out)?;
+    out.flush()?;
     drop(out);
-    match partial.rename_to(&target, force) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(path)),
-        renamed => renamed.with_context(cannot).map(|()| written),
-    }
-}
-
-fn already_exists(path: &Path) -> anyhow::Error {
-    with_hint(anyhow!("{} already exists", path.display()), "`--force` replaces it")
+    partial.rename_to(&target, force)?;
+    Ok(written)
 }
 
 /// A locked file beside its target, which is removed on drop unless it has got its final name.
@@ -59,7 +50,8 @@ struct PartialFile {
 }
 
 impl PartialFile {
-    /// Creates the file, or empties one that an interrupted export has left. Fails if another export writes it.
+    /// Creates the file, or empties one that an interrupted export has left. Fails if another export writes
+    /// it.
     fn create(target: &Path) -> io::Result<PartialFile> {
         let mut path = target.as_os_str().to_owned();
         path.push(PARTIAL);
@@ -68,7 +60,7 @@ impl PartialFile {
             let mut options = OpenOptions::new();
             let options = options.write(true).create(true).truncate(false).mode(0o600);
             let file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
-            file.try_lock().map_err(|_| io::Error::other("another export to this file is under way"))?;
+            file.try_lock().map_err(|_| io::Error::other("another process is writing this file"))?;
             // Another process may have renamed or removed the file before it was locked.
             let ours = file.metadata()?;
             let is_ours = |found: fs::Metadata| (found.dev(), found.ino()) == (ours.dev(), ours.ino());
@@ -80,8 +72,8 @@ impl PartialFile {
         }
     }
 
-    /// Syncs the file and gives it its final name. Fails if there is a file with that name, unless `replace` is
-    /// set.
+    /// Syncs the file and gives it its final name. Fails if there is a file with that name, unless `replace`
+    /// is set.
     fn rename_to(mut self, target: &Path, replace: bool) -> io::Result<()> {
         self.file.sync_all()?;
         if replace {
@@ -113,8 +105,8 @@ impl Drop for PartialFile {
 mod tests {
     use super::*;
 
-    fn write(path: &Path, force: bool, text: &str) -> anyhow::Result<()> {
-        write_to_file(path, force, |out| Ok(out.write_all(text.as_bytes())?))
+    fn write(path: &Path, force: bool, text: &str) -> io::Result<()> {
+        write_to_file(path, force, |out| out.write_all(text.as_bytes()))
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -128,12 +120,11 @@ mod tests {
         let path = folder.path().join("out.csv");
         let fail = |force| {
             write_to_file(&path, force, |out| {
-                out.write_all(&[b'x'; 100_000])?;
-                Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull).into())
+                out.write_all(&vec![b'x'; 100_000])?;
+                Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
             })
         };
-        let error = format!("{:#}", fail(false).unwrap_err());
-        assert!(error.contains("out.csv: no storage space"), "{error}");
+        assert_eq!(fail(false).unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(names(folder.path()), [""; 0]);
         write(&path, false, "old").unwrap();
         fail(true).unwrap_err();
@@ -142,7 +133,7 @@ mod tests {
             (vec!["out.csv".to_owned()], "old".to_owned())
         );
         // The disk is full.
-        assert!(write_to_file(Path::new("/dev/full"), true, |out| Ok(out.write_all(b"x")?)).is_err());
+        assert!(write_to_file(Path::new("/dev/full"), true, |out| out.write_all(b"x")).is_err());
     }
 
     #[test]
@@ -151,11 +142,11 @@ mod tests {
         let path = folder.path().join("out.csv");
         fs::write(&path, "old").unwrap();
         let refused = write(&path, false, "new").unwrap_err();
-        assert_eq!(refused.to_string(), format!("{} already exists", path.display()));
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         // A file that appears while the export is written stays, too.
         let other = folder.path().join("other.csv");
-        let refused = write_to_file(&other, false, |_| Ok(fs::write(&other, "theirs")?)).unwrap_err();
-        assert_eq!(refused.to_string(), format!("{} already exists", other.display()));
+        let refused = write_to_file(&other, false, |_| fs::write(&other, "theirs")).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&other).unwrap(), "theirs");
         let link = folder.path().join("link.csv");
         std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -173,8 +164,8 @@ mod tests {
         let nested = write_to_file(&path, false, |out| {
             out.write_all(b"first")?;
             let error = write(&path, false, "second").unwrap_err();
-            assert!(format!("{error:#}").contains("another export to this file is under way"), "{error:#}");
-            Ok(())
+            assert!(format!("{error:#}").contains("another process is writing this file"), "{error:#}");
+            Ok::<_, io::Error>(())
         });
         nested.unwrap();
         assert_eq!(
