@@ -35,6 +35,9 @@ mod http_peer;
 #[cfg(test)]
 #[path = "../../../tests/it/support/port.rs"]
 mod port;
+#[cfg(test)]
+#[path = "../../../tests/it/support/smtp_peer.rs"]
+mod smtp_peer;
 
 pub use channel::{Channel, ChannelOptions, TransportOptions};
 pub use notification::Notification;

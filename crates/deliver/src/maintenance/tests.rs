@@ -4,13 +4,10 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-#[expect(dead_code, reason = "these tests need only a peer that accepts every mail")]
-#[path = "../../../../tests/it/support/smtp_peer.rs"]
-mod smtp_peer;
-
 use super::*;
 use crate::mail::MailAddresses;
 use crate::smtp::{SmtpDeadlines, SmtpOptions, SmtpTls};
+use crate::smtp_peer::{Script, SmtpPeer};
 use crate::{ChannelOptions, TransportOptions, maildir};
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
@@ -21,7 +18,6 @@ use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 use frontdesk_limits::Source;
 use frontdesk_limits::source::RefusedRequests;
-use smtp_peer::{Script, SmtpPeer};
 
 #[test]
 fn the_digest_is_sent_once_a_day_through_a_working_channel() {

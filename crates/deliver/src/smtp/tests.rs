@@ -6,13 +6,11 @@ use super::*;
 use crate::corpus;
 use crate::notification::Topic;
 use crate::port::Port;
+use crate::smtp_peer::{At, Do, Script, SmtpPeer};
 use frontdesk_inbox::submission::outcome::AttemptFailure;
-use smtp_peer::{At, Do, Script, SmtpPeer};
 
 mod dialects;
 mod faults;
-#[path = "../../../../tests/it/support/smtp_peer.rs"]
-mod smtp_peer;
 mod tls;
 
 /// Time limit for peers that reply. Long enough for a local peer on a busy machine.

@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-use super::smtp_peer::{Shared, converse, lock, serve};
 use super::*;
+use crate::smtp_peer::{Shared, converse, lock, serve};
 
 /// The connection of a mail server that ends after a number of octets in each direction.
 struct CutStream {

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, StreamOwned};
 
-use super::smtp_peer::{Shared, converse, lock, serve};
 use super::*;
+use crate::smtp_peer::{Shared, converse, lock, serve};
 
 struct TlsPeer {
     port: u16,

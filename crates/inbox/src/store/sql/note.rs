@@ -102,7 +102,9 @@ impl InboxReader {
         for row in self.sql.query_in(select, "submission", &keys, "")? {
             threads.entry(row.get("submission")?).or_default().push(Note::from_row(&row)?);
         }
-        threads.values_mut().for_each(|notes| notes.sort_by_key(|note| note.id));
+        for notes in threads.values_mut() {
+            notes.sort_by_key(|note| note.id);
+        }
         Ok(threads)
     }
 }
