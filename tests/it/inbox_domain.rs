@@ -430,9 +430,12 @@ fn idle_connections_to_the_inbox_make_room_for_visitors() {
         let mut connection = server.client(SITE).greet(socket.into()).ok()?;
         Some(ask(&mut connection, "GET", "/", SITE, &[], ""))
     };
+    let began = Instant::now();
     for _ in 0..3 {
         assert!(until(visit).is_some_and(|answer| is_site(&answer)));
     }
+    // Idle connections of the inbox would otherwise end after twenty seconds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert!(idle[0].rest().map_or_else(|error| error.kind() == std::io::ErrorKind::UnexpectedEof, |_| true));
 }
 

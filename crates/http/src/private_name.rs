@@ -92,9 +92,9 @@ impl PrivateName {
         if is_own { ServerName::Private(&self.tls) } else { ServerName::Refused }
     }
 
-    /// Passes a connection on, and returns the handle that keeps it open. `None` if too many connections wait,
-    /// or after the private listener has stopped. The peer is never trusted, because it did not come through a
-    /// proxy of the private address.
+    /// Passes a connection on, and returns the handle that keeps it open. `None` if too many connections
+    /// wait, or after the private listener has stopped. The peer is never trusted, because it did not come
+    /// through a proxy of the private address.
     pub(super) fn pass_on(&self, stream: Box<TlsConn>, peer: Peer) -> Option<SharedConnHandle> {
         let ((admitted, ended), (evict, evicted)) = (oneshot::channel(), oneshot::channel());
         let peer = Peer { trust: Trust::Never, ..peer };
