@@ -63,10 +63,6 @@ impl PrivateName {
         Self { domain, authority, tls, conns: Some(conns), received: Mutex::new(Some(received)) }
     }
 
-    pub fn has_own_socket(&self) -> bool {
-        self.conns.is_none()
-    }
-
     /// The expiry time of the certificate, and the domain.
     pub fn certificate_expiry(&self) -> Option<(&str, jiff::Timestamp)> {
         self.tls.not_after().map(|not_after| (&*self.domain, not_after))
