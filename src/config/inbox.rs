@@ -35,7 +35,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         "off",
         "The private address of the inbox's web interface (docs/pages/inbox.md), a Unix socket such as \
          \"unix:/run/frontdesk/inbox.sock\", or \"off\". `frontdesk inbox open` prints a link that logs you in. \
-         Never publish this address.",
+         Never publish this address without `domain`.",
         value::optional_listen_address,
     );
     if let Some(address) = &mut listen {

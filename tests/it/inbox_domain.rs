@@ -407,6 +407,39 @@ fn connections_that_send_nothing_close_neither_the_inbox_nor_the_site() {
 }
 
 #[test]
+fn idle_connections_to_the_inbox_make_room_for_visitors() {
+    let server = DomainServer::start(&[
+        ("FRONTDESK_SERVER__MAX_CONNECTIONS", "48"),
+        ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_SOURCE", "48"),
+        ("FRONTDESK_SERVER__MAX_CONNECTIONS_PER_NETWORK", "48"),
+    ]);
+    let mut idle = Vec::new();
+    while let Ok(mut connection) = server.client(DESK).connect(server.public()) {
+        assert_eq!(ask(&mut connection, "GET", "/inbox.css", DESK, &[], "").status, 200);
+        idle.push(connection);
+        if idle.len() == 48 {
+            break;
+        }
+    }
+    assert!(idle.len() >= 40, "{}", idle.len());
+    // A visitor from another network.
+    let visit = || {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
+        socket.bind(&SocketAddr::from(([127, 0, 1, 1], 0)).into()).ok()?;
+        socket.connect(&server.public().into()).ok()?;
+        let mut connection = server.client(SITE).greet(socket.into()).ok()?;
+        Some(ask(&mut connection, "GET", "/", SITE, &[], ""))
+    };
+    let began = Instant::now();
+    for _ in 0..3 {
+        assert!(until(visit).is_some_and(|answer| is_site(&answer)));
+    }
+    // Idle connections of the inbox would otherwise end after twenty seconds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(idle[0].rest().map_or_else(|error| error.kind() == std::io::ErrorKind::UnexpectedEof, |_| true));
+}
+
+#[test]
 fn a_renewed_certificate_is_served_without_a_restart() {
     let server = DomainServer::shared();
     let shown = |connection: &Secure| {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -16,10 +17,11 @@ use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::http1::timer::ConnTimer;
+use super::private_name::SharedConnHandle;
 use super::protocol::{Protocol, detect};
 use super::refusal::Refusal;
 use super::shutdown::ShutdownPhase;
-use super::slot::cost;
+use super::slot::{Closing, cost};
 use super::socket::{Peer, Scheme, Trust};
 use super::tls::{Accepted, ServerName, TlsConn};
 use super::trusted_proxies::is_trusted;
@@ -169,7 +171,16 @@ impl<H: PublicHandler> ConnContext<'_, H> {
     async fn pass_on(mut self, stream: Box<TlsConn>) {
         let Some(name) = &self.worker.server.private_name else { return };
         let _charge = self.slot.charge(cost::TLS + cost::HTTP1);
-        let Some(ended) = name.pass_on(stream, self.peer) else { return };
+        let Some(SharedConnHandle { mut ended, evict }) = name.pass_on(stream, self.peer) else { return };
+        let mut evict = Some(evict);
+        let ended = poll_fn(|cx| {
+            if self.slot.closing() == Some(Closing::WhenIdle)
+                && let Some(evict) = evict.take()
+            {
+                let _ = evict.send(());
+            }
+            Pin::new(&mut ended).poll(cx).map(drop)
+        });
         tokio::select! {
             closed = self.slot.unless_closed(ended) => {
                 if closed.is_none() {

@@ -1,6 +1,7 @@
 //! Serves a private address: a few operators and monitors, over HTTP/1, on one thread, with or without TLS.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -182,7 +183,7 @@ impl<H: Handler> Private<H> {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {
                 let Ok(stream) = TcpStream::from_std(stream) else { return };
-                self.serve_http1(stream, peer, Scheme::Http).await;
+                self.serve_http1(stream, peer, Scheme::Http, pending()).await;
             }
             (Incoming::New(stream, peer), Some(name)) => {
                 let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -190,19 +191,32 @@ impl<H: Handler> Private<H> {
                 let route = |requested: Option<&str>| name.route_on_own_socket(requested);
                 let refusal = || Refusal::PlainText.into_response();
                 if let Ok(Accepted::Private(stream)) = tls::accept(stream, time, time, route, refusal).await {
-                    self.serve_http1(stream, peer, Scheme::Https).await;
+                    self.serve_http1(stream, peer, Scheme::Https, pending()).await;
                 }
             }
-            (Incoming::Shared(SharedConn { stream, peer, mut admitted }), _) => {
+            (Incoming::Shared(SharedConn { stream, peer, mut admitted, evicted }), _) => {
+                let evicted = async {
+                    if evicted.await.is_err() {
+                        // The handle is gone, so the connection closes anyway.
+                        pending::<()>().await;
+                    }
+                };
                 tokio::select! {
-                    () = self.serve_http1(stream, peer, Scheme::Https) => {}
+                    () = self.serve_http1(stream, peer, Scheme::Https, evicted) => {}
                     () = admitted.closed() => {}
                 }
             }
         }
     }
 
-    async fn serve_http1(&self, stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer, scheme: Scheme) {
+    /// Serves requests until the connection ends. After `evicted`, closes it once it is idle.
+    async fn serve_http1(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: Peer,
+        scheme: Scheme,
+        evicted: impl Future<Output = ()>,
+    ) {
         let service = service_fn(|request| {
             let (handler, snapshot, conn) = (&*self.handler, self.snapshot.load_full(), &self.conn);
             let context = RequestContext { peer, scheme, began: Instant::now() };
@@ -222,7 +236,12 @@ impl<H: Handler> Private<H> {
             .max_buf_size(HEADER_LIMIT)
             .header_read_timeout(self.options.header_timeout)
             .serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
         // An error means that the client has disconnected, or was too slow.
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = evicted => connection.as_mut().graceful_shutdown(),
+        }
         let _ = connection.await;
     }
 }

@@ -37,6 +37,16 @@ pub(super) struct SharedConn {
     /// The connection counts towards the limits of the public sockets until this is dropped. The other end
     /// closes when those limits or a shutdown end the connection.
     pub(super) admitted: oneshot::Sender<()>,
+    /// Completes when the connection must close as soon as it is idle.
+    pub(super) evicted: oneshot::Receiver<()>,
+}
+
+/// The end of a connection that stays with the public socket.
+pub(super) struct SharedConnHandle {
+    /// Completes when the connection has ended.
+    pub(super) ended: oneshot::Receiver<()>,
+    /// Closes the connection as soon as it is idle.
+    pub(super) evict: oneshot::Sender<()>,
 }
 
 impl PrivateName {
@@ -51,10 +61,6 @@ impl PrivateName {
     pub fn on_public_sockets(domain: String, authority: String, tls: Arc<Tls>) -> Self {
         let (conns, received) = mpsc::channel(MAX_WAITING);
         Self { domain, authority, tls, conns: Some(conns), received: Mutex::new(Some(received)) }
-    }
-
-    pub fn has_own_socket(&self) -> bool {
-        self.conns.is_none()
     }
 
     /// The expiry time of the certificate, and the domain.
@@ -82,14 +88,14 @@ impl PrivateName {
         if is_own { ServerName::Private(&self.tls) } else { ServerName::Refused }
     }
 
-    /// Passes a connection on, and returns a receiver that completes when the connection has ended. `None` if
-    /// too many connections wait, or after the private listener has stopped. The peer is never trusted,
-    /// because it did not come through a proxy of the private address.
-    pub(super) fn pass_on(&self, stream: Box<TlsConn>, peer: Peer) -> Option<oneshot::Receiver<()>> {
-        let (admitted, ended) = oneshot::channel();
+    /// Passes a connection on, and returns the handle that keeps it open. `None` if too many connections
+    /// wait, or after the private listener has stopped. The peer is never trusted, because it did not come
+    /// through a proxy of the private address.
+    pub(super) fn pass_on(&self, stream: Box<TlsConn>, peer: Peer) -> Option<SharedConnHandle> {
+        let ((admitted, ended), (evict, evicted)) = (oneshot::channel(), oneshot::channel());
         let peer = Peer { trust: Trust::Never, ..peer };
-        self.conns.as_ref()?.try_send(SharedConn { stream, peer, admitted }).ok()?;
-        Some(ended)
+        self.conns.as_ref()?.try_send(SharedConn { stream, peer, admitted, evicted }).ok()?;
+        Some(SharedConnHandle { ended, evict })
     }
 
     /// Whether a host with an optional port, or a server name, is this name. One trailing dot is ignored.
