@@ -216,6 +216,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn each_failure_of_a_mail_server_has_a_sentence() {
         let refusal = |code, text: &str| SmtpErrorKind::Refusal(code, text.to_owned());
         let broken = |text: &str| SmtpErrorKind::Broken(text.to_owned());
@@ -288,12 +289,16 @@ mod tests {
             let answer = answer_of(SmtpError::new(phase, kind).outcome("mail.example.com:587", false));
             assert_eq!(describe_failure(MailServer, &answer), expected, "{answer}");
         }
+        assert_eq!(describe_attempt(MailServer, None, "the server stopped"), uncertain);
+    }
+
+    #[test]
+    fn a_mail_that_some_recipients_have_is_described_as_such() {
         let refused =
             [RefusedRecipient { address: "b@example.com".to_owned(), code: 550, text: "no".to_owned() }];
         let partial = answer_of(partial_outcome("2.0.0 ok", &refused, vec!["a@example.com".to_owned()]));
         let expected = "Some recipients have it. The mail server refused the others.";
         assert_eq!(describe_attempt(MailServer, Some(false), &partial), expected);
-        assert_eq!(describe_attempt(MailServer, None, "the server stopped"), uncertain);
     }
 
     #[test]
