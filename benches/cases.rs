@@ -13,9 +13,9 @@ use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
 use frontdesk_forms::{CONTACT, Form, WAITLIST};
 use frontdesk_http::{Options, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
-use frontdesk_inbox::screening::{self, RequestSignals, TokenizedText, screen};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_limits::{self as limits, LocalLimiter, MAX_QUOTA, Quota, Source};
+use frontdesk_screening::{self, RequestSignals, TokenizedText, screen};
 use frontdesk_site::negotiate::{Codings, Encoding, choose};
 use frontdesk_site::{self as pages, Site, path};
 use tempfile::TempDir;
@@ -119,7 +119,7 @@ fn validation(form: &'static Form, body: &'static str) -> Run {
 /// Screens an entry that is not held.
 fn screening(form: &'static Form, body: &'static str) -> Run {
     let ParsedForm { entry, extras, .. } = parse_with_extras(form, body.as_bytes()).expect("a valid body");
-    let (signals, options) = (RequestSignals::default(), screening::ScreeningOptions::default());
+    let (signals, options) = (RequestSignals::default(), frontdesk_screening::ScreeningOptions::default());
     assert!(!screen(&TokenizedText::new(&entry), &extras, &signals, &options).hold);
     Box::new(move || {
         black_box(screen(&TokenizedText::new(black_box(&entry)), &extras, &signals, &options));

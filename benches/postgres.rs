@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use frontdesk_forms::CONTACT;
 use frontdesk_forms::parse::parse;
 use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk_inbox::screening::{Evidence, RequestFacts};
 use frontdesk_inbox::store::{DatabaseUrl, Server, Store, StoreOptions};
 use frontdesk_inbox::submission::delivery::Route;
 use frontdesk_limits::Source;
+use frontdesk_screening::{Evidence, RequestFacts};
 
 const ROUNDS: usize = 5;
 const SECONDS: u64 = 2;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use frontdesk_forms::WAITLIST;
 use frontdesk_forms::parse::parse;
 use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk_inbox::screening::{Evidence, RequestFacts};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_limits::Source;
+use frontdesk_screening::{Evidence, RequestFacts};
 
 const SECONDS: u64 = 3;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use frontdesk_forms::CONTACT;
 use frontdesk_forms::parse::{Extras, parse_with_extras};
-use frontdesk_inbox::screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
-use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
+use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
+use frontdesk_screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use super::named_file;
 use super::reader::{Reader, requests};
 use super::value::{self, ParseResult, Raw};
-use frontdesk_inbox::screening::{Domains, ScreeningOptions};
-use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
+use frontdesk_screening::{Domains, ScreeningOptions};
 
 /// Maximum value of a threshold; the default thresholds are 50 and 100.
 const MAX_THRESHOLD: i64 = 1000;

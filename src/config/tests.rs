@@ -5,7 +5,7 @@ mod effects;
 mod own_forms;
 
 use super::*;
-use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 use frontdesk_site::fault::Severity;
 use frontdesk_site::{PrivatePath, PublicationOptions};
 

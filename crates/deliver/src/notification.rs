@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{FieldValue, Form, LeadSource};
-use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Submission, named_enum};
+use frontdesk_screening::verdict::Signal;
 
 named_enum! {
     /// The topic of a notification. The names must never change, because they are part of the Message-IDs and
@@ -146,8 +146,8 @@ fn capitalize_first_letter(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use frontdesk_inbox::submission::verdict::ScreeningReason;
     use frontdesk_inbox::submission::{Screening, Status};
+    use frontdesk_screening::verdict::ScreeningReason;
 
     #[test]
     fn the_text_names_the_agent_and_the_reasons_of_a_hold() {

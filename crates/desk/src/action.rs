@@ -240,7 +240,7 @@ fn apply(
     })
 }
 
-/// What undoes the results of a change, as JSON: the names of changes with the ids of submissions, and with
+/// The changes that undo others, as JSON: the names of changes with the ids of submissions, and with
 /// the assignee that each had before. `None` if nothing can be undone.
 fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) -> Option<String> {
     let mut steps: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();

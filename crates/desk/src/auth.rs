@@ -173,8 +173,8 @@ impl Cookies {
         self.header(&format!("{}={}{age}", self.name(), token.as_str()))
     }
 
-    /// A `Set-Cookie` value for a browser that has asked for a link. It is sent when the link in a mail program
-    /// in the same browser leads here (`Lax`); by itself, it permits nothing.
+    /// A `Set-Cookie` value for a browser that has asked for a link. It is sent when a link in a mail
+    /// program in the same browser leads here (`Lax`); by itself, it permits nothing.
     pub(super) fn login(&self, token: &SecretToken) -> HeaderValue {
         let pair = format!("{}={}; Max-Age={}", self.login_name(), token.as_str(), LOGIN_LIFETIME.as_secs());
         self.header_for(&pair, "Lax")

@@ -15,8 +15,8 @@ use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, Note};
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::submission::verdict::ScreeningReason;
 use frontdesk_inbox::time::format_local;
+use frontdesk_screening::verdict::ScreeningReason;
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The
 /// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`]

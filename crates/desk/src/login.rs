@@ -1,7 +1,7 @@
 //! Logs users in: by a link that a command prints, or by one in a mail to an address of a user.
 //!
-//! A link in a mail works once, for ten minutes, and only in the browser that asked for it: that browser has a
-//! cookie whose hash is stored with the link. Its URL consists of configured names only, because the client
+//! A link in a mail works once, for ten minutes, and only in the browser that asked for it: that browser has
+//! a cookie whose hash is stored with the link. Its URL consists of configured names only, because the client
 //! chooses the `Host` header. The response to a request for a link is the same for all addresses, and is sent
 //! before the mail is.
 
@@ -225,7 +225,7 @@ impl Visit {
     }
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
-    /// of its names, or its address. Never the `Host` header, because whoever sends the request chooses it.
+    /// of its names, or its address. Never the `Host` header, because the client chooses it.
     fn base_url(&self) -> Option<String> {
         let own = self.inbox.address.as_ref().and_then(Address::tcp);
         if let Some(domain) = &self.options.domain {

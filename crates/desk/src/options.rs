@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::guard::HostName;
 use super::mailto::ReplyTemplate;
 use super::role::User;
-use super::state::MAX_EXPORTS;
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_forms::FormSet;
@@ -17,6 +16,8 @@ use frontdesk_http::{ForwardedHeader, Network, PrivateOptions};
 const MAX_CONNECTIONS: usize = 128;
 /// Maximum number of threads for queries and changes. Exports have further ones.
 const MAX_THREADS: usize = 8;
+/// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
+pub(super) const MAX_EXPORTS: usize = 4;
 /// How long a client may take to send the header of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection may stay open. Browsers open a new one for the rest of a live list.

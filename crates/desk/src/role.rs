@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a user may do. Each role includes those before it.
+/// A user's permissions. Each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Reads, searches and exports submissions.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
 use super::html::Templates;
-use super::options::DeskOptions;
+use super::options::{DeskOptions, MAX_EXPORTS};
 use super::readers::Readers;
 use super::strangers::StrangerLimiter;
 use frontdesk_http::Address;
@@ -16,9 +16,6 @@ use frontdesk_limits::{LimitOptions, LocalLimiter, Quota};
 
 /// Maximum number of open streams of events; further pages are not live.
 const MAX_STREAMS: usize = 32;
-
-/// Maximum number of exports at a time. Each one occupies a thread while its client reads it.
-pub(super) const MAX_EXPORTS: usize = 4;
 
 /// Requests for mails that a client's address and its network may send.
 const MAIL_LIMITS: LimitOptions = LimitOptions {

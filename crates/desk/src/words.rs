@@ -3,7 +3,7 @@
 
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
-use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 /// The kind of the other end of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,36 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
+/// Defines an enum with names for its values, which the database, listings and logs use.
+#[macro_export]
+macro_rules! named_enum {
+    ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        pub enum $enum {
+            $($(#[$each])* $value,)+
+        }
+
+        impl $enum {
+            /// All values, in the order of their definition.
+            pub const ALL: [$enum; [$($name),+].len()] = [$($enum::$value),+];
+
+            pub const fn name(self) -> &'static str {
+                match self { $($enum::$value => $name),+ }
+            }
+
+            pub fn from_name(name: &str) -> Option<$enum> {
+                $enum::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
 pub mod definition;
 pub mod email;
 pub mod lead;

@@ -20,17 +20,17 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::screening::{Evidence, Repeats, ScreeningOptions};
 use crate::store::{Accepting, Store, StoreError};
 use crate::submission::delivery::Route;
 use crate::submission::plain_text;
 use crate::submission::route::choose_by;
-use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_age::Recipient;
 use frontdesk_forms::LeadSource;
 use frontdesk_forms::parse::Entry;
 use frontdesk_limits::{Quota, Source};
 use frontdesk_process::panics::{self, Part};
+use frontdesk_screening::verdict::ScreeningVerdict;
+use frontdesk_screening::{Evidence, Repeats, ScreeningOptions};
 use processor::{Counts, Processor};
 
 #[derive(Clone, Debug)]

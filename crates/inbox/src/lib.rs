@@ -7,7 +7,6 @@
 pub mod change;
 pub mod intake;
 pub mod removal;
-pub mod screening;
 pub mod session;
 pub mod store;
 pub mod submission;

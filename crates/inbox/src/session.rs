@@ -58,8 +58,8 @@ pub fn create_login(place: &DatabaseUrl, user: &str, now: Timestamp) -> Result<S
     Ok(token)
 }
 
-/// Creates the token of a login link in a mail to a user, valid once and for ten minutes, for the browser with
-/// the cookie `browser` only. `None` if the user has too many unused ones.
+/// Creates the token of a login link in a mail to a user, valid once and for ten minutes, for the browser
+/// with the cookie `browser` only. `None` if the user has too many unused ones.
 pub fn create_mailed_login(
     place: &DatabaseUrl,
     user: &str,

@@ -1,41 +1,11 @@
 //! Submissions, as stored in the inbox.
 
-/// Defines an enum with names for its values, which the database, listings and logs use.
-#[macro_export]
-macro_rules! named_enum {
-    ($(#[$about:meta])* pub enum $enum:ident { $($(#[$each:meta])* $value:ident = $name:literal,)+ }) => {
-        $(#[$about])*
-        pub enum $enum {
-            $($(#[$each])* $value,)+
-        }
-
-        impl $enum {
-            /// All values, in the order of their definition.
-            pub const ALL: [$enum; [$($name),+].len()] = [$($enum::$value),+];
-
-            pub const fn name(self) -> &'static str {
-                match self { $($enum::$value => $name),+ }
-            }
-
-            pub fn from_name(name: &str) -> Option<$enum> {
-                $enum::ALL.into_iter().find(|value| value.name() == name)
-            }
-        }
-
-        impl std::fmt::Display for $enum {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-pub use named_enum;
+pub use frontdesk_forms::named_enum;
 
 pub mod delivery;
 pub mod outcome;
 pub(crate) mod route;
 pub mod schedule;
-pub mod verdict;
 pub mod visitor_mail;
 
 use std::borrow::Cow;
@@ -45,9 +15,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::submission::verdict::ScreeningReason;
 use frontdesk_age::{AgeIdentity, EncryptionError};
 use frontdesk_forms::{FieldKind, FieldValue, Form, LeadSource};
+use frontdesk_screening::verdict::ScreeningReason;
 
 /// One accepted form entry and its state in the inbox.
 #[derive(Clone, PartialEq, Eq)]

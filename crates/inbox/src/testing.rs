@@ -9,9 +9,9 @@ pub mod inbox;
 pub mod memory;
 
 use crate::intake::Arrival;
-use crate::screening::Evidence;
-use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 pub use frontdesk_age::generate_key_texts;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 impl Arrival {
     /// The same arrival, as if screening had held it for these reasons with 60 points each.

@@ -12,11 +12,11 @@ use crate::cli::output::{counted, exit_code, plural, with_hint};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::removal::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
 use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
-use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::{TimeArgument, format_time};
 use frontdesk_process::progress;
 use frontdesk_process::progress_bar::Progress;
+use frontdesk_screening::verdict::Signal;
 
 /// Options that select held submissions.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -16,9 +16,9 @@ use frontdesk_desk::json;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
-use frontdesk_inbox::submission::verdict::ScreeningReason;
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::time::{format_distance, format_duration, format_time};
+use frontdesk_screening::verdict::ScreeningReason;
 
 /// Prints the submission whose id begins with `id`, as text or as a JSON object. Returns failure if it is not
 /// exactly one, or if the identity cannot decrypt it.
@@ -230,8 +230,8 @@ mod tests {
 
     use super::*;
     use frontdesk_inbox::submission::delivery::AttemptEnd;
-    use frontdesk_inbox::submission::verdict::Signal;
     use frontdesk_inbox::submission::{Confirmation, Hold, Screening};
+    use frontdesk_screening::verdict::Signal;
 
     #[test]
     fn a_submission_is_shown_in_full_with_indented_lines() {

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use frontdesk_inbox::submission::Hold;
-    use frontdesk_inbox::submission::verdict::{ScreeningReason, Signal};
+    use frontdesk_screening::verdict::{ScreeningReason, Signal};
 
     #[test]
     fn a_table_fits_its_width() {

@@ -27,13 +27,13 @@ use crate::cli::is_broken_pipe;
 use frontdesk_forms::text::is_unsafe;
 use frontdesk_forms::{CONTACT, Form, LeadSource, WAITLIST, parse};
 use frontdesk_inbox::intake::Arrival;
-use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;
-use frontdesk_inbox::submission::verdict::ScreeningVerdict;
 use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 use frontdesk_inbox::time::{self, TimeArgument};
 use frontdesk_limits::Source;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 #[test]
 fn a_json_listing_has_one_object_per_line_newest_first() {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use frontdesk_forms::{CONTACT, MAX_BODY_BYTES, parse};
 use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
-use frontdesk_inbox::screening::{Evidence, RequestFacts};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Route};
 use frontdesk_limits::{Admission, ByteLimiter, ByteOptions, LimitOptions, LocalLimiter, Source};
+use frontdesk_screening::{Evidence, RequestFacts};
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -11,13 +11,13 @@ use crate::smtp_peer::{Script, SmtpPeer};
 use crate::{ChannelOptions, TransportOptions, maildir};
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
-use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{Filter, ReferrerCount, ViewCount, ViewCounts, ViewFilter};
 use frontdesk_inbox::submission::delivery::{ChannelTarget, Condition, Route};
-use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 use frontdesk_limits::Source;
 use frontdesk_limits::source::RefusedRequests;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
 
 #[test]
 fn the_digest_is_sent_once_a_day_through_a_working_channel() {

@@ -8,14 +8,14 @@ use crate::mail::MailAddresses;
 use crate::{ChannelOptions, TransportOptions, maildir};
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::Arrival;
-use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::store::{Editor, Filter, InboxReader};
 use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest, Condition};
-use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_inbox::testing::fresh::Fresh;
 use frontdesk_inbox::testing::inbox::{Options as InboxOptions, TestInbox};
 use frontdesk_limits::Source;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
 
 #[test]
 fn a_submission_is_delivered_to_every_channel_at_once() {

@@ -12,17 +12,17 @@ use uuid::Uuid;
 use super::IntakeOptions;
 use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
 use super::flood::Rates;
-use crate::screening::{Evidence, Repeats};
 use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
 };
 use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
 use crate::submission::first_email;
-use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
 use frontdesk_forms::DedupKey;
 use frontdesk_forms::parse::Entry;
 use frontdesk_process::panics::{self, Part};
+use frontdesk_screening::verdict::ScreeningVerdict;
+use frontdesk_screening::{Evidence, Repeats};
 
 /// The outcome of a batch.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,10 +16,10 @@ use uuid::Uuid;
 
 use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
-use crate::screening::Repeats;
 use crate::store::{Outage, Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_process::panics::{self, Part};
+use frontdesk_screening::Repeats;
 
 /// The maximum number of rows in one transaction. Visitors may be waiting for it.
 const BATCH: usize = 128;

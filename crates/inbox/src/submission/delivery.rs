@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::submission::Submission;
 pub use crate::submission::route::{Condition, DailyQuota, Route, choose};
+use frontdesk_forms::named_enum;
 
 named_enum! {
     /// The state of a delivery.

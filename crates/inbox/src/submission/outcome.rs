@@ -3,6 +3,7 @@
 use frontdesk_forms::text::cut;
 use std::time::Duration;
 
+use frontdesk_forms::named_enum;
 use serde::{Deserialize, Serialize};
 
 /// The maximum duration of an attempt: more than the timeouts of all its steps together. One step is a mail

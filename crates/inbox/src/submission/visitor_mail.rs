@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use self::mailbox::{is_automated, mailbox_key};
 use frontdesk_forms::email::Mailbox;
+use frontdesk_forms::named_enum;
 
 /// The names of the channels to visitors begin with this. The names of the operator's channels have no colon.
 pub const PREFIX: &str = "visitor:";

@@ -6,14 +6,14 @@ use uuid::Uuid;
 use super::fresh::Fresh;
 use super::inbox::{Options, TestInbox};
 use crate::intake::Arrival;
-use crate::screening::Evidence;
 use crate::store::{Accepted, InboxReader, StoreError};
 use crate::submission::Status;
 use crate::submission::delivery::{Delivery, Route};
-use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::{CONTACT, Form, WAITLIST, parse};
 use frontdesk_limits::Source;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 pub const MILLISECOND: Duration = Duration::from_millis(1);
 

@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use super::inbox::{self, Options};
 use crate::intake::batch::Screener;
-use crate::screening::{Evidence, Repeats};
 use crate::store::Transaction;
 use crate::store::fingerprint::Secret;
 use crate::store::sqlite::{STATEMENTS, TABLES, enable_stable_plans};
 use crate::submission::delivery::{Candidates, ClaimRequest, DueDelivery};
-use crate::submission::verdict::ScreeningVerdict;
+use frontdesk_screening::verdict::ScreeningVerdict;
+use frontdesk_screening::{Evidence, Repeats};
 
 /// The tables of an inbox. Rows that refer to other rows are deleted first.
 const EMPTY_TABLES: &str = "

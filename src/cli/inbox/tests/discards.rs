@@ -3,7 +3,7 @@
 use super::*;
 use frontdesk_inbox::store::Filter;
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 #[test]
 fn held_submissions_are_removed_after_a_question() {

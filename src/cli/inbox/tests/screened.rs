@@ -1,8 +1,8 @@
 //! Tests of the results of screening.
 
 use super::*;
-use frontdesk_inbox::submission::verdict::Signal;
 use frontdesk_limits::source::RefusedRequests;
+use frontdesk_screening::verdict::Signal;
 
 #[test]
 fn a_listing_has_the_results_of_screening() {

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use frontdesk_inbox::intake::Arrival;
-use frontdesk_inbox::screening::Evidence;
 use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, DailyQuota, Route};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::schedule::{self, NextStep};
 use frontdesk_inbox::testing::fixture::{Fixture, contact, waitlist};
 use frontdesk_limits::{MAX_QUOTA, Quota, Source};
+use frontdesk_screening::Evidence;
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -261,7 +261,7 @@ fn a_network_that_sends_many_leaves_some_of_the_days_quota_to_others() {
     channel.fixture.keep_all(&attack);
     channel.run(Duration::from_mins(40), SECOND, &mut quota);
     assert!((100..115).contains(&channel.delivered.len()), "{}", channel.delivered.len());
-    let verdict = frontdesk_inbox::submission::verdict::ScreeningVerdict {
+    let verdict = frontdesk_screening::verdict::ScreeningVerdict {
         score: 60,
         suspicious: true,
         threshold: 100,

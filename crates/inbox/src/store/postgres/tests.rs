@@ -12,17 +12,17 @@ use super::connection::PgConnection;
 use super::*;
 use crate::intake::Arrival;
 use crate::intake::batch::Screener;
-use crate::screening::Repeats;
 use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
 use crate::store::sql::{Dialect, bind_all, discard};
 use crate::store::{Accepted, Filter, HeldFilter, InboxReader, SourcePrefix};
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DailyQuota, Route};
-use crate::submission::verdict::Signal;
 use crate::testing::fixture::contact;
 use crate::testing::fresh::Fresh;
 use crate::testing::inbox::{Options, TestInbox, by_rank, process, transaction};
 use frontdesk_limits::{MAX_QUOTA, Quota};
+use frontdesk_screening::Repeats;
+use frontdesk_screening::verdict::Signal;
 
 const LEASE: Duration = Duration::from_mins(3);
 

@@ -11,7 +11,7 @@ use super::rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
 use super::{Bind, Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, Value, bind_all, edit, values};
 use crate::store::error::StoreError;
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 /// Selects held submissions, except those whose address is not confirmed. Excludes those that only a flood
 /// holds, because they are released when the flood ends, unless `signal` is [`Signal::FormRate`].

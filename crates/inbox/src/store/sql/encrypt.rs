@@ -8,7 +8,7 @@ use super::transaction::Transaction;
 use super::{Cell, Sql, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;
-use crate::submission::verdict::ScreeningReason;
+use frontdesk_screening::verdict::ScreeningReason;
 
 impl Transaction<'_> {
     /// Replaces a submission's fields and the source of the lead with their encrypted form. Also removes the

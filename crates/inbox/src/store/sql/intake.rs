@@ -18,11 +18,11 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
 use crate::submission::parse_fields;
 use crate::submission::route::reads_fields;
-use crate::submission::verdict::ScreeningVerdict;
 use crate::submission::visitor_mail::is_visitor_channel;
 use frontdesk_forms::parse::Entry;
 use frontdesk_forms::{DefinitionId, FieldValue, Form};
 use frontdesk_limits::source::Source;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 /// How long the rows of the table `repeat` are kept, in milliseconds.
 const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;

@@ -7,9 +7,9 @@ use uuid::Uuid;
 use super::{Cell, Dialect, Row, Sql, definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::outcome::Recipients;
-use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
 use frontdesk_forms::LeadSource;
+use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 pub(super) const DAY_IN_MILLISECONDS: i64 = 86_400_000;
 

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::intake::Arrival;
-use crate::screening::Evidence;
-use crate::submission::verdict::ScreeningVerdict;
 use crate::testing::inbox::{Options, process};
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_limits::Source;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 #[test]
 fn every_connection_is_durable_and_wary() {
@@ -271,7 +271,7 @@ impl SqliteWriter {
     /// Processes the intake.
     pub(super) fn process(&self) {
         let screener =
-            crate::intake::batch::Screener::new(crate::screening::Repeats::new(Instant::now()).into());
+            crate::intake::batch::Screener::new(frontdesk_screening::Repeats::new(Instant::now()).into());
         let all = Uuid::nil()..=Uuid::max();
         process(&self.connection, &Options::new(Path::new("unused")), &screener, 64, all).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::sql::discard::{START, page_statement};
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::*;
 use crate::submission::delivery::{Capacity, ChannelTarget, ClaimRequest};
-use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_limits::Quota;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 /// A store with a quota of ten submissions a minute.
 fn flooded() -> Fixture {

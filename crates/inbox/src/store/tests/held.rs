@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::submission::delivery::DeliveryState;
-use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_age::Recipient;
+use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::plans::keyed;
 use super::*;
 use crate::store::test_recorder::{self as recorder, Executions};
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 

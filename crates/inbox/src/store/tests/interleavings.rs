@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::screening::{Origin, RequestFacts};
 use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::{Cell, Sql, intake, values};
 use frontdesk_forms::parse::Extras;
+use frontdesk_screening::{Origin, RequestFacts};
 
 const WINDOW: Duration = Duration::from_secs(10);
 /// The number of replicas that process the intake. With SQLite, only one of them has a transaction at a time.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::{SecretToken, resume};
 use crate::store::test_recorder as recorder;
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -126,7 +126,7 @@ fn a_link_in_a_mail_works_in_the_browser_that_asked_for_it() {
     assert_eq!(reader.login_state(&login, Some(&browser), now()).unwrap(), LoginState::Invalid);
     let found = reader.sessions(now()).unwrap().remove(0);
     assert_eq!((found.is_mailed, found.is_trusted, &*found.client), (true, true, "Firefox on Linux"));
-    // Nobody can fill the table, or push out a link that is on its way.
+    // A client can neither fill the table nor push out a link that is on its way.
     let count = (10..30).filter(|n| editor.create_mailed_login(&[*n; 32], &browser, now()).unwrap()).count();
     assert_eq!((count, fixture.count("login_token")), (5, 5));
     editor.create_login(&[40; 32], now()).unwrap();

@@ -6,7 +6,7 @@ use crate::store::sql::{Cell, bind_all, intake};
 use crate::store::test_recorder::{self as recorder, Recorded};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 const LEASE: Duration = Duration::from_mins(3);

@@ -4,8 +4,8 @@
 use super::*;
 use crate::submission::outcome::Cause;
 use crate::submission::schedule::NextStep;
-use crate::submission::verdict::Signal;
 use frontdesk_limits::Quota;
+use frontdesk_screening::verdict::Signal;
 
 const HONEYPOT: [(Signal, &str); 1] = [(Signal::Honeypot, "filled in")];
 

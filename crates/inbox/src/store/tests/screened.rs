@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use jiff::tz::TimeZone;
 
 use super::*;
-use crate::screening::{Origin, RequestFacts};
 use crate::submission::Screening;
-use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_age::Recipient;
 use frontdesk_forms::parse::Extras;
+use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+use frontdesk_screening::{Origin, RequestFacts};
 
 const HOUR: Duration = Duration::from_hours(1);
 

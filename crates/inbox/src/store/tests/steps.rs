@@ -6,7 +6,7 @@ use crate::store::sql::editor::Selected;
 use crate::store::sql::intake;
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
-use crate::submission::verdict::Signal;
+use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
 const LEASE: Duration = Duration::from_mins(3);

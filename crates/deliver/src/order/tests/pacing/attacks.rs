@@ -2,7 +2,7 @@
 
 use super::*;
 use frontdesk_inbox::submission::delivery::{Capacity, ClaimRequest};
-use frontdesk_inbox::submission::verdict::{ScreeningVerdict, Signal};
+use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// The longest acceptable wait for a visitor, in seconds.

@@ -6,13 +6,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::intake::Arrival;
-use crate::screening::Evidence;
 use crate::store::ids::Ids;
 use crate::store::sqlite::SqliteWriter;
 use crate::store::{Filter, InboxReader};
-use crate::submission::verdict::ScreeningVerdict;
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_limits::Source;
+use frontdesk_screening::Evidence;
+use frontdesk_screening::verdict::ScreeningVerdict;
 
 const NOW: &str = "2026-11-20T14:03:05Z";
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::domains::{Domains, sorted_lines_contain};
 use super::lexicon::{Weights, Words, split_words};
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
-use crate::submission::verdict::Signal;
+use crate::verdict::Signal;
 use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 

@@ -9,6 +9,8 @@
 //! others. Programs may use the forms too, so what only browsers send (`Origin`, the time taken to fill in
 //! the form) counts only if it is present. The `User-Agent` is never read.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
+
 mod content;
 mod domains;
 mod lexicon;
@@ -17,6 +19,7 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod verdict;
 
 use std::hash::Hash;
 use std::time::{Duration, Instant};
@@ -29,7 +32,7 @@ pub use origin::Origin;
 pub use repeats::Repeats;
 pub use text::TokenizedText;
 
-use crate::submission::verdict::{ScreeningReason, ScreeningVerdict, Signal};
+use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::parse::{Entry, Extras};
 use frontdesk_forms::{Field, Form};

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use frontdesk_forms::named_enum;
+
 named_enum! {
     /// A feature of a submission that is more common in spam than in genuine messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

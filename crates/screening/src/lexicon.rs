@@ -40,7 +40,7 @@ const MOST_OF_OURS: u32 = 5;
 const CLEARLY_OURS: u32 = 3;
 const MOST_OF_A_TRADE: u32 = 4;
 
-/// The topics that promise money; see [`Signal::Lure`](crate::submission::verdict::Signal::Lure).
+/// The topics that promise money; see [`Signal::Lure`](crate::verdict::Signal::Lure).
 const MONEY: [&str; 3] = ["money", "loans", "gambling"];
 
 /// The ID of a word in the lexicon.
