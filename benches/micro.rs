@@ -8,7 +8,7 @@ mod cases;
 use std::path::Path;
 
 use divan::{Bencher, black_box};
-use frontdesk::config::Config;
+use frontdesk_config::Config;
 use frontdesk_limits::MAX_QUOTA;
 use frontdesk_site::WordList;
 use frontdesk_site::highlight::Highlighter;

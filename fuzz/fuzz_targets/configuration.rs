@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use frontdesk::config::Config;
+use frontdesk_config::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {

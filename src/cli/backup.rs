@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::output::{counted, with_hint};
 use super::site::refuse_served_folder;
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
 use super::site::SiteCache;
 use super::{doctor, init, site};
-use crate::config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
+use frontdesk_config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
 use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::InboxReader;
 use frontdesk_process::progress_bar::Progress;

@@ -19,8 +19,8 @@ use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, plural, print_faults};
 use super::{needs, site};
-use crate::config::{Config, Flag};
 use dns::Resolver;
+use frontdesk_config::{Config, Flag};
 use frontdesk_deliver::digest::Digest;
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
 use frontdesk_forms::text::visible;

@@ -25,8 +25,8 @@ use self::layout::ExportLayout;
 use super::needs;
 use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
-use crate::config::Config;
 use frontdesk_app::describe::describe;
+use frontdesk_config::Config;
 use frontdesk_http::{Address, reachable};
 use frontdesk_site::Encodings;
 

@@ -30,7 +30,7 @@ use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
 use super::needs::{self, ConfigNeeds};
 use super::site::{SiteFolder, refuse_served_folder};
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
 
@@ -244,11 +244,11 @@ impl InboxCommand {
             | Self::Log { folder, .. }
             | Self::Open { folder, .. }
             | Self::Sessions { folder, .. }
+            | Self::FollowUp { none: false, folder, .. }
             | Self::Erase { folder, .. } => return Ok(folder.site.take()),
             Self::FollowUp { day, none: true, folder, .. } => {
                 return Ok(folder.site.take().or_else(|| day.take().map(PathBuf::from)));
             }
-            Self::FollowUp { folder, .. } => return Ok(folder.site.take()),
             Self::Assign { words, none: false } => return take_folder_after_user(words),
             Self::Retry(options) => {
                 let has_filter = options.has_filter();

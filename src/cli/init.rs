@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{GOOD, with_hint};
-use crate::config::{Config, FILE_NAME};
+use frontdesk_config::{Config, FILE_NAME};
 use frontdesk_site::{find_containing_folder, has_home_page, resolve_path};
 
 /// The files of the starter site, except the configuration, with their paths in the site's folder.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::needs::{ConfigNeeds, NOTHING, as_warnings};
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
-use crate::config::{Config, FILE_NAME, Flag};
+use frontdesk_config::{Config, FILE_NAME, Flag};
 use frontdesk_forms::text::visible;
 use frontdesk_http::Address;
 use frontdesk_process::panics::{self, Part};

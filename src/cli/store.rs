@@ -10,7 +10,7 @@ use clap::Subcommand;
 
 use super::output::{counted, with_hint};
 use super::site::{SiteFolder, refuse_served_folder};
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, CopyError, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration};
 

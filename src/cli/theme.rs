@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 
 use super::output::GOOD;
-use crate::config::FILE_NAME;
+use frontdesk_config::FILE_NAME;
 use frontdesk_site::BUILT_IN_THEME;
 use frontdesk_site::fault::closest;
 

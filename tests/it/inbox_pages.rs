@@ -615,7 +615,6 @@ fn statistics_count_leads_of_a_period_without_spam() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one sequence of steps")]
 fn submissions_are_changed_annotated_and_removed() {
     let desk = Desk::start();
     let id = desk.submit("Ada", "Hello there");

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use crate::config::{MAX_CASES, describe_case_values, routing_cases};
+use frontdesk_config::{MAX_CASES, describe_case_values, routing_cases};
 use frontdesk_deliver::mail::{MailAddresses, RecipientsByValue};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::text::visible;
@@ -101,7 +101,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Config;
+    use frontdesk_config::Config;
     use frontdesk_inbox::submission::delivery::Condition;
 
     fn print(routes: &[Route], channels: &[ChannelOptions]) -> String {

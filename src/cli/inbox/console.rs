@@ -10,7 +10,7 @@ use jiff::{Timestamp, Zoned};
 
 use crate::cli::output::write_error;
 use crate::cli::user::current_user;
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_inbox::store::disk::MinFree;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 use frontdesk_inbox::submission::delivery::Route;

@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 
 use super::console::Console;
 use crate::cli::output::{counted, with_hint};
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_forms::text::{escape_html, visible};
 use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::session::{self, SecretToken};

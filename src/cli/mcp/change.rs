@@ -17,7 +17,7 @@ use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::{Details, read_details};
 use crate::cli::needs::{self, ConfigNeeds};
 use crate::cli::output::counted;
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::removal::DiscardPreview;

@@ -10,7 +10,7 @@ use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::page_views::views_object;
 use crate::cli::inbox::stats::{counts_object, first_day};
 use crate::cli::{check, doctor, needs};
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_deliver::TransportOptions;
 
 /// The default number of days that statistics cover.

@@ -11,7 +11,7 @@ use crate::cli::needs::ConfigNeeds;
 use crate::cli::output::write_error;
 use crate::cli::site;
 use crate::cli::user::current_user;
-use crate::config::{Config, Flag};
+use frontdesk_config::{Config, Flag};
 use frontdesk_inbox::store::{InboxReader, StoreError};
 
 /// The error of a tool call as the client gets it, with causes and advice.

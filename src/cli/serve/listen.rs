@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, bail};
 
 use crate::cli::output::with_hint;
-use crate::config::Config;
 use frontdesk_app::Sockets;
+use frontdesk_config::Config;
 use frontdesk_http::{Address, BindError, Socket};
 
 /// Fails if addresses could not be bound, each given with the option that sets it. The error names all

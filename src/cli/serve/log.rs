@@ -20,8 +20,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::output::{hint, print_faults, print_notes};
-use crate::config;
 use frontdesk_app as app;
+use frontdesk_config as config;
 use frontdesk_process::panics::{self, Panic};
 use frontdesk_site::fault::{Fault, Severity};
 

@@ -1,6 +1,6 @@
 //! The options of `frontdesk serve` that can be set only on the command line.
 
-use crate::config::Config;
+use frontdesk_config::Config;
 
 /// The options of `frontdesk serve` that are not configuration keys.
 #[derive(Debug, Clone, Copy, clap::Args)]

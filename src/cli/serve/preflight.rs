@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::{count_faults, print_faults, with_hint};
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, Store, StoreError};
 use frontdesk_site::fault::Severity;
 

@@ -4,7 +4,7 @@
     expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")
 )]
 
-use crate::config::Config;
+use frontdesk_config::Config;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site::STACK_BYTES;
 

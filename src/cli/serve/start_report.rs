@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::listen::ListeningAddresses;
 use super::log::ServerLog;
 use crate::cli::output::{DIM, ERROR, GOOD, counted};
-use crate::config::Config;
 use frontdesk_app::AppState;
+use frontdesk_config::Config;
 use frontdesk_site::format_time;
 
 /// The facts that the server reports once it serves.

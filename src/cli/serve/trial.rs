@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::config::FILE_NAME;
+use frontdesk_config::FILE_NAME;
 use frontdesk_site::fault::Fault;
 
 /// How long the process may take. Loading 10,000 pages takes seconds.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::cli::site;
-use crate::config::{Config, FORMS_FOLDER};
+use frontdesk_config::{Config, FORMS_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS};
 
 /// The reason for which the reload thread wakes up.

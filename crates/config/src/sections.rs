@@ -91,17 +91,14 @@ impl Config {
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set, web.forms.html_posts);
         let store = store_options(url, &limits, channels.iter().chain(&visitor_channels));
+        web.http.tls = tls;
         let login_mail = inbox.login_mail(r, &channels);
         maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
-        let replies = form_values.replies.clone();
-        let forwarded_header = Some(web.http.forwarded_header);
-        let desk = DeskOptions { login_mail, replies, forwarded_header, ..inbox.options };
-        web.http.tls = tls;
-        web.inbox_pages = complete_desk(desk, &pages, &channels, web.http.tls.hsts.as_ref());
+        let desk = DeskOptions { login_mail, replies: form_values.replies.clone(), ..inbox.options };
+        web.inbox_pages = complete_desk(desk, &pages, &channels, &web.http);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
-        let quota = limits.requests.source;
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
             listen,
@@ -112,7 +109,7 @@ impl Config {
             resources: ResourceOptions {
                 security_email,
                 signals,
-                quotas: limits.requests.enabled.then_some((quota.per_minute, quota.per_hour)),
+                quotas: shown_quotas(&limits),
                 duplicate_window: form_values.duplicate_window,
             },
             served_folders: served_folders(r.site_folder(), &pages),
@@ -139,11 +136,16 @@ impl Config {
             settings: Vec::new(),
             secret_files: Vec::new(),
         };
-        config.check_texts(r);
-        config.check_folders(r);
-        config.check_listeners(r);
-        config.check_confirmations(r);
+        config.check(r);
         config
+    }
+
+    /// Reports what sections contradict in each other, or lack.
+    fn check(&self, r: &mut Reader<'_>) {
+        self.check_texts(r);
+        self.check_folders(r);
+        self.check_listeners(r);
+        self.check_confirmations(r);
     }
 
     /// Warns if a name, a description, an address or a URL is not set although it is needed. A build needs no
@@ -277,10 +279,11 @@ fn complete_desk(
     desk: DeskOptions,
     pages: &PagesOptions,
     channels: &[ChannelOptions],
-    hsts: Option<&Hsts>,
+    http: &frontdesk_http::Options,
 ) -> DeskOptions {
     DeskOptions {
-        hsts: hsts.map(Hsts::for_host_only),
+        hsts: http.tls.hsts.as_ref().map(Hsts::for_host_only),
+        forwarded_header: Some(http.forwarded_header),
         channels: channels.to_vec(),
         title: pages.title.clone(),
         confirms_addresses: pages.confirms_addresses(),
@@ -289,6 +292,12 @@ fn complete_desk(
         browsers: names_of(AgentClass::Browser),
         ..desk
     }
+}
+
+/// The requests of a source per minute and per hour that documentation names; `None` without limits.
+fn shown_quotas(limits: &LimitValues) -> Option<(u32, u32)> {
+    let quota = limits.requests.source;
+    limits.requests.enabled.then_some((quota.per_minute, quota.per_hour))
 }
 
 /// Fills in the forms, and the paths and links that follow from them.

@@ -41,38 +41,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     if let Some(address) = &mut listen {
         resolve_socket_path(address, r.site_folder());
     }
-    let options = DeskOptions {
-        hosts: r.get(
-            requests("inbox.host").with_example("[\"inbox.example.com\"]"),
-            "[]",
-            "Host names of the web interface behind a proxy or in a private network. Requests with another \
-             `Host` than these, the address itself or localhost are refused.",
-            parse_hosts,
-        ),
-        user_header: r.get(
-            requests("inbox.user_header").with_example("\"x-auth-user\""),
-            "",
-            "The header with the name of the user that a proxy has authenticated. The server trusts it only from \
-             `trusted_proxies` and on a Unix socket. The proxy must set it in each request, and replace a value \
-             that the client sent.",
-            value::optional(parse_header),
-        ),
-        trusted_proxies: r.get(
-            requests("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
-            "[]",
-            "",
-            value::parse_networks,
-        ),
-        users: r.get(
-            requests("inbox.users").with_example("[\"ada@example.com = admin\", \"grace@example.com\"]"),
-            "[]",
-            "E-mail addresses of the users who may log in with a link in a mail, each with a role: \
-             \"ADDRESS = read\" reads, \"ADDRESS = edit\" or just \"ADDRESS\" also changes submissions, \
-             \"ADDRESS = admin\" also tests channels and ends the sessions of others.",
-            parse_users,
-        ),
-        ..DeskOptions::default()
-    };
+    let options = read_access(r);
     let options = DeskOptions { domain: inbox_domain::read(r), ..options };
     let digest_at = r.get(
         deliveries("inbox.digest").with_example("\"08:00\""),
@@ -110,6 +79,42 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         "has no effect without `trusted_proxies`",
     );
     InboxValues { listen, options, mail, digest_at }
+}
+
+/// Reads the names of the web interface, and the users and proxies that may log in.
+fn read_access(r: &mut Reader<'_>) -> DeskOptions {
+    DeskOptions {
+        hosts: r.get(
+            requests("inbox.host").with_example("[\"inbox.example.com\"]"),
+            "[]",
+            "Host names of the web interface behind a proxy or in a private network. Requests with another \
+             `Host` than these, the address itself or localhost are refused.",
+            parse_hosts,
+        ),
+        user_header: r.get(
+            requests("inbox.user_header").with_example("\"x-auth-user\""),
+            "",
+            "The header with the name of the user that a proxy has authenticated. The server trusts it only from \
+             `trusted_proxies` and on a Unix socket. The proxy must set it in each request, and replace a value \
+             that the client sent.",
+            value::optional(parse_header),
+        ),
+        trusted_proxies: r.get(
+            requests("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
+            "[]",
+            "",
+            value::parse_networks,
+        ),
+        users: r.get(
+            requests("inbox.users").with_example("[\"ada@example.com = admin\", \"grace@example.com\"]"),
+            "[]",
+            "E-mail addresses of the users who may log in with a link in a mail, each with a role: \
+             \"ADDRESS = read\" reads, \"ADDRESS = edit\" or just \"ADDRESS\" also changes submissions, \
+             \"ADDRESS = admin\" also tests channels and ends the sessions of others.",
+            parse_users,
+        ),
+        ..DeskOptions::default()
+    }
 }
 
 impl InboxValues {
@@ -229,7 +234,7 @@ fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
     use std::path::Path;
 
     const CHANNEL: &str = "[[channel]]\nname = \"team\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\ntls = \"none\"\n\

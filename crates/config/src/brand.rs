@@ -70,7 +70,7 @@ fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
 mod tests {
     use std::path::Path;
 
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn a_brand_has_files_in_assets_and_colors() {

@@ -138,7 +138,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
     use frontdesk_site::fault::Severity;
 
     const TLS: &str = "[tls]\nlisten = \"[::]:443\"\n\

@@ -298,7 +298,7 @@ impl MailSource<'_> {
 mod tests {
     use std::fs;
 
-    use crate::config::Config;
+    use crate::Config;
     use frontdesk_deliver::{ChannelOptions, TransportOptions};
     use frontdesk_inbox::submission::visitor_mail::HourlyLimits;
 

@@ -56,7 +56,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{Config, FILE_NAME};
+    use crate::{Config, FILE_NAME};
 
     const SECRET: &str =
         "[[channel]]\nname = \"crm\"\nkind = \"webhook\"\nurl = \"https://hooks.example.com/x\"\n";

@@ -9,7 +9,7 @@ use frontdesk_screening::verdict::Signal;
 use frontdesk_site::fault::Severity;
 use frontdesk_site::{PrivatePath, PublicationOptions};
 
-const STARTER_FILE: &str = include_str!("../../starter/frontdesk.toml");
+const STARTER_FILE: &str = include_str!("../../../starter/frontdesk.toml");
 
 #[test]
 fn the_committed_starter_file_is_the_generated_one() {

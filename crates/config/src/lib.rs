@@ -5,6 +5,8 @@
 //! file and reloads are all derived from the declarations. `sections` reads them in the order of the
 //! documentation, and combines them to the options of each part.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
 mod agents;
 mod brand;
 mod channel;

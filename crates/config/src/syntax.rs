@@ -112,7 +112,7 @@ impl SourceLines<'_> {
 mod tests {
     use std::path::Path;
 
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn one_mistake_is_one_fault() {

@@ -242,7 +242,7 @@ fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
     use frontdesk_site::fault::Severity;
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
 mod tests {
     use std::path::Path;
 
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn words_are_for_all_languages_or_for_one() {

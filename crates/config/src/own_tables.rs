@@ -78,7 +78,7 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn redirects_have_a_target_and_a_status() {

@@ -338,7 +338,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
     use frontdesk_forms::FormFile;
 
     const BOOK: &str = r#"
@@ -383,7 +383,7 @@ label = "From"
         let mut r = Reader::new(&text, Path::new(""), [], &[], &[]);
         r.tables("channel");
         let condition = r.in_table("channel.a.".to_owned(), |r| {
-            let _: String = r.get(deliveries("name"), "", "", crate::config::value::parse_line);
+            let _: String = r.get(deliveries("name"), "", "", crate::value::parse_line);
             read_condition(r, &forms)
         });
         (condition, r.finish().faults.iter().map(ToString::to_string).collect())
