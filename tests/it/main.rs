@@ -23,6 +23,7 @@ mod hostile;
 mod http2;
 mod inbox;
 mod inbox_domain;
+mod inbox_login;
 mod inbox_pages;
 mod injection;
 mod lanes;

@@ -51,7 +51,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         value::optional_local_time,
     );
     let mail = r.get(
-        requests("inbox.mail").with_example("\"team\""),
+        requests("inbox.mail").with_example("\"mail\""),
         "",
         "The name of the channel with `kind = \"smtp\"` whose mail server and sender are used for mails with \
          login links; if empty, the first one.",

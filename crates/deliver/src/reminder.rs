@@ -65,6 +65,7 @@ impl Reminder {
                 follow_up_until: Some(now.date()),
                 is_done: Some(false),
                 is_held: Some(false),
+                is_spam: Some(false),
                 limit: Some(MAX_NAMED + 1),
                 ..Filter::default()
             };
@@ -83,8 +84,13 @@ impl Reminder {
         };
         let follow_ups = found.iter().take(MAX_NAMED).map(line).collect();
         let since = now.timestamp().checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::MIN);
-        let recent =
-            Filter { from: Some(since), is_held: Some(false), limit: Some(MAX_COUNTED), ..Filter::default() };
+        let recent = Filter {
+            from: Some(since),
+            is_held: Some(false),
+            is_spam: Some(false),
+            limit: Some(MAX_COUNTED),
+            ..Filter::default()
+        };
         let mut new = BTreeMap::new();
         for submission in inbox.list(&recent)? {
             *new.entry(submission?.form).or_default() += 1;
@@ -132,7 +138,10 @@ fn name_of(submission: &Submission) -> String {
     let field = |name: &str| submission.get(name).map(str::trim).filter(|text| !text.is_empty());
     let parts: Vec<&str> = [field("firstname"), field("lastname")].into_iter().flatten().collect();
     let full = Some(parts.join(" ")).filter(|name| !name.is_empty());
-    let name = field("name").map(str::to_owned).or(full).unwrap_or_else(|| "no name".to_owned());
+    // Mail programs make links of addresses, in a mail that users trust.
+    let is_name = |name: &String| !name.contains(['@', '/']) && !name.contains("www.");
+    let name = field("name").map(str::to_owned).or(full).filter(is_name);
+    let name = name.unwrap_or_else(|| "no name".to_owned());
     visible(&shorten(&name, MAX_NAME))
 }
 

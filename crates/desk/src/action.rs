@@ -269,12 +269,15 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     for step in &steps {
         let assignee = step["assignee"].as_str().filter(|name| !name.is_empty()).map(str::to_owned);
         let change = match step["action"].as_str().unwrap_or_default() {
-            "assign" => Some(Change::Work(WorkChange::Assign(assignee))),
+            "assign" => Some(Change::Work(WorkChange::Reassign(assignee))),
             action => Change::parse(action),
         };
         let ids = step["ids"].as_array().into_iter().flatten();
-        let ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
+        let mut ids: Vec<Uuid> = ids.filter_map(|id| Uuid::try_parse(id.as_str()?).ok()).collect();
         all += ids.len();
+        // A colleague's later change stays.
+        let changed = request.inbox.readers.with(|reader| reader.changed_since(id, &ids))?;
+        ids.retain(|id| !changed.contains(id));
         if let Some(change) = change {
             undone += apply_all(request, &ids, &change)?.1;
         }
@@ -303,6 +306,7 @@ pub(super) fn change_view(
     } else {
         match editor.save_view(name, query)? {
             Saved::Saved => "view-saved",
+            Saved::Replaced => "view-replaced",
             Saved::Invalid => "view-invalid",
             Saved::TooMany => "view-many",
         }
@@ -391,7 +395,11 @@ pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Re
     } else {
         let sessions = request.inbox.readers.with(|reader| request.visible_sessions(reader))?;
         let hashes: Vec<_> = sessions.iter().filter(|it| is_named(it)).map(|it| it.hash).collect();
-        match (editor(request)?.revoke(Some(&hashes))?, which) {
+        let mut editor = editor(request)?;
+        if let Revocation::User(user) = which {
+            editor.remove_mailed_logins(&|name| name == user)?;
+        }
+        match (editor.revoke(Some(&hashes))?, which) {
             (0, _) => "no-session",
             (_, Revocation::One(_)) => "ended",
             _ => "user-ended",

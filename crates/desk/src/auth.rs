@@ -92,8 +92,8 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
     }
 }
 
-/// Ends the sessions of users who are no longer in the configuration, once after each change of it, so that
-/// they stay ended if the users return. An error is logged; the sessions are refused anyway.
+/// Ends the sessions and login links of users who are no longer in the configuration, once after each change
+/// of it, so that they stay ended if the users return. An error is logged; the sessions are refused anyway.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
     let mut known = inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
     if known.as_ref().is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(options))) {
@@ -103,10 +103,9 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
         let sessions = reader.sessions(Timestamp::now())?;
         let is_removed = |session: &&Session| session_role(session, &options.users).is_none();
         let hashes: Vec<TokenHash> = sessions.iter().filter(is_removed).map(|session| session.hash).collect();
-        if hashes.is_empty() {
-            return Ok(0);
-        }
-        Editor::open(inbox.readers.database())?.on_behalf_of("configuration").revoke(Some(&hashes))
+        let mut editor = Editor::open(inbox.readers.database())?.on_behalf_of("configuration");
+        editor.remove_mailed_logins(&|user| find_user(&options.users, user).is_none())?;
+        if hashes.is_empty() { Ok(0) } else { editor.revoke(Some(&hashes)) }
     });
     match ended {
         Ok(_) => *known = Some(Arc::downgrade(options)),

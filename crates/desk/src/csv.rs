@@ -107,6 +107,9 @@ fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
     names
 }
 
+/// The first characters of a formula. Spreadsheets accept full-width signs.
+const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
 /// Writes one record. Puts values with separators (also `;` and tabs), quotation marks or line breaks in
 /// quotation marks, and `'` before values that a spreadsheet would evaluate as formulas.
 fn write_record<'a>(
@@ -121,18 +124,37 @@ fn write_record<'a>(
         }
         // Spreadsheets skip leading blanks, line feeds and byte order marks, and accept full-width signs.
         let start = value.trim_start_matches([' ', '\n', '\u{feff}']);
-        let guard = if start.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']) {
-            "'"
-        } else {
-            ""
-        };
+        let guard =
+            if start.starts_with(FORMULA_SIGNS) || start.starts_with(['\t', '\r']) { "'" } else { "" };
         if value.contains([',', ';', '"', '\r', '\n', '\t']) {
-            write!(out, "\"{guard}{}\"", value.replace('"', "\"\""))?;
+            write!(out, "\"{guard}{}\"", guard_cells(&value).replace('"', "\"\""))?;
         } else {
             write!(out, "{guard}{value}")?;
         }
     }
     out.write_all(b"\r\n")
+}
+
+/// Puts `'` before formulas inside of a value. A spreadsheet that splits at `;` or tabs finds no quotation mark
+/// at the beginning of a cell, so that separators and line breaks inside of a value begin new cells.
+fn guard_cells(value: &str) -> Cow<'_, str> {
+    let is_formula = |rest: &str| rest.trim_start_matches(' ').starts_with(FORMULA_SIGNS);
+    let starts: Vec<usize> = value
+        .match_indices(['\n', '\r', ';', '\t'])
+        .map(|(at, _)| at + 1)
+        .filter(|at| is_formula(&value[*at..]))
+        .collect();
+    if starts.is_empty() {
+        return Cow::Borrowed(value);
+    }
+    let (mut guarded, mut copied) = (String::with_capacity(value.len() + starts.len()), 0);
+    for at in starts {
+        guarded.push_str(&value[copied..at]);
+        guarded.push('\'');
+        copied = at;
+    }
+    guarded.push_str(&value[copied..]);
+    Cow::Owned(guarded)
 }
 
 #[cfg(test)]

@@ -1,8 +1,16 @@
 //! Renders the templates of the web interface, and builds its responses.
 
+use std::io::Write as _;
+use std::sync::LazyLock;
+
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
-use http::{HeaderValue, Response, StatusCode, header};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION,
+    SET_COOKIE, VARY,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
@@ -19,9 +27,70 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// With `no-referrer`, browsers would send `Origin: null` with forms, and the origin could not be checked.
 const REFERRER: &str = "same-origin";
 
-pub(super) const STYLE: &str = include_str!("assets/inbox.css");
-pub(super) const SCRIPT: &str = include_str!("assets/inbox.js");
-pub(super) const ICON: &str = include_str!("assets/icon.svg");
+const STYLE: &str = include_str!("assets/inbox.css");
+const SCRIPT: &str = include_str!("assets/inbox.js");
+const ICON: &str = include_str!("assets/icon.svg");
+
+/// A file for all pages: its media type, its content, and the content compressed with gzip. Pages are not
+/// compressed: they contain secrets beside text from the URL (BREACH).
+struct Asset {
+    media_type: &'static str,
+    plain: &'static str,
+    gzip: Vec<u8>,
+}
+
+static ASSETS: LazyLock<[Asset; 3]> = LazyLock::new(|| {
+    let asset = |media_type, plain: &'static str| Asset { media_type, plain, gzip: gzip(plain.as_bytes()) };
+    [
+        asset("text/css; charset=utf-8", STYLE),
+        asset("text/javascript; charset=utf-8", SCRIPT),
+        asset("image/svg+xml", ICON),
+    ]
+});
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory does not fail.
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
+}
+
+/// The file for all pages at this path.
+pub(super) fn asset(path: &str, headers: &HeaderMap) -> Option<Reply> {
+    let [style, script, icon] = &*ASSETS;
+    let asset = match path {
+        "/inbox.css" => style,
+        "/inbox.js" => script,
+        "/icon.svg" | "/favicon.ico" => icon,
+        _ => return None,
+    };
+    // A client that accepts gzip by any other spelling gets the plain file.
+    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(accepts_gzip);
+    let is_compressed = !asset.gzip.is_empty() && headers.get_all(ACCEPT_ENCODING).iter().any(accepts);
+    let body = if is_compressed {
+        Bytes::from_static(&asset.gzip)
+    } else {
+        Bytes::from_static(asset.plain.as_bytes())
+    };
+    let mut reply = reply(StatusCode::OK, asset.media_type, body);
+    reply.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
+    if is_compressed {
+        reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Some(reply)
+}
+
+/// Whether an `Accept-Encoding` value lists gzip without a weight, or with one that is not zero.
+fn accepts_gzip(value: &str) -> bool {
+    value.split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        is_gzip
+            && parts.all(|weight| {
+                !weight.trim_start_matches(['q', 'Q', '=', ' ']).trim_matches(['0', '.']).is_empty()
+            })
+    })
+}
 
 const TEMPLATES: [(&str, &str); 12] = [
     ("base.html", include_str!("assets/base.html")),
@@ -127,10 +196,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_files_of_the_interface_have_at_most_60_kilobytes() {
-        let templates: usize = TEMPLATES.iter().map(|(_, text)| text.len()).sum();
-        let total = templates + STYLE.len() + SCRIPT.len() + ICON.len();
-        assert!(total <= 60_000, "{total}");
+    fn the_files_of_a_page_have_at_most_12_kilobytes() {
+        // A page with its data has at most 60 kilobytes: `inbox_pages.rs` tests it.
+        let total: usize = ASSETS.iter().map(|asset| asset.gzip.len()).sum();
+        assert!((1000..12_000).contains(&total), "{total}");
+    }
+
+    #[test]
+    fn files_are_compressed_for_clients_that_accept_gzip() {
+        for (value, expected) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.000", false),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts_gzip(value), expected, "{value}");
+        }
+        let mut headers = HeaderMap::new();
+        assert_eq!(asset("/inbox.css", &headers).unwrap().headers().get(CONTENT_ENCODING), None);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, br"));
+        assert_eq!(asset("/inbox.js", &headers).unwrap().headers()[CONTENT_ENCODING], "gzip");
+        assert!(asset("/", &headers).is_none());
     }
 
     #[test]

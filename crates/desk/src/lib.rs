@@ -14,6 +14,7 @@ mod auth;
 mod client;
 mod guard;
 mod login;
+mod login_sources;
 mod request;
 mod role;
 mod route;

@@ -18,7 +18,7 @@ use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long a list searches for submissions before it shows those that it has found.
 const SEARCH_TIME: Duration = Duration::from_millis(25);
-const PAGE_SIZE: usize = 50;
+const PAGE_SIZE: usize = 40;
 
 /// One page of a list in its parts, each with a heading if there are two.
 #[derive(Default)]
@@ -41,9 +41,10 @@ impl PageRequest<'_> {
             let stored = reader.definitions()?;
             let groups = groups(query, &reader.forms()?, &self.options.form_set, &stored);
             let page = read_list(reader, query, &self.filter_of(query), groups.as_ref())?;
-            let mut parts = Vec::new();
+            let (mut parts, mut count) = (Vec::new(), 0);
             for (heading, submissions) in &page.parts {
-                let rows = self.rows(reader, submissions)?;
+                let rows = self.rows(reader, submissions, count)?;
+                count += rows.len();
                 parts.push(context! { heading, rows });
             }
             let has_rows = page.parts.iter().any(|(_, rows)| !rows.is_empty());
@@ -55,6 +56,7 @@ impl PageRequest<'_> {
                 is_empty => !has_rows && page.next.is_none() && query.is_first_page(),
                 is_filtered => query.is_filtered(),
                 text => query.text.clone(),
+                everywhere => everywhere(query),
                 tabs => tabs(query, self.options.confirms_addresses),
                 forms => form_links(query, &self.options.form_set, &stored),
                 orders => if query.form.is_none() { order_links(query) } else { Vec::new() },
@@ -75,9 +77,9 @@ impl PageRequest<'_> {
         })
     }
 
-    /// The filter of a list for the operator, today.
+    /// The filter of a list for the operator.
     pub(super) fn filter_of(&self, query: &ListQuery) -> Filter {
-        query.filter(&self.operator.user, self.clock.now.to_zoned(self.clock.zone.clone()).date())
+        query.filter(&self.operator.user)
     }
 
     /// Held submissions, to be released or discarded.
@@ -90,7 +92,7 @@ impl PageRequest<'_> {
             let floods = reader.floods()?;
             let floods = floods.iter().map(|flood| context! { form => visible(&flood.form), held => flood.held });
             let next = page.next.and_then(|query| query.before).map(|id| format!("/review?before={id}"));
-            Ok(context! { rows => self.rows(reader, &found)?, floods => floods.collect::<Vec<_>>(), is_first => before.is_none(), next })
+            Ok(context! { rows => self.rows(reader, &found, 0)?, floods => floods.collect::<Vec<_>>(), is_first => before.is_none(), next })
         })
     }
 }
@@ -207,6 +209,12 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
         of("Spam", None, Some(ListState::Spam)),
     ];
     tabs.into_iter().chain(unconfirmed).collect()
+}
+
+/// A link to all submissions with the search text, if the list leaves out some.
+fn everywhere(query: &ListQuery) -> Option<String> {
+    let all = ListQuery { text: query.text.clone(), ..ListQuery::default() };
+    (!all.text.is_empty() && all != query.first_page()).then(|| all.path())
 }
 
 fn order_links(query: &ListQuery) -> Vec<Value> {

@@ -5,7 +5,7 @@
 //! chooses the `Host` header. The response to a request for a link is the same for all addresses, and is sent
 //! before the mail is.
 
-use http::header::USER_AGENT;
+use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, StatusCode};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,9 +13,9 @@ use minijinja::{Value, context};
 
 use super::client::describe_client;
 use super::html::{Reply, see_other, set_cookie};
-use super::request::{Pairs, cookie};
+use super::request::{Pairs, cookie, encode};
 use super::role::find_user;
-use super::route::{HOME, Visit};
+use super::route::{HOME, Page, Visit};
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_deliver::user_mail::UserMail;
 use frontdesk_forms::text::visible;
@@ -32,6 +32,8 @@ struct LoginMail {
     browser: SecretToken,
     /// The URL of the web interface, without a slash at its end.
     base: String,
+    /// The page to open after the login.
+    to: Option<String>,
     site: String,
     /// The browser that asked, in words.
     client: String,
@@ -77,9 +79,10 @@ impl LoginMail {
     }
 
     fn text(&self, token: &SecretToken) -> String {
+        let to = self.to.as_ref().map(|path| format!("&to={}", encode(path))).unwrap_or_default();
         let at = self.at.to_zoned(TimeZone::system()).strftime("%-d %B %Y, %H:%M %Z");
         format!(
-            "Open this link in the browser in which you asked for it:\r\n\r\n{}/login?token={}\r\n\r\n\
+            "Open this link in the browser in which you asked for it:\r\n\r\n{}/login?token={}{to}\r\n\r\n\
              It works once and expires in ten minutes. {} asked for it on {at}.\r\n\r\n\
              If that was not you, ignore this mail: the link is useless in any other browser.\r\n",
             self.base,
@@ -111,7 +114,8 @@ impl Visit {
         };
         Ok(match state {
             LoginState::Valid => {
-                self.login_page(StatusCode::OK, context! { token => token.as_ref().map(SecretToken::as_str) })
+                let token = token.as_ref().map(SecretToken::as_str);
+                self.login_page(StatusCode::OK, context! { token, to => page_in(query) })
             }
             other => self.refusal(other),
         })
@@ -140,7 +144,9 @@ impl Visit {
     /// Mails a link if the form has an address, otherwise uses up the link of its token.
     pub(super) fn log_in(&self, form: &Pairs) -> Result<Reply, StoreError> {
         match form.get("email") {
-            Some(email) if self.options.login_mail.is_some() => self.ask_for_link(email.trim()),
+            Some(email) if self.options.login_mail.is_some() => {
+                self.ask_for_link(email.trim(), page_in(form))
+            }
             _ => self.use_link(form),
         }
     }
@@ -162,15 +168,17 @@ impl Visit {
         let session = session::log_in(database, &token, browser.as_ref(), is_trusted, self.client(), now)?;
         let Some(session) = session else { return Ok(self.refusal(LoginState::Invalid)) };
         let cookies = self.cookies();
-        let mut reply = see_other(HOME);
+        let mut reply = see_other(&page_in(form).unwrap_or_else(|| HOME.to_owned()));
         set_cookie(&mut reply, cookies.session(&session, is_trusted));
-        set_cookie(&mut reply, cookies.login_removal());
+        if browser.is_some() {
+            set_cookie(&mut reply, cookies.login_removal());
+        }
         Ok(reply)
     }
 
-    /// Answers a request for a link in a mail: the same for all addresses, with a new cookie for the browser.
+    /// Answers a request for a link in a mail: the same for all addresses, with a cookie for the browser.
     /// The mail is sent afterwards, if the address is that of a user. 429 if the client has asked too often.
-    fn ask_for_link(&self, email: &str) -> Result<Reply, StoreError> {
+    fn ask_for_link(&self, email: &str, to: Option<String>) -> Result<Reply, StoreError> {
         let header = self.options.forwarded_header.unwrap_or(ForwardedHeader::XForwardedFor);
         let source =
             Source::from(client_ip(self.peer, &self.head.headers, &self.options.trusted_proxies, header));
@@ -180,18 +188,26 @@ impl Visit {
             reply.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("600"));
             return Ok(reply);
         }
-        let browser = SecretToken::generate()?;
+        // A second request must not make the link of the first one useless.
+        let browser = self.browser().map_or_else(SecretToken::generate, Ok)?;
         let mut reply = self.login_page(StatusCode::OK, context! { is_sent => true });
         set_cookie(&mut reply, self.cookies().login(&browser));
-        let user = find_user(&self.options.users, email).map(|user| user.address.clone());
-        if let (Some(user), Some(smtp)) = (user, self.options.login_mail.clone()) {
-            self.mail_link(user, smtp, browser);
+        if let Some(smtp) = self.options.login_mail.clone() {
+            self.mail_link(email.to_owned(), source, smtp, browser, to);
         }
         Ok(reply)
     }
 
-    /// Starts to send a mail with a link, unless too many are being sent.
-    fn mail_link(&self, user: String, smtp: SmtpOptions, browser: SecretToken) {
+    /// Starts to send a mail with a link if the address is that of a user, unless too many are being sent.
+    /// Whether it is one is found out after the response.
+    fn mail_link(
+        &self,
+        email: String,
+        source: Source,
+        smtp: SmtpOptions,
+        browser: SecretToken,
+        to: Option<String>,
+    ) {
         let Some(base) = self.base_url() else {
             tracing::error!(
                 "the URL of the inbox is not known, so no login link can be mailed: set `inbox.host` or `inbox.domain`"
@@ -205,15 +221,20 @@ impl Visit {
         let mail = LoginMail {
             database: self.inbox.readers.database().clone(),
             smtp,
-            user,
+            user: email,
             browser,
             base,
+            to,
             site: visible(&self.options.title),
             client: self.client(),
             at: Timestamp::now(),
         };
+        let (inbox, options) = (self.inbox.clone(), self.options.clone());
         tokio::runtime::Handle::current().spawn(async move {
-            mail.send().await;
+            let user = find_user(&options.users, &mail.user).map(|user| user.address.clone());
+            if let Some(user) = user.filter(|user| inbox.login_sources.take(user, source, mail.at)) {
+                LoginMail { user, ..mail }.send().await;
+            }
             drop(permit);
         });
     }
@@ -225,7 +246,7 @@ impl Visit {
     }
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
-    /// of its names, or its address. Never the `Host` header, because the client chooses it.
+    /// of its names, or its address. Nothing else of the `Host` header, because the client chooses it.
     fn base_url(&self) -> Option<String> {
         let own = self.inbox.address.as_ref().and_then(Address::tcp);
         if let Some(domain) = &self.options.domain {
@@ -236,9 +257,23 @@ impl Visit {
                 format!("https://{domain}:{port}")
             });
         }
+        let is_local = own.is_some_and(|own| own.ip().is_loopback());
         if let Some(name) = self.options.hosts.first() {
-            return Some(format!("https://{name}"));
+            // In a private network, without a proxy in front that has TLS.
+            let direct = own.filter(|_| !is_local && self.options.trusted_proxies.is_empty());
+            let url = |own: std::net::SocketAddr| format!("http://{name}:{}", own.port());
+            return Some(direct.map_or_else(|| format!("https://{name}"), url));
+        }
+        // The browser's cookie belongs to the name by which it has asked.
+        let host = self.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if is_local && host.split(':').next() == Some("localhost") {
+            return own.map(|own| format!("http://localhost:{}", own.port()));
         }
         own.map(|own| format!("http://{}", reachable(own)))
     }
+}
+
+/// The page to open after the login. Only a path of a page is taken, so that it cannot lead to another site.
+fn page_in(pairs: &Pairs) -> Option<String> {
+    pairs.get("to").filter(|path| Page::parse(path).is_some()).map(str::to_owned)
 }

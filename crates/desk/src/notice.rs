@@ -32,21 +32,22 @@ impl Notice {
 
 fn notice_text(code: &str) -> Option<&'static str> {
     Some(match code {
-        "held" => "Held. Deliveries that had not started are stopped until you release it.",
+        "held" => "Held: nothing more is delivered until you release it.",
         "already-held" => "It was held already.",
         "already-delivered" => "Every channel has delivered it already, so there is nothing to hold.",
-        "released" => "Released. Its deliveries are due now.",
+        "released" => "Released: it is being delivered.",
         "asks-visitor" => {
             "It is delivered once the visitor has confirmed the address. You can also deliver it without that."
         }
         "released-only" => "Released. No channel takes this form, so there is nothing to deliver.",
-        "spam" => "Marked as spam. Deliveries that had not started are stopped.",
+        "spam" => "Marked as spam. Nothing more of it is delivered.",
         "not-spam" => "Not spam. If the mark had held it, it is delivered now.",
         "unread" => "Marked as unread.",
         "undone" => "Undone.",
         "undone-some" => "Undone, except where that is no longer possible.",
         "not-undone" => "It can no longer be undone.",
         "view-saved" => "The view is saved. All users of the inbox see it.",
+        "view-replaced" => "The view is saved. It replaces the one that had this name, for all users.",
         "view-removed" => "The view is removed.",
         "view-invalid" => "The view was not saved: its name must have 1 to 60 characters.",
         "view-many" => "The view was not saved: there are 50 already. Remove one first.",
@@ -60,11 +61,11 @@ fn notice_text(code: &str) -> Option<&'static str> {
         "note" => "The note is saved.",
         "note-removed" => "The note is removed.",
         "notes-full" => "The note was not saved: the submission has 100 notes, which is the maximum.",
-        "assigned" => "Assigned.",
+        "assigned" => "Assigned to the user that you chose.",
         "unassigned" => "It is assigned to no user now.",
         "no-such-user" => "It was not assigned: there is no user with this name.",
-        "follow-up" => "The day to come back to it is saved.",
-        "no-follow-up" => "The day to come back to it is removed.",
+        "follow-up" => "The day to follow up is saved.",
+        "no-follow-up" => "The day to follow up is removed.",
         "bad-day" => "The day was not saved: write it like 2026-11-30.",
         "replied" => "Noted that you replied.",
         "not-replied" => "Noted that you have not replied.",

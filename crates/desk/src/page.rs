@@ -111,17 +111,20 @@ impl<'a> PageRequest<'a> {
         Ok(self.inbox.templates.page(StatusCode::OK, template, values))
     }
 
-    /// The values of a list's rows.
+    /// The values of a list's rows, which are numbered from `first` on.
     pub(super) fn rows(
         &self,
         reader: &InboxReader,
         submissions: &[Submission],
+        first: usize,
     ) -> Result<Vec<Value>, StoreError> {
         let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
         let annotations = reader.annotations(&ids)?;
-        let row =
-            |submission: &Submission| view::row(submission, annotations.get(&submission.id), &self.clock);
-        Ok(submissions.iter().map(row).collect())
+        let row = |(number, submission): (usize, &Submission)| {
+            let row = view::row(submission, annotations.get(&submission.id), &self.clock);
+            context! { number => first + number, ..row }
+        };
+        Ok(submissions.iter().enumerate().map(row).collect())
     }
 
     /// One submission, which is then no longer unread; `None` if it does not exist.

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use frontdesk_forms::text::{cut, fold};
 
 /// Maximum length of a preview, in characters.
-const MAX_PREVIEW: usize = 160;
+const MAX_PREVIEW: usize = 120;
+/// The beginning of a line that is looked at, in characters.
+const MAX_LINE: usize = 300;
 /// Maximum length of a greeting with a name, in characters, and in words.
 const MAX_GREETING: usize = 60;
 const MAX_GREETING_WORDS: usize = 5;
@@ -195,14 +197,16 @@ fn folded_all(texts: &[&str]) -> Vec<String> {
 pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;
-    for line in message.lines().map(str::trim) {
-        if is_end(line, is_start) {
+    for line in message.lines().map(|line| cut(line.trim(), MAX_LINE)) {
+        // Cut first, because folding a long line of some letters takes long.
+        let folded = fold(line);
+        if is_end(line, &folded, is_start) {
             break;
         }
-        if line.is_empty() || line.starts_with('>') || is_attribution(line) {
+        if line.is_empty() || line.starts_with('>') || is_attribution(&folded) {
             continue;
         }
-        let rest = if is_start { without_greeting(line) } else { line };
+        let rest = if is_start { without_greeting(line, &folded) } else { line };
         is_start = is_start && rest.is_empty();
         join(&mut text, rest);
         if text.chars().count() > MAX_PREVIEW {
@@ -210,7 +214,12 @@ pub(super) fn preview(message: &str) -> String {
         }
     }
     if text.is_empty() {
-        message.lines().map(str::trim).for_each(|line| join(&mut text, line));
+        for line in message.lines().map(|line| cut(line.trim(), MAX_LINE)) {
+            join(&mut text, line);
+            if text.len() > 8 * MAX_PREVIEW {
+                break;
+            }
+        }
     }
     let shown = cut(&text, MAX_PREVIEW);
     if shown.len() < text.len() { format!("{}…", shown.trim_end()) } else { text }
@@ -225,11 +234,10 @@ fn join(text: &mut String, line: &str) {
 }
 
 /// Whether a line begins a signature, or what a mail program added below the message.
-fn is_end(line: &str, is_start: bool) -> bool {
+fn is_end(line: &str, folded: &str, is_start: bool) -> bool {
     if line == "--" || line == "—" || line.len() >= 4 && line.chars().all(|c| c == '_') {
         return true;
     }
-    let folded = fold(line);
     if PROGRAMS.iter().any(|start| folded.starts_with(start)) {
         return true;
     }
@@ -242,8 +250,7 @@ fn is_end(line: &str, is_start: bool) -> bool {
 }
 
 /// Whether a line names the author of the quote below it, such as `On Monday, Ada wrote:`.
-fn is_attribution(line: &str) -> bool {
-    let folded = fold(line);
+fn is_attribution(folded: &str) -> bool {
     let starts = ["on ", "am ", "le ", "el ", "il ", "op ", "em "];
     let verbs = [" wrote:", " schrieb", " a ecrit", " escribio:", " ha scritto:", " schreef", " escreveu:"];
     folded.ends_with(':')
@@ -252,8 +259,7 @@ fn is_attribution(line: &str) -> bool {
 }
 
 /// A line without its greeting, which may be the whole line.
-fn without_greeting(line: &str) -> &str {
-    let folded = fold(line);
+fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());
         rest.is_some_and(|rest| {
@@ -327,5 +333,6 @@ mod tests {
         let text = preview(&"word ".repeat(100));
         assert!(text.ends_with("word…") && text.chars().count() <= MAX_PREVIEW + 1, "{text}");
         assert_eq!(preview(&"ä".repeat(MAX_PREVIEW)), "ä".repeat(MAX_PREVIEW));
+        assert!(preview(&"\u{fdfa}".repeat(10_000)).chars().count() <= MAX_PREVIEW + 1);
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum ListState {
     Unread,
     /// Open, and assigned to the user who reads the list.
     Mine,
-    /// Neither done nor spam, and to be followed up today or earlier.
+    /// Neither done nor spam, and to be followed up on any day.
     Due,
     Done,
     Spam,
@@ -126,8 +126,8 @@ impl ListQuery {
         self.first_page() != order
     }
 
-    /// The filter without the search text, for a user and on a day.
-    pub(super) fn filter(&self, user: &str, today: Date) -> Filter {
+    /// The filter without the search text, for a user.
+    pub(super) fn filter(&self, user: &str) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };
         match self.state {
@@ -141,7 +141,7 @@ impl ListQuery {
                 ..filter
             },
             Some(ListState::Due) => {
-                let follow_up_until = Some(today);
+                let follow_up_until = Some(Date::MAX);
                 Filter { is_done: Some(false), is_spam: Some(false), follow_up_until, ..filter }
             }
             Some(ListState::Done) => Filter { is_done: Some(true), ..filter },
@@ -181,16 +181,15 @@ mod tests {
         let written = query.to_pairs();
         assert!(written.iter().map(|(name, value)| (*name, value.as_str())).eq(pairs));
         assert!(query.is_filtered() && !query.is_first_page() && query.first_page().is_first_page());
-        let today = jiff::civil::date(2026, 11, 27);
-        let filter = query.filter("ada", today);
+        let filter = query.filter("ada");
         assert_eq!((filter.is_done, filter.is_held, filter.is_unread), (Some(false), None, true));
-        let filter = |state: &str| ListQuery::from_pairs([("state", state)]).filter("ada", today);
+        let filter = |state: &str| ListQuery::from_pairs([("state", state)]).filter("ada");
         assert_eq!((filter("mine").assignee.as_deref(), filter("mine").is_held), (Some("ada"), Some(false)));
-        assert_eq!((filter("due").follow_up_until, filter("due").is_done), (Some(today), Some(false)));
+        assert_eq!((filter("due").follow_up_until, filter("due").is_done), (Some(Date::MAX), Some(false)));
         assert_eq!((filter("open").is_held, filter("open").is_spam), (Some(false), Some(false)));
         assert_eq!((filter("done").is_done, filter("done").is_spam), (Some(true), None));
         assert_eq!(filter("spam").is_spam, Some(true));
-        assert_eq!(ListQuery::from_pairs([("status", "held")]).filter("ada", today).is_spam, Some(false));
+        assert_eq!(ListQuery::from_pairs([("status", "held")]).filter("ada").is_spam, Some(false));
         assert!(!ListQuery::from_pairs([("order", "newest"), ("part", "signups")]).is_filtered());
     }
 

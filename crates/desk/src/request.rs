@@ -66,14 +66,15 @@ pub(super) async fn read_form(headers: &HeaderMap, body: &mut RequestBody) -> Op
 
 /// The value of a cookie. `None` if it is missing or occurs twice.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut values = lines
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(found, _)| *found == name)
-        .map(|(_, value)| value);
+    // Cookies of other sites of the domain may have any bytes.
+    let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    let mut values = pairs.filter_map(|pair| {
+        let pair = pair.trim_ascii();
+        let at = pair.iter().position(|byte| *byte == b'=')?;
+        (pair[..at] == *name.as_bytes()).then_some(&pair[at + 1..])
+    });
     let value = values.next()?;
-    values.next().is_none().then_some(value)
+    if values.next().is_some() { None } else { str::from_utf8(value).ok() }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::action::{Change, Removal, Revocation, SubmissionForm};
 use super::auth::{Cookies, InboxUser, identify};
 use super::body::DeskBody;
 use super::export::export;
-use super::html::{ICON, Reply, SCRIPT, STYLE, reply, see_other, set_cookie, stream_reply};
+use super::html::{Reply, reply, see_other, set_cookie, stream_reply};
 use super::options::DeskOptions;
 use super::page::PageRequest;
 use super::person::person_in;
@@ -22,7 +22,7 @@ use super::request::{Pairs, read_form};
 use super::role::Role;
 use super::state::DeskState;
 use super::work::WorkChange;
-use super::{action, auth, guard, live};
+use super::{action, auth, guard, html, live};
 use frontdesk_http::{Address, Handler, Peer, Request, RequestContext, Scheme};
 use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
@@ -35,7 +35,7 @@ pub(super) const HOME: &str = "/?state=open";
 const MAX_IDS: usize = 500;
 
 /// A page, by its path.
-enum Page {
+pub(super) enum Page {
     List,
     Review,
     Channels,
@@ -53,7 +53,7 @@ enum Page {
 
 impl Page {
     /// `None` if there is no page at this path.
-    fn parse(path: &str) -> Option<Self> {
+    pub(super) fn parse(path: &str) -> Option<Self> {
         Some(match path {
             "/" => Self::List,
             "/review" => Self::Review,
@@ -116,7 +116,11 @@ impl Form {
             }
             "/undo" => {
                 let on = fields.get("on").and_then(|id| Uuid::try_parse(id).ok());
-                let back = on.map_or_else(|| list_in(fields).path(), action::submission_path);
+                let back = match on {
+                    Some(id) => action::submission_path(id),
+                    None if fields.get("from") == Some("review") => "/review".to_owned(),
+                    None => list_in(fields).path(),
+                };
                 Self::Undo(Uuid::try_parse(fields.get("undo")?).ok()?, back)
             }
             "/views" => Self::SaveView {
@@ -263,11 +267,8 @@ impl Handler for Desk {
             },
             _ => return plain(StatusCode::METHOD_NOT_ALLOWED, "Allowed methods: GET, HEAD, POST."),
         };
-        match head.uri.path() {
-            "/inbox.css" => return reply(StatusCode::OK, "text/css; charset=utf-8", STYLE),
-            "/inbox.js" => return reply(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT),
-            "/icon.svg" | "/favicon.ico" => return reply(StatusCode::OK, "image/svg+xml", ICON),
-            _ => {}
+        if let Some(asset) = html::asset(head.uri.path(), &head.headers) {
+            return asset;
         }
         let is_change = form.is_some();
         let visit = Visit {
@@ -345,6 +346,9 @@ impl Visit {
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
         auth::end_sessions_of_removed_users(inbox, options);
         let answered = match (head.uri.path(), form) {
+            ("/login", None) if !matches!(identify(inbox, options, *peer, *scheme, head), Ok(None)) => {
+                Ok(see_other(HOME))
+            }
             ("/login", None) => self.show_login(&query),
             ("/login", Some(form)) => self.log_in(form),
             (path, form) => match identify(inbox, options, *peer, *scheme, head) {
@@ -356,8 +360,11 @@ impl Visit {
                     answered
                 }
                 Ok(None) => {
-                    let path = is_plain_path(path).then_some(path);
-                    Ok(self.login_page(StatusCode::UNAUTHORIZED, context! { path }))
+                    let to = Page::parse(path).is_some().then_some(path);
+                    let path = is_plain_path(path).then_some(path).filter(|_| form.is_none());
+                    // The session has ended while a note was written.
+                    let lost = form.and_then(|form| form.get("note")).filter(|note| !note.trim().is_empty());
+                    Ok(self.login_page(StatusCode::UNAUTHORIZED, context! { path, to, lost }))
                 }
                 Err(error) => Err(error),
             },

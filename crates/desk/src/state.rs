@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
 use super::html::Templates;
+use super::login_sources::LoginSources;
 use super::options::{DeskOptions, MAX_EXPORTS};
 use super::readers::Readers;
 use super::strangers::StrangerLimiter;
@@ -25,7 +26,7 @@ const MAIL_LIMITS: LimitOptions = LimitOptions {
     form: Quota { per_minute: 1, per_hour: 1 },
 };
 /// Maximum number of mails that are sent at a time; further requests send none.
-const MAX_MAILS: usize = 4;
+const MAX_MAILS: usize = 8;
 
 pub(super) struct DeskState {
     pub(super) store: Store,
@@ -35,6 +36,8 @@ pub(super) struct DeskState {
     pub(super) strangers: StrangerLimiter,
     /// Limits requests for mails with login links.
     pub(super) login_requests: LocalLimiter,
+    /// Limits the links that one network can ask for a user.
+    pub(super) login_sources: LoginSources,
     /// Limits the mails that are sent at a time.
     pub(super) login_mails: Arc<Semaphore>,
     /// The options for which the sessions of removed users have been ended.
@@ -75,6 +78,7 @@ impl DeskState {
             address,
             strangers: StrangerLimiter::new(),
             login_requests: LocalLimiter::small(&MAIL_LIMITS),
+            login_sources: LoginSources::default(),
             login_mails: Arc::new(Semaphore::new(MAX_MAILS)),
             known_options: Mutex::default(),
             readers: Readers::new(database),

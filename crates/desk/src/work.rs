@@ -23,6 +23,8 @@ pub(super) enum WorkChange {
     /// `None` for no user.
     Assign(Option<String>),
     AssignToMe,
+    /// Assigns it again to the user who had it before, who may no longer be listed.
+    Reassign(Option<String>),
     FollowUp(FollowUp),
     SetReplied(bool),
 }
@@ -84,7 +86,7 @@ impl WorkChange {
                 (changes.editor.edit_note(id, *note, text, now), code)
             }
             Self::Assign(Some(name)) if !people.contains(name) => return Ok("no-such-user"),
-            Self::Assign(name) => (
+            Self::Assign(name) | Self::Reassign(name) => (
                 changes.editor.assign(id, name.as_deref()),
                 if name.is_some() { "assigned" } else { "unassigned" },
             ),
@@ -149,6 +151,7 @@ pub(super) fn annotation_values(annotation: Option<&Annotation>, clock: &Clock) 
         .follow_up
         .filter(|_| annotation.is_due(today))
         .map(|day| if day == today { "follow up today" } else { "follow-up overdue" });
+    let planned = annotation.follow_up.filter(|_| mark.is_none() && annotation.done_at.is_none());
     let replied = annotation.replied_at.zip(annotation.replied_by.as_deref()).map(|(at, user)| {
         let day = at.to_zoned(clock.zone.clone()).strftime("%-d %B %Y").to_string();
         context! { user => visible(user), day, at => clock.time(at) }
@@ -159,6 +162,7 @@ pub(super) fn annotation_values(annotation: Option<&Annotation>, clock: &Clock) 
         follow_up => annotation.follow_up.map(|day| day.to_string()),
         follow_up_day => annotation.follow_up.map(|day| day.strftime("%-d %B %Y").to_string()),
         follow_up_mark => mark,
+        follow_up_planned => planned.map(|day| day.strftime("follow up %-d %b").to_string()),
         is_done => annotation.done_at.is_some(),
         replied,
     }

@@ -127,6 +127,8 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         'ł' => ('l', None),
         'đ' | 'ð' => ('d', None),
         'ı' => ('i', None),
+        // Phones write another apostrophe than keyboards.
+        '\u{2018}' | '\u{2019}' | '\u{2bc}' => ('\'', None),
         c => (c, None),
     };
     std::iter::once(first).chain(second)
@@ -311,6 +313,7 @@ mod tests {
             ("Kobenhavn", "K\u{f8}benhavn"),
             ("Łódź", "lodz"),
             ("ÆSIR", "aesir"),
+            ("O\u{2019}Brien", "o'brien"),
             ("ＡＢＣ１２", "abc12"),
             ("ｶﾞｲﾄﾞ", "ガイド"),
             ("Журнал", "журнал"),

@@ -22,6 +22,11 @@ impl Answer {
         first
     }
 
+    /// The values of a header that may occur more than once.
+    pub fn headers(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+    }
+
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is text")
     }

@@ -141,6 +141,13 @@ impl TestServer {
         self.site.clone()
     }
 
+    /// Asks the server to read its configuration again. Does not wait.
+    pub fn reload(&self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).expect("a process id"));
+        let pid = pid.expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).expect("it can be told");
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -61,9 +61,13 @@ async function refreshList() {
 if (live && window.EventSource) {
   let source;
   let pending = Promise.resolve();
+  // Rows do not move under the finger of a reader who has scrolled: the list is updated at its top.
+  let isLate = false;
   const update = () => {
-    pending = pending.then(refreshList).catch(() => {});
+    isLate = scrollY > 300;
+    if (!isLate) pending = pending.then(refreshList).catch(() => {});
   };
+  addEventListener('scroll', () => isLate && scrollY <= 300 && update(), { passive: true });
   const open = () => {
     source = new EventSource('/events');
     source.addEventListener('changed', update);
@@ -122,8 +126,38 @@ function selectAll() {
   const boxes = all('input[name=id]');
   const select = boxes.some((box) => !box.checked);
   for (const box of boxes) box.checked = select;
+  showCount();
 }
 document.addEventListener('click', (event) => event.target.closest?.('[data-select-all]') && selectAll());
+function showCount() {
+  const count = all('input[name=id]:checked').length;
+  const shown = one('[data-count]');
+  if (shown) shown.textContent = count ? `${count} selected` : '';
+}
+document.addEventListener('change', showCount);
+
+/* The address of a page without the result of the last change, which going back would show again */
+if (/[?&]notice=/.test(location.search)) {
+  const url = new URL(location.href);
+  for (const name of ['notice', 'count', 'undo', 'tested']) url.searchParams.delete(name);
+  history.replaceState(history.state, '', url);
+}
+
+/* Back to the list from which a submission was opened, also after a change that ends the work on it */
+const from = document.referrer.startsWith(`${location.origin}/`) ? new URL(document.referrer) : null;
+const back = one('.back a');
+if (back && from && ['/', '/review'].includes(from.pathname)) {
+  sessionStorage.setItem('frontdesk-list', from.pathname + from.search);
+}
+const list = back && sessionStorage.getItem('frontdesk-list');
+if (list) back.setAttribute('href', list);
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (!list || !form.matches('.actions') || !['done', 'spam', 'hold'].includes(event.submitter?.value)) return;
+  const view = document.createElement('input');
+  Object.assign(view, { type: 'hidden', name: 'view', value: list.startsWith('/review') ? '/?status=held' : list });
+  form.append(view);
+});
 
 /* Replies: notes the click on the link to the mail program, which may leave this page */
 document.addEventListener('click', (event) => {
@@ -131,7 +165,8 @@ document.addEventListener('click', (event) => {
   const form = link?.closest('form');
   if (!form) return;
   const body = new URLSearchParams({ form_token: form.elements.form_token.value, action: 'replied' });
-  fetch(form.action, { method: 'POST', body, keepalive: true })
+  // The buttons of the form are named `action`, too.
+  fetch(form.getAttribute('action'), { method: 'POST', body, keepalive: true })
     .then((response) => {
       if (response.ok) one('[data-reply-noted]').hidden = false;
     })

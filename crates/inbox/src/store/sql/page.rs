@@ -15,6 +15,8 @@ use crate::submission::{Status, Submission};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
 const WINDOW: usize = 256;
+/// A search looks at the clock after this many submissions.
+const CLOCK_ROWS: usize = 8;
 /// The number of parameters of a query for few submissions.
 const FEW_IDS: usize = 64;
 /// The forms of processed submissions. Reads one entry of the index for each.
@@ -62,9 +64,23 @@ fn select_ids(condition: &str) -> String {
 fn select_texts(condition: &str) -> String {
     format!(
         "SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed,
-             (SELECT string_agg(text, ' ') FROM note WHERE submission = s.id) AS notes
+             EXISTS (SELECT 1 FROM note WHERE submission = s.id) AS has_notes
          FROM accepted s WHERE {condition}"
     )
+}
+
+/// Words to look for, and whether the time for it is up.
+struct Search<'a> {
+    words: &'a SearchText,
+    is_over: &'a dyn Fn() -> bool,
+}
+
+/// The ids among those that were checked that meet a condition.
+#[derive(Default)]
+struct Checked {
+    ids: Vec<Uuid>,
+    /// The last id that was checked, if the time was up before all were.
+    stopped_at: Option<Uuid>,
 }
 
 /// Where a page looks for submissions that meet its filter.
@@ -154,20 +170,21 @@ impl InboxReader {
     ) -> Result<SearchPage, StoreError> {
         let mut page = SearchPage::default();
         let mut filter = filter.clone();
+        let search = words.map(|words| Search { words, is_over });
         let mut source = self.source(&filter)?;
         loop {
-            let (ids, last) = match &mut source {
+            let (Checked { ids, stopped_at }, last) = match &mut source {
                 Source::Windows => {
                     let last = self.window_end(filter.before)?;
-                    (self.in_window(&filter, last, words, &mut page)?, last)
+                    (self.in_window(&filter, last, search.as_ref(), &mut page)?, last)
                 }
                 Source::Candidates(ids) => {
                     let ids: Vec<Uuid> = ids.by_ref().take(WINDOW).collect();
-                    (self.among(&filter, &ids, words, &mut page)?, ids.last().copied())
+                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, ids.last().copied())
                 }
                 Source::Forms(forms, condition) => {
                     let ids = self.newest_of_forms(forms, *condition, filter.before)?;
-                    (self.among(&filter, &ids, words, &mut page)?, ids.last().copied())
+                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, ids.last().copied())
                 }
             };
             let left = size - page.submissions.len();
@@ -176,13 +193,13 @@ impl InboxReader {
                 page.next = Some(*last);
                 return Ok(page);
             }
-            let Some(last) = last else { return Ok(page) };
+            let Some(last) = stopped_at.or(last) else { return Ok(page) };
             // Ids ascend with the time of arrival, so all further submissions are too old.
             if filter.from.is_some_and(|from| last.into_bytes() < first_id_at(from.as_millisecond())) {
                 return Ok(page);
             }
             filter.before = Some(last);
-            if page.submissions.len() == size || is_over() {
+            if page.submissions.len() == size || stopped_at.is_some() || is_over() {
                 let is_full = page.submissions.len() == size;
                 page.next = Some(last).filter(|_| self.has_any(&filter).unwrap_or(true));
                 page.is_partial = !is_full && page.next.is_some();
@@ -255,11 +272,11 @@ impl InboxReader {
         &self,
         filter: &Filter,
         last: Option<Uuid>,
-        words: Option<&SearchText>,
+        search: Option<&Search<'_>>,
         page: &mut SearchPage,
-    ) -> Result<Vec<Uuid>, StoreError> {
+    ) -> Result<Checked, StoreError> {
         let (window, values) = window_condition(filter, last.unwrap_or(Uuid::nil()));
-        self.matching(&window, &bind_all(&values), words, page)
+        self.matching(&window, &bind_all(&values), search, page)
     }
 
     /// The ids among `ids`, at most [`WINDOW`], that meet the filter and contain the words, newest first.
@@ -267,10 +284,10 @@ impl InboxReader {
         &self,
         filter: &Filter,
         ids: &[Uuid],
-        words: Option<&SearchText>,
+        search: Option<&Search<'_>>,
         page: &mut SearchPage,
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let Some(last) = ids.last() else { return Ok(Vec::new()) };
+    ) -> Result<Checked, StoreError> {
+        let Some(last) = ids.last() else { return Ok(Checked::default()) };
         let (chosen, values) = filter_condition(filter);
         let mut all: Vec<Value<'_>> = bind_all(&values);
         // One of two numbers of parameters, so that there are few statements.
@@ -278,30 +295,37 @@ impl InboxReader {
         all.extend(ids.iter().chain(std::iter::repeat(last)).take(count).map(Bind::bind));
         let names: Vec<String> = (values.len() + 1..=all.len()).map(|number| format!("?{number}")).collect();
         let condition = format!("{chosen} AND s.id IN ({}) ORDER BY s.id DESC", names.join(", "));
-        self.matching(&condition, &all, words, page)
+        self.matching(&condition, &all, search, page)
     }
 
     /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
-    /// number of sealed submissions that meet the condition to `page.sealed`.
+    /// number of sealed submissions that meet the condition to `page.sealed`, and stops once the time is up: a
+    /// visitor may have sent many texts that take long to compare.
     fn matching(
         &self,
         condition: &str,
         values: &[Value<'_>],
-        words: Option<&SearchText>,
+        search: Option<&Search<'_>>,
         page: &mut SearchPage,
-    ) -> Result<Vec<Uuid>, StoreError> {
-        let Some(words) = words else {
-            return self.sql.column(&select_ids(condition), values);
+    ) -> Result<Checked, StoreError> {
+        let Some(search) = search else {
+            return Ok(Checked { ids: self.sql.column(&select_ids(condition), values)?, stopped_at: None });
         };
-        let (mut found, mut buffer) = (Vec::new(), String::new());
-        for row in self.sql.query(&select_texts(condition), values)? {
+        let mut checked = Checked::default();
+        let mut buffer = String::new();
+        for (at, row) in self.sql.query(&select_texts(condition), values)?.iter().enumerate() {
+            let id: Uuid = row.get("id")?;
             page.sealed += usize::from(row.get::<bool>("is_sealed")?);
-            let notes = row.get::<Option<String>>("notes")?.unwrap_or_default();
-            if words.are_in_json(row.text("fields")?, &notes, &mut buffer)? {
-                found.push(row.get("id")?);
+            let notes = if row.get("has_notes")? { self.note_text(id)? } else { String::new() };
+            if search.words.are_in_json(row.text("fields")?, &notes, &mut buffer)? {
+                checked.ids.push(id);
+            }
+            if (at + 1) % CLOCK_ROWS == 0 && (search.is_over)() {
+                checked.stopped_at = Some(id);
+                break;
             }
         }
-        Ok(found)
+        Ok(checked)
     }
 
     /// The submissions with these ids, newest first. Leaves out those that were removed meanwhile.

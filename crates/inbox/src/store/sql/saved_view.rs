@@ -25,6 +25,8 @@ pub struct SavedView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
     Saved,
+    /// It has taken the place of another list with this name.
+    Replaced,
     /// The name is empty, too long, or has a control character, or the query is too long.
     Invalid,
     /// There are [`MAX_VIEWS`] others.
@@ -49,12 +51,14 @@ impl Editor {
             if others >= MAX_VIEWS {
                 return Ok(Saved::TooMany);
             }
+            let other = "SELECT 1 FROM saved_view WHERE name = ?1 AND query <> ?2";
+            let has_replaced = tx.exists(other, values![name, query])?;
             tx.execute(
                 "INSERT INTO saved_view (name, query, actor) VALUES (?1, ?2, ?3)
                  ON CONFLICT (name) DO UPDATE SET query = excluded.query, actor = excluded.actor",
                 values![name, query, user],
             )?;
-            Ok(Saved::Saved)
+            Ok(if has_replaced { Saved::Replaced } else { Saved::Saved })
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::read::InboxReader;
+use super::values;
 use crate::store::error::StoreError;
 use crate::submission::parse_fields;
 use frontdesk_forms::FieldValue;
@@ -12,6 +13,10 @@ use frontdesk_forms::text::{fold, folded};
 
 /// Maximum number of words; further ones are ignored.
 const MAX_WORDS: usize = 16;
+
+/// Characters around words that belong to the sentence of the one who searches.
+const PUNCTUATION: &[char] =
+    &[',', ';', ':', '!', '?', '(', ')', '[', ']', '\u{201c}', '\u{201d}', '\u{201e}', '.'];
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
 /// diacritics. All of them must occur, in any order, also as parts of longer words.
@@ -30,7 +35,7 @@ impl SearchText {
             if at % 2 == 1 {
                 words.push(part.trim().to_owned());
             } else {
-                words.extend(part.split_whitespace().map(str::to_owned));
+                words.extend(part.split_whitespace().map(|word| word.trim_matches(PUNCTUATION).to_owned()));
             }
         }
         words.retain(|word| !word.is_empty());
@@ -50,8 +55,12 @@ impl SearchText {
 
     /// Whether each word is in a field or in the notes, which may be several joined.
     pub fn are_in(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
+        self.are_in_folded(fields, &fold(notes))
+    }
+
+    fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
         let mut texts: Vec<String> = fields.iter().map(|(_, value)| fold(&value.display())).collect();
-        texts.push(fold(notes));
+        texts.push(notes.to_owned());
         self.words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
     }
 
@@ -71,19 +80,24 @@ impl SearchText {
         } else {
             buffer.push_str(&fold(json));
         }
-        let is_missing = |word: &&String| {
-            !word.contains('\\')
-                && !buffer.contains(*word)
-                && (notes.is_empty() || !fold(notes).contains(*word))
-        };
+        let notes = fold(notes);
+        let is_missing =
+            |word: &&String| !word.contains('\\') && !buffer.contains(*word) && !notes.contains(*word);
         if self.words.iter().any(|word| is_missing(&word)) {
             return Ok(false);
         }
-        Ok(self.are_in(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, notes))
+        Ok(self.are_in_folded(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, &notes))
     }
 }
 
 impl InboxReader {
+    /// The notes of a submission, joined by spaces.
+    pub(super) fn note_text(&self, id: Uuid) -> Result<String, StoreError> {
+        let texts: Vec<String> =
+            self.sql.column("SELECT text FROM note WHERE submission = ?1", values![id])?;
+        Ok(texts.join(" "))
+    }
+
     /// The notes of all submissions that have some, joined by spaces.
     pub fn note_texts(&self) -> Result<HashMap<Uuid, String>, StoreError> {
         let notes = "SELECT submission, string_agg(text, ' ') AS notes FROM note GROUP BY submission";
@@ -127,7 +141,8 @@ mod tests {
         for text in ["muller prize", "\"a of\"", "message", "called zoo", "\"price of\"", "pump\\"] {
             check(text, false);
         }
-        for text in ["", " \n", "\"\"", "\" \" "] {
+        check("muller, (price)?", true);
+        for text in ["", ",", " \n", "\"\"", "\" \" "] {
             assert_eq!(SearchText::parse(text), None);
         }
         assert_eq!(SearchText::parse("M\u{fc}ll pump").unwrap().find("a Pump for Muller"), Some(2));

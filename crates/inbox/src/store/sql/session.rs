@@ -28,7 +28,7 @@ pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 const MAX_LOGINS: usize = 20;
 const MAX_SESSIONS: usize = 100;
 /// Maximum number of valid login links of a user that mails contain. There are no more until one expires.
-const MAX_MAILED_LOGINS: usize = 5;
+const MAX_MAILED_LOGINS: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
@@ -106,6 +106,19 @@ impl Editor {
             }
             insert_login(tx, login, &user, Some(browser), now)?;
             Ok(true)
+        })
+    }
+
+    /// Removes the mailed login links of users whom `is_removed` selects.
+    pub fn remove_mailed_logins(&mut self, is_removed: &dyn Fn(&str) -> bool) -> Result<(), StoreError> {
+        self.commit_and_notify(|tx| {
+            let users = "SELECT DISTINCT actor FROM login_token WHERE browser IS NOT NULL";
+            let users: Vec<String> = tx.column(users, &[])?;
+            let remove = "DELETE FROM login_token WHERE actor = ?1 AND browser IS NOT NULL";
+            users
+                .iter()
+                .filter(|user| is_removed(user))
+                .try_for_each(|user| tx.execute(remove, values![user]).map(drop))
         })
     }
 

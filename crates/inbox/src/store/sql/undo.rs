@@ -43,6 +43,16 @@ impl Editor {
 }
 
 impl InboxReader {
+    /// The submissions among `ids` that were held, released, delivered, assigned, or marked as done or spam after
+    /// the change with the id `undo`, so that undoing that change would undo the later one.
+    pub fn changed_since(&self, undo: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
+        let later = "SELECT DISTINCT submission FROM operator_log WHERE id > ?1 AND submission IS NOT NULL
+             AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";
+        let mut changed: Vec<Uuid> = self.sql.column(later, values![undo])?;
+        changed.retain(|id| ids.contains(id));
+        Ok(changed)
+    }
+
     /// Whether a change of this user can be undone.
     pub fn can_undo(&self, id: Uuid, user: &str, now: Timestamp) -> Result<bool, StoreError> {
         let find = "SELECT 1 FROM undo WHERE id = ?1 AND actor = ?2 AND expires_at > ?3";

@@ -128,11 +128,16 @@ fn a_link_in_a_mail_works_in_the_browser_that_asked_for_it() {
     assert_eq!((found.is_mailed, found.is_trusted, &*found.client), (true, true, "Firefox on Linux"));
     // A client can neither fill the table nor push out a link that is on its way.
     let count = (10..30).filter(|n| editor.create_mailed_login(&[*n; 32], &browser, now()).unwrap()).count();
-    assert_eq!((count, fixture.count("login_token")), (5, 5));
+    assert_eq!((count, fixture.count("login_token")), (10, 10));
     editor.create_login(&[40; 32], now()).unwrap();
-    assert_eq!(fixture.count("login_token"), 6);
+    assert_eq!(fixture.count("login_token"), 11);
+    editor.remove_mailed_logins(&|user| user == "grace").unwrap();
+    assert_eq!(fixture.count("login_token"), 11);
     assert!(editor.create_mailed_login(&[31; 32], &browser, now() + Duration::from_mins(10)).unwrap());
     assert_eq!(fixture.count("login_token"), 1);
+    editor.create_login(&[41; 32], now() + Duration::from_mins(10)).unwrap();
+    editor.remove_mailed_logins(&|user| user == "ada@example.com").unwrap();
+    assert_eq!(fixture.count("login_token"), 1, "the link of a command stays");
 }
 
 #[test]
@@ -481,6 +486,7 @@ fn views_are_saved_under_a_name() {
     let fixture = Fixture::new();
     let mut editor = fixture.editor().on_behalf_of("ada");
     assert_eq!(editor.save_view(" Big ones ", "q=budget").unwrap(), Saved::Saved);
+    assert_eq!(editor.save_view("Big ones", "q=huge").unwrap(), Saved::Replaced);
     assert_eq!(editor.save_view("Big ones", "q=huge").unwrap(), Saved::Saved);
     let view = SavedView { name: "Big ones".to_owned(), query: "q=huge".to_owned(), user: "ada".to_owned() };
     assert_eq!(fixture.reader().saved_views().unwrap(), [view]);
@@ -492,7 +498,7 @@ fn views_are_saved_under_a_name() {
         assert_eq!(editor.save_view(&n.to_string(), "").unwrap(), Saved::Saved);
     }
     assert_eq!(editor.save_view("one more", "").unwrap(), Saved::TooMany);
-    assert_eq!(editor.save_view("1", "state=done").unwrap(), Saved::Saved);
+    assert_eq!(editor.save_view("1", "state=done").unwrap(), Saved::Replaced);
     assert!(editor.remove_view("Big ones").unwrap() && !editor.remove_view("Big ones").unwrap());
 }
 
@@ -508,6 +514,14 @@ fn a_change_can_be_undone_once_by_its_user_for_an_hour() {
     assert_eq!(bob.take_undo(id, now()).unwrap(), None);
     assert_eq!(ada.take_undo(id, now()).unwrap(), Some("{}".to_owned()));
     assert_eq!(ada.take_undo(id, now()).unwrap(), None);
+    // What others change later stays.
+    let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
+    ada.set_done(one, true, now()).unwrap();
+    let undo = ada.remember_undo("{}", now()).unwrap();
+    bob.set_done(two, true, now()).unwrap();
+    assert_eq!(fixture.reader().changed_since(undo, &[one, two]).unwrap(), [two]);
+    assert!(fixture.reader().changed_since(undo, &[one]).unwrap().is_empty());
+    ada.take_undo(undo, now()).unwrap();
     let ids: Vec<Uuid> = (0..30).map(|_| ada.remember_undo("{}", now()).unwrap()).collect();
     assert_eq!(fixture.count("undo"), 20);
     assert!(!fixture.reader().can_undo(ids[9], "ada", now()).unwrap());
