@@ -136,7 +136,7 @@ describe('without JavaScript', () => {
         assert.match(reply, /^mailto:martalindqvist@example\.com\?subject=.*%3E%20We%20need%20two/);
         await page.getByLabel('New note').fill('Call on Monday\nbefore ten');
         await page.getByRole('button', { name: 'Add note' }).click();
-        assert.equal(await page.textContent('.notice'), 'The note is saved.');
+        assert.equal(await page.textContent('.notice p'), 'The note is saved.');
         assert.equal(await page.locator('.entry .text').textContent(), 'Call on Monday\nbefore ten');
         await page.getByRole('button', { name: 'Done' }).click();
         await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
@@ -144,7 +144,7 @@ describe('without JavaScript', () => {
         await page.getByRole('link', { name: 'Done', exact: true }).click();
         await row(page, 'Marta').getByRole('button', { name: 'Reopen' }).click();
         assert.equal(await row(page, 'Marta').count(), 0);
-        assert.equal(await page.textContent('.notice'), 'Marked as open.');
+        assert.equal(await page.textContent('.notice p'), 'Marked as open.');
       },
       { javaScriptEnabled: false },
     );

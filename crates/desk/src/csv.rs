@@ -135,8 +135,8 @@ fn write_record<'a>(
     out.write_all(b"\r\n")
 }
 
-/// Puts `'` before formulas inside of a value. A spreadsheet that splits at `;` or tabs finds no quotation mark
-/// at the beginning of a cell, so that separators and line breaks inside of a value begin new cells.
+/// Puts `'` before formulas inside of a value. A spreadsheet that splits at `;` or tabs finds no quotation
+/// mark at the beginning of a cell, so that separators and line breaks inside of a value begin new cells.
 fn guard_cells(value: &str) -> Cow<'_, str> {
     let is_formula = |rest: &str| rest.trim_start_matches(' ').starts_with(FORMULA_SIGNS);
     let starts: Vec<usize> = value

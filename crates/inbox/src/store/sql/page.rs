@@ -299,8 +299,8 @@ impl InboxReader {
     }
 
     /// The ids of submissions that meet an SQL condition and contain the words. If there are words, adds the
-    /// number of sealed submissions that meet the condition to `page.sealed`, and stops once the time is up: a
-    /// visitor may have sent many texts that take long to compare.
+    /// number of sealed submissions that meet the condition to `page.sealed`, and stops once the time is up:
+    /// a visitor may have sent many texts that take long to compare.
     fn matching(
         &self,
         condition: &str,

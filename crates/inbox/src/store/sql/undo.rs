@@ -43,8 +43,8 @@ impl Editor {
 }
 
 impl InboxReader {
-    /// The submissions among `ids` that were held, released, delivered, assigned, or marked as done or spam after
-    /// the change with the id `undo`, so that undoing that change would undo the later one.
+    /// The submissions among `ids` that were held, released, delivered, assigned, or marked as done or spam
+    /// after the change with the id `undo`, so that undoing that change would undo the later one.
     pub fn changed_since(&self, undo: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
         let later = "SELECT DISTINCT submission FROM operator_log WHERE id > ?1 AND submission IS NOT NULL
              AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";

@@ -514,7 +514,7 @@ fn a_change_can_be_undone_once_by_its_user_for_an_hour() {
     assert_eq!(bob.take_undo(id, now()).unwrap(), None);
     assert_eq!(ada.take_undo(id, now()).unwrap(), Some("{}".to_owned()));
     assert_eq!(ada.take_undo(id, now()).unwrap(), None);
-    // What others change later stays.
+    // Later changes of other users stay.
     let [one, two] = ["one", "two"].map(|message| fixture.keep_new(&contact(message)));
     ada.set_done(one, true, now()).unwrap();
     let undo = ada.remember_undo("{}", now()).unwrap();
