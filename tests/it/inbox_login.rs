@@ -1,4 +1,4 @@
-//! Users of the inbox who log in with a link in a mail: the link, its browser, roles, limits and removed users.
+//! Users of the inbox who log in with a link in a mail: the link, its browser, roles, limits, removed users.
 
 use std::time::Instant;
 
