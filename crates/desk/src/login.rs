@@ -22,6 +22,7 @@ use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, ForwardedHeader, client_ip, reachable};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, LoginState, StoreError};
+use frontdesk_inbox::submission::outcome::Outcome;
 use frontdesk_limits::{Admission, Source};
 
 /// A link to be mailed to a user.
@@ -73,8 +74,8 @@ impl LoginMail {
             at: *at,
         };
         let outcome = mail.send(&self.smtp).await;
-        if !outcome.has_reached_anyone() {
-            tracing::warn!(user, ?outcome, "the mail with a login link could not be sent");
+        if let Outcome::Failed(failure) = outcome {
+            tracing::warn!(user, reply = failure.answer, "the mail with a login link could not be sent");
         }
     }
 

@@ -357,8 +357,11 @@ fn page_rows(views: &PageViews) -> Vec<Value> {
 
 /// The pages that show a form or from which leads came, with their views by people, their leads and, if that
 /// says something, the leads per hundred views. Those with the most views come first. Pages of other sites
-/// are left out, because their views are not counted.
+/// are left out, because their views are not counted. None at all if not all leads of the period are counted.
 fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageViews) -> Vec<Value> {
+    if sources.is_cut {
+        return Vec::new();
+    }
     let leads_of = |path: &str| sources.pages.iter().find(|(page, _)| page == path).map_or(0, |(_, n)| *n);
     let with_leads = sources.pages.iter().map(|(page, _)| page).filter(|page| page.starts_with('/'));
     let paths: BTreeSet<&String> = form_pages.iter().chain(with_leads).collect();
@@ -481,6 +484,8 @@ mod tests {
         let found: Vec<_> =
             rows.iter().map(|row| ["name", "fraction", "rate"].map(|name| text(row, name))).collect();
         assert_eq!(found, [["/contact/", "3 of 120", "2.5 %"], ["/old/", "2 of 0", "None"]]);
+        let cut = LeadCounts { is_cut: true, ..sources };
+        assert!(conversion_rows(&form_pages, &cut, &views).is_empty());
     }
 
     #[test]

@@ -48,8 +48,10 @@ async function refreshList() {
   for (const box of all('input[name=id]', target)) box.checked = picked.has(box.value);
   showSelectAll();
   refreshTimes(target);
-  const counts = one('.top nav', page);
-  if (counts) one('.top nav').replaceChildren(...counts.childNodes);
+  for (const part of ['.top nav', '.bar']) {
+    const counts = one(part, page);
+    if (counts) one(part).replaceChildren(...counts.childNodes);
+  }
   if (href) {
     const again = all('[data-row]', target).find((it) => one('.open', it).getAttribute('href') === href);
     (again && one(kind, again))?.focus();
@@ -201,6 +203,22 @@ if (dialog) {
   });
 }
 
+/* After a change, the list goes on at the row that followed */
+const PLACE = 'frontdesk-row';
+document.addEventListener('submit', () => {
+  const rows = all('[data-row]');
+  const at = rows.indexOf(document.activeElement?.closest('[data-row]') ?? one('[data-row]:has(input:checked)'));
+  if (at >= 0) sessionStorage.setItem(PLACE, `${at} ${scrollY}`);
+});
+const place = sessionStorage.getItem(PLACE);
+if (place && one('[data-row]') && one('.notice')) {
+  const [at, y] = place.split(' ').map(Number);
+  const links = all('[data-row] .open');
+  scrollTo(0, y);
+  links[Math.min(at, links.length - 1)]?.focus({ preventScroll: true });
+}
+sessionStorage.removeItem(PLACE);
+
 function move(by) {
   const links = all('[data-row] .open');
   const now = document.activeElement?.closest('[data-row]');
@@ -211,9 +229,15 @@ function move(by) {
 }
 
 function press(key) {
-  const bulk = one('input[name=id]:checked') && one(`[data-bulk="${key}"]`);
-  if (bulk) return bulk.click();
   const row = document.activeElement?.closest('[data-row]');
+  const box = row && one('input[name=id]', row);
+  let bulk = one(`[data-bulk="${key}"]`);
+  // Without a selection, the key is for the row. `e` has a button there.
+  if (bulk && !one('input[name=id]:checked')) {
+    if (box && !one(`[data-key="${key}"]`, row)) box.checked = true;
+    else bulk = null;
+  }
+  if (bulk) return bulk.click();
   const target = (row && one(`[data-key="${key}"]`, row)) ?? all(`[data-key="${key}"]`).find((it) => !it.closest('[data-row]'));
   if (target?.matches('textarea')) target.focus();
   else target?.click();
@@ -232,7 +256,7 @@ document.addEventListener('keydown', (event) => {
     x: () => row && one('input[name=id]', row)?.click(),
     X: selectAll,
   };
-  const act = Object.hasOwn(keys, event.key) ? keys[event.key] : 'ehrnusz'.includes(event.key) && event.key.length === 1 ? () => press(event.key) : null;
+  const act = Object.hasOwn(keys, event.key) ? keys[event.key] : 'aehrnusz'.includes(event.key) && event.key.length === 1 ? () => press(event.key) : null;
   if (!act) return;
   event.preventDefault();
   act();
