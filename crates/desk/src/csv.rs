@@ -177,6 +177,12 @@ mod tests {
     }
 
     #[test]
+    fn a_spreadsheet_that_splits_at_other_separators_finds_no_formula() {
+        check(&["Hello\n=HYPERLINK(1)\n\r+1"], "\"Hello\n'=HYPERLINK(1)\n\r'+1\"\r\n");
+        check(&["a; -1;b", "a\t@x", "1-2; a=b"], "\"a;' -1;b\",\"a\t'@x\",\"1-2; a=b\"\r\n");
+    }
+
+    #[test]
     fn notes_are_joined_with_their_days_and_authors() {
         let note = |at: &str, user: &str, text: &str| Note {
             id: uuid::Uuid::nil(),
@@ -203,7 +209,7 @@ mod tests {
             let quote = if start == "\t" { "\"" } else { "" };
             check(&[&format!("{start}1")], &format!("{quote}'{start}1{quote}\r\n"));
         }
-        check(&[" =1", "＝1", "\u{feff}=1", "a;=1"], "' =1,'＝1,'\u{feff}=1,\"a;=1\"\r\n");
+        check(&[" =1", "＝1", "\u{feff}=1", "a;=1"], "' =1,'＝1,'\u{feff}=1,\"a;'=1\"\r\n");
         check(&["=A1,B1"], "\"'=A1,B1\"\r\n");
         check(&["\r1"], "\"'\r1\"\r\n");
         check(&["1=1"], "1=1\r\n");
