@@ -206,12 +206,23 @@ describe('with JavaScript', () => {
       await page.keyboard.type('jek is text here');
       assert.equal(await page.getByLabel('New note').inputValue(), 'jek is text here');
       await press('Tab', 'Enter');
-      await page.waitForURL('**notice=note');
+      await page.getByText('The note is saved.').waitFor();
+      // A submission that is done leads back to the list from which it was opened.
       await press('e');
-      await page.waitForURL('**notice=done');
-      await press('u');
-      await page.waitForURL('**/?state=open');
+      await page.getByText('Marked as done.').waitFor();
       assert.equal(await row(page, 'Konrad Zuse').count(), 0);
+      assert.equal(new URL(page.url()).search, '?state=open');
+      await press('z');
+      await page.getByText('Undone.').waitFor();
+      assert.equal(await row(page, 'Konrad Zuse').count(), 1);
+      // Two at once, and the focus stays in the list.
+      await press('j', 'x', 'j', 'x');
+      assert.equal(await page.textContent('[data-count]'), '2 selected');
+      await press('s');
+      await page.getByText('2 submissions: Marked as spam').waitFor();
+      assert.notEqual(await page.evaluate(() => document.activeElement.closest('[data-row]')), null);
+      await press('z');
+      await page.getByText('Undone.').waitFor();
       await press('/');
       await page.keyboard.type('zuse');
       await press('Enter');
