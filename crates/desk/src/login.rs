@@ -232,9 +232,17 @@ impl Visit {
         };
         let (inbox, options) = (self.inbox.clone(), self.options.clone());
         tokio::runtime::Handle::current().spawn(async move {
-            let user = find_user(&options.users, &mail.user).map(|user| user.address.clone());
-            if let Some(user) = user.filter(|user| inbox.login_sources.take(user, source, mail.at)) {
-                LoginMail { user, ..mail }.send().await;
+            match find_user(&options.users, &mail.user).map(|user| user.address.clone()) {
+                Some(user) if inbox.login_sources.take(&user, source, mail.at) => {
+                    LoginMail { user, ..mail }.send().await;
+                }
+                Some(user) => {
+                    tracing::warn!(
+                        user,
+                        "a network has asked for too many login links of a user: no mail was sent"
+                    );
+                }
+                None => {}
             }
             drop(permit);
         });

@@ -36,6 +36,9 @@ named_enum! {
         /// Noted that the user replied to the visitor.
         Reply = "reply",
         UndoReply = "undo-reply",
+        /// Saved a list under a name, or removed the name.
+        SaveView = "save-view",
+        RemoveView = "remove-view",
         /// Sent a test message through a channel.
         Test = "test",
         /// Created a link that logs in to the web interface.

@@ -1,6 +1,7 @@
 //! Lists that operators saved under a name, for all of them.
 
 use super::editor::Editor;
+use super::operator_log::OperatorAction;
 use super::read::InboxReader;
 use super::{from_row, values};
 use crate::store::error::StoreError;
@@ -44,7 +45,7 @@ impl Editor {
         if !is_valid {
             return Ok(Saved::Invalid);
         }
-        let user = self.user().to_owned();
+        let (user, entry) = (self.user().to_owned(), self.log_entry(OperatorAction::SaveView));
         self.commit_and_notify(|tx| {
             let others: usize =
                 tx.one_value("SELECT count(*) FROM saved_view WHERE name <> ?1", values![name])?;
@@ -58,14 +59,20 @@ impl Editor {
                  ON CONFLICT (name) DO UPDATE SET query = excluded.query, actor = excluded.actor",
                 values![name, query, user],
             )?;
+            entry.add(tx, 1)?;
             Ok(if has_replaced { Saved::Replaced } else { Saved::Saved })
         })
     }
 
     /// Removes a saved view. Returns whether there was one with this name.
     pub fn remove_view(&mut self, name: &str) -> Result<bool, StoreError> {
+        let entry = self.log_entry(OperatorAction::RemoveView);
         self.commit_and_notify(|tx| {
-            Ok(tx.execute("DELETE FROM saved_view WHERE name = ?1", values![name])? > 0)
+            let is_removed = tx.execute("DELETE FROM saved_view WHERE name = ?1", values![name])? > 0;
+            if is_removed {
+                entry.add(tx, 1)?;
+            }
+            Ok(is_removed)
         })
     }
 }
