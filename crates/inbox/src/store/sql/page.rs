@@ -15,8 +15,9 @@ use crate::submission::{Status, Submission};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
 const WINDOW: usize = 256;
-/// A search looks at the clock after this many submissions.
+/// A search looks at the clock after this many submissions, and after each with so many bytes of text.
 const CLOCK_ROWS: usize = 8;
+const LONG_TEXT: usize = 4_000;
 /// The number of parameters of a query for few submissions.
 const FEW_IDS: usize = 64;
 /// The forms of processed submissions. Reads one entry of the index for each.
@@ -320,7 +321,8 @@ impl InboxReader {
             if search.words.are_in_json(row.text("fields")?, &notes, &mut buffer)? {
                 checked.ids.push(id);
             }
-            if (at + 1) % CLOCK_ROWS == 0 && (search.is_over)() {
+            let is_long = row.text("fields")?.len() + notes.len() > LONG_TEXT;
+            if (is_long || (at + 1) % CLOCK_ROWS == 0) && (search.is_over)() {
                 checked.stopped_at = Some(id);
                 break;
             }
