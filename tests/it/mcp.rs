@@ -550,7 +550,7 @@ fn invalid_arguments_are_errors_that_say_what_is_right() {
             json!({ "id": "ffffffff" }),
             "no submission has an id that begins with `ffffffff`",
         ),
-        ("stats", json!({ "days": 0 }), "`days` must be a whole number from 1 to 90, not 0"),
+        ("stats", json!({ "days": 0 }), "`days` must be a whole number from 1 to 400, not 0"),
         ("doctor", json!({ "channel": "x" }), "there is no argument `channel`; arguments of this tool: none"),
         ("check", json!({ "drafts": "yes" }), "`drafts` must be true or false, not `yes`"),
         ("done", json!({}), "`ids` is missing: a list of 1 to 50 complete ids"),

@@ -28,10 +28,10 @@ fn views_are_counted_alike_on_every_path_and_shown() {
         assert_eq!(server.terminate().0, Some(0));
         let found = stats_json(&small_site(), &server.data_dir(), &[]);
         let expected = json!({
-            "views": 9, "markdown": 3, "ai": 3,
+            "views": 9, "markdown": 3, "ai": 3, "people": 5, "markdown_or_ai": 3,
             "pages": [
-                { "path": "/", "views": 5, "markdown": 1, "ai": 1 },
-                { "path": "/developers/", "views": 4, "markdown": 2, "ai": 2 },
+                { "path": "/", "views": 5, "markdown": 1, "ai": 1, "people": 3, "markdown_or_ai": 1 },
+                { "path": "/developers/", "views": 4, "markdown": 2, "ai": 2, "people": 2, "markdown_or_ai": 2 },
             ],
             "agents": [
                 { "agent": "browser", "class": "browser", "views": 5, "markdown": 0 },

@@ -150,8 +150,11 @@ fn check_commands(site: &ChannelSite, sent: &Value) {
     }
     let id = stored["id"].as_str().expect("an id");
     let list = site.inbox(&["list"]);
-    assert_inert(&list);
     assert_eq!(list.lines().count(), 2, "{list}");
+    for line in list.lines() {
+        line.split('\t').for_each(assert_inert);
+        assert_eq!(line.split('\t').count(), 6, "{list}");
+    }
     let shown = site.inbox(&["show", id]);
     assert_inert(&shown);
     for n in 0..HOSTILE.len() {

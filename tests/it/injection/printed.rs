@@ -24,13 +24,14 @@ pub(super) fn check(site: &ChannelSite, sent: &[Sent]) {
 
 /// Checks that the table has a header line and one line per submission, newest first.
 fn check_list(text: &str, sent: &[Sent]) {
-    assert_inert(text);
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), sent.len() + 1);
-    assert!(lines[0].starts_with("ID "), "{text}");
+    assert!(lines[0].starts_with("ID\t"), "{text}");
     for (line, one) in lines[1..].iter().zip(sent.iter().rev()) {
-        let id = line.split(' ').next().unwrap_or_default();
-        assert!(id.len() >= 8 && one.id.starts_with(id), "{line}");
+        // Tabs are between the columns, and in no value.
+        let cells: Vec<&str> = line.split('\t').collect();
+        cells.iter().for_each(|cell| assert_inert(cell));
+        assert_eq!((cells[0], cells.len()), (&*one.id, 6), "{line}");
     }
 }
 
