@@ -94,6 +94,11 @@ enum Source {
     Windows,
 }
 
+/// The last of the ids if there may be further ones; `None` if there were fewer than were asked for.
+fn end_of(ids: &[Uuid]) -> Option<Uuid> {
+    ids.last().copied().filter(|_| ids.len() == WINDOW)
+}
+
 /// Queries for the ids of all submissions that can have a filter's assignee, follow-up or status, and their
 /// parameters; no queries if the filter has none of them that has an index.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
@@ -181,11 +186,11 @@ impl InboxReader {
                 }
                 Source::Candidates(ids) => {
                     let ids: Vec<Uuid> = ids.by_ref().take(WINDOW).collect();
-                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, ids.last().copied())
+                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, end_of(&ids))
                 }
                 Source::Forms(forms, condition) => {
                     let ids = self.newest_of_forms(forms, *condition, filter.before)?;
-                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, ids.last().copied())
+                    (self.among(&filter, &ids, search.as_ref(), &mut page)?, end_of(&ids))
                 }
             };
             let left = size - page.submissions.len();
