@@ -12,7 +12,7 @@ use rustix::io::Errno;
 const PARTIAL: &str = ".partial";
 
 /// Passes `write` a file that only its owner can read, and returns what it returns. The file's name ends with
-/// [`PARTIAL`] until it is complete and synced, so an error or a full disk leaves no file, and an existing
+/// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no file, and an existing
 /// one as it was. An existing file is an error of the kind `AlreadyExists` without `force`. Devices and
 /// pipes are written directly, and need `force`.
 pub fn write_to_file<T, E: From<io::Error>>(
