@@ -30,7 +30,9 @@ fn check_list(text: &str, sent: &[Sent]) {
     for (line, one) in lines[1..].iter().zip(sent.iter().rev()) {
         // Tabs are between the columns, and in no value.
         let cells: Vec<&str> = line.split('\t').collect();
-        cells.iter().for_each(|cell| assert_inert(cell));
+        for cell in &cells {
+            assert_inert(cell);
+        }
         assert_eq!((cells[0], cells.len()), (&*one.id, 6), "{line}");
     }
 }
