@@ -47,6 +47,7 @@ async function refreshList() {
   target.replaceChildren(...fresh.childNodes);
   for (const box of all('input[name=id]', target)) box.checked = picked.has(box.value);
   showSelectAll();
+  showCount();
   refreshTimes(target);
   for (const part of ['.top nav', '.bar']) {
     const counts = one(part, page);
