@@ -205,7 +205,7 @@ impl Digest {
     }
 }
 
-/// How many submissions are due for a follow-up, and of which users:
+/// The number of submissions that are due for a follow-up, by user:
 /// `3 submissions are due for a follow-up: 1 of no user, 2 of ada.` Names at most [`MAX_ASSIGNEES`] users.
 /// `None` if there are none.
 fn line_about_follow_ups(by_assignee: &[(Option<String>, usize)]) -> Option<String> {

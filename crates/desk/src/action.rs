@@ -151,38 +151,52 @@ pub(super) fn change_selected(
     Ok(see_other(&(notice_path(back, code) + &count + &undo)))
 }
 
-/// Makes a change of several submissions, and stores how to undo it. Returns the code of the first result
-/// that is a change, or of the last result if nothing has changed; the number of changes; and the parameter
-/// of the URL that offers to undo them, which is empty if they cannot be undone.
+/// The results of a change of several submissions.
+struct Applied {
+    /// The code of the first result that is a change, or of the last result if nothing has changed.
+    code: &'static str,
+    /// The codes of the changes, with their submissions.
+    done: Vec<(&'static str, Uuid)>,
+    /// The annotations before the change.
+    before: HashMap<Uuid, Annotation>,
+}
+
+/// Makes a change of several submissions, and stores how to undo it. Returns the code for the notice, the
+/// number of changes, and the parameter of the URL that offers to undo them; it is empty if they cannot be
+/// undone.
 fn apply_all(
     request: &PageRequest<'_>,
     ids: &[Uuid],
     change: &Change,
 ) -> Result<(&'static str, usize, String), StoreError> {
+    let Applied { code, done, before } = apply_each(request, ids, change)?;
+    let Some(undo) = undo_text(&done, &before) else { return Ok((code, done.len(), String::new())) };
+    let undo = editor(request)?.remember_undo(&undo, request.clock.now)?;
+    Ok((code, done.len(), format!("&undo={undo}")))
+}
+
+fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Result<Applied, StoreError> {
     let inbox = request.inbox;
-    let mut code = "gone";
-    let (mut done, mut before) = (Vec::new(), HashMap::new());
     inbox.readers.with(|reader| {
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?;
-        before = reader.annotations(ids)?;
+        let mut applied = Applied { code: "gone", done: Vec::new(), before: reader.annotations(ids)? };
         let people = match change {
-            Change::Work(_) => people(request.options, reader, &request.operator.user)?,
+            Change::Work(WorkChange::Assign(Some(_))) => {
+                people(request.options, reader, &request.operator.user)?
+            }
             _ => Vec::new(),
         };
         for submission in find_all(reader, ids)? {
             let result = apply(request, &mut changes, &submission, change, &people)?;
-            if done.is_empty() {
-                code = result;
+            if applied.done.is_empty() {
+                applied.code = result;
             }
             if undoing(result).is_some() || OTHER_CHANGES.contains(&result) {
-                done.push((result, submission.id));
+                applied.done.push((result, submission.id));
             }
         }
-        Ok(())
-    })?;
-    let Some(undo) = undo_text(&done, &before) else { return Ok((code, done.len(), String::new())) };
-    let undo = editor(request)?.remember_undo(&undo, request.clock.now)?;
-    Ok((code, done.len(), format!("&undo={undo}")))
+        Ok(applied)
+    })
 }
 
 /// Makes a change of one submission, which must have been read just before. Returns the code of its notice.
@@ -279,7 +293,7 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
         let changed = request.inbox.readers.with(|reader| reader.changed_since(id, &ids))?;
         ids.retain(|id| !changed.contains(id));
         if let Some(change) = change {
-            undone += apply_all(request, &ids, &change)?.1;
+            undone += apply_each(request, &ids, &change)?.done.len();
         }
     }
     let code = match undone {

@@ -190,7 +190,7 @@ fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     let of = |label: &str, status: Option<Status>, state: Option<ListState>| {
         let target = ListQuery { status, state, ..start.clone() };
         let is_current = (query.status, query.state) == (status, state);
-        let name = state.filter(|_| status.is_none()).map(|state| format!("{state:?}"));
+        let name = state.filter(|_| status.is_none()).map(ListState::name);
         context! { label, href => target.path(), is_current, state => name }
     };
     let unconfirmed = Some(Status::Unconfirmed);

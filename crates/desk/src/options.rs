@@ -41,8 +41,8 @@ pub struct DeskOptions {
     pub trusted_proxies: Vec<Network>,
     /// The header in which trusted proxies report the client's address; `None` for `X-Forwarded-For`.
     pub forwarded_header: Option<ForwardedHeader>,
-    /// The users who may log in with a link in a mail, and the roles of users whom a proxy names. If it is
-    /// empty, only `frontdesk inbox open` and proxies log in.
+    /// The users who can log in by mail, with their roles. The roles also apply to users of a proxy. Without
+    /// users, only `frontdesk inbox open` and a proxy log in.
     pub users: Vec<User>,
     /// The mail server and the sender of login links. `None` if there are no users.
     pub login_mail: Option<SmtpOptions>,

@@ -132,7 +132,7 @@ impl<'a> PageRequest<'a> {
         let found = self.inbox.readers.with(|reader| {
             let Some(submission) = reader.get(id)? else { return Ok(None) };
             let annotation = reader.annotations(&[id])?.remove(&id).unwrap_or_default();
-            // An operator who has just marked it as unread still sees its page.
+            // The page that follows a change, such as "mark as unread", marks nothing.
             if annotation.seen_at.is_none() && self.notice.is_none() && self.operator.role >= Role::Edit {
                 let marked = Editor::open(self.inbox.readers.database())
                     .and_then(|mut editor| editor.set_seen(id, true, self.clock.now));

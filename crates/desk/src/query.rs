@@ -30,7 +30,7 @@ pub(super) enum ListState {
 impl ListState {
     const ALL: [ListState; 6] = [Self::Open, Self::Unread, Self::Mine, Self::Due, Self::Done, Self::Spam];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Unread => "unread",

@@ -45,8 +45,8 @@ pub struct User {
     pub role: Role,
 }
 
-/// The role of a user whom a trusted proxy names: that of the entry with this name or, if there is none,
-/// `edit`, the role of an entry without one. Without any users, every user is an admin.
+/// The role of a user of a trusted proxy: that of the configured user with this name; `edit` if no user has
+/// the name; `admin` if no users are configured.
 pub(super) fn proxy_role(users: &[User], name: &str) -> Role {
     match find_user(users, name) {
         Some(user) => user.role,

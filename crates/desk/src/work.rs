@@ -127,8 +127,7 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// The users to whom submissions can be assigned: those of the configuration, those to whom some are, and the
-/// operator.
+/// The users to whom submissions can be assigned: configured users, present assignees, and the operator.
 pub(super) fn people(
     options: &DeskOptions,
     reader: &InboxReader,

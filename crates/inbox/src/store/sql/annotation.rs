@@ -181,7 +181,7 @@ impl InboxReader {
         self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
     }
 
-    /// The names of users to whom submissions are assigned, in the order of their code points, up to `most`.
+    /// The names of all assignees, sorted by code points, up to `most`.
     pub fn assignees(&self, most: usize) -> Result<Vec<String>, StoreError> {
         let next = "SELECT assignee FROM annotation WHERE assignee > ?1 ORDER BY assignee LIMIT 1";
         let mut names: Vec<String> = Vec::new();

@@ -15,8 +15,9 @@ use crate::submission::{Status, Submission};
 
 /// How many submissions one query checks. Limited because a long query blocks the writer's checkpoints.
 const WINDOW: usize = 256;
-/// A search looks at the clock after this many submissions, and after each with so many bytes of text.
+/// A search checks its time limit after this many submissions.
 const CLOCK_ROWS: usize = 8;
+/// A search also checks its time limit after each submission with more bytes of text than this.
 const LONG_TEXT: usize = 4_000;
 /// The number of parameters of a query for few submissions.
 const FEW_IDS: usize = 64;

@@ -59,9 +59,8 @@ impl SearchText {
     }
 
     fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
-        let mut texts: Vec<String> = fields.iter().map(|(_, value)| fold(&value.display())).collect();
-        texts.push(notes.to_owned());
-        self.words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
+        let texts: Vec<String> = fields.iter().map(|(_, value)| fold(&value.display())).collect();
+        self.words.iter().all(|word| notes.contains(word) || texts.iter().any(|text| text.contains(word)))
     }
 
     /// Whether each word is in a field of a JSON object or in the notes.

@@ -109,7 +109,7 @@ impl Editor {
         })
     }
 
-    /// Removes the mailed login links of users whom `is_removed` selects.
+    /// Removes the mailed login links of all users for whom `is_removed` returns true.
     pub fn remove_mailed_logins(&mut self, is_removed: &dyn Fn(&str) -> bool) -> Result<(), StoreError> {
         self.commit_and_notify(|tx| {
             let users = "SELECT DISTINCT actor FROM login_token WHERE browser IS NOT NULL";

@@ -128,7 +128,7 @@ fn encrypting_later_removes_the_lead_from_the_row() {
 
 /// Prints how long the queries of the statistics page take with 100,000 leads and a year of page views.
 #[test]
-#[ignore = "a measurement; run it with --release --nocapture"]
+#[ignore = "a measurement; run by `scripts/bench statistics`"]
 fn durations_of_the_statistics_queries() {
     const DAYS: i32 = 365;
     let fixture = Fixture::open(Fresh::place, |_| {});
