@@ -38,6 +38,7 @@ mod scan;
 mod select;
 mod table;
 mod templates;
+mod tree;
 mod writer;
 
 pub use account::{Loss, Omission};
@@ -49,6 +50,7 @@ pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
+pub use tree::{HtmlElement, HtmlTree};
 pub use url::Url;
 
 /// The options of a conversion: which parts of the page to convert, and what the caller knows about the page.

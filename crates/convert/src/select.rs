@@ -31,16 +31,30 @@ impl Selector {
     /// The matching elements below `root`, in document order, except those inside another match.
     pub(super) fn outermost(&self, dom: &Dom, root: NodeId) -> Vec<NodeId> {
         let mut caches = SelectorCaches::default();
-        let mut context = MatchingContext::new(
-            MatchingMode::Normal,
-            None,
-            &mut caches,
-            QuirksMode::NoQuirks,
-            NeedsSelectorFlags::No,
-            MatchingForInvalidation::No,
-        );
+        let mut context = matching_context(&mut caches);
         dom.outermost(root, |id| matches_selector_list(&self.0, ElementRef { dom, id }, &mut context))
     }
+
+    /// The matching elements below `root`, in document order.
+    pub(super) fn all(&self, dom: &Dom, root: NodeId) -> Vec<NodeId> {
+        let mut caches = SelectorCaches::default();
+        let mut context = matching_context(&mut caches);
+        let is_match = |&id: &NodeId| {
+            dom.element(id).is_some() && matches_selector_list(&self.0, ElementRef { dom, id }, &mut context)
+        };
+        dom.descendants(root).filter(is_match).collect()
+    }
+}
+
+fn matching_context(caches: &mut SelectorCaches) -> MatchingContext<'_, Css> {
+    MatchingContext::new(
+        MatchingMode::Normal,
+        None,
+        caches,
+        QuirksMode::NoQuirks,
+        NeedsSelectorFlags::No,
+        MatchingForInvalidation::No,
+    )
 }
 
 /// An element in the form that the `selectors` crate requires.

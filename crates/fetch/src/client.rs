@@ -14,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -43,7 +43,7 @@ pub struct FetchTimeouts {
     pub tls: Duration,
     /// From sending the request to the end of the response header.
     pub answer: Duration,
-    /// For reading the response's body, up to 64 KiB.
+    /// For reading the response's body, up to the client's limit of bytes.
     pub body: Duration,
 }
 
@@ -89,7 +89,7 @@ pub enum NameResolver {
 
 impl NameResolver {
     /// The unchecked addresses of a host; empty if the name has none. IP addresses need no lookup.
-    async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
+    pub async fn resolve(&self, host: &Host, port: u16) -> io::Result<Vec<IpAddr>> {
         match (self, host) {
             (_, Host::Address(address)) => Ok(vec![*address]),
             (NameResolver::System, Host::Name(name)) => {
@@ -116,8 +116,10 @@ pub struct FetchClient {
     resolver: NameResolver,
     allow_private: bool,
     /// An error fails each request to an `https` URL.
-    tls: Result<TlsConnector, String>,
+    tls: Result<ClientConfig, String>,
     timeouts: FetchTimeouts,
+    user_agent: HeaderValue,
+    max_body_bytes: usize,
 }
 
 impl FetchClient {
@@ -129,16 +131,36 @@ impl FetchClient {
         extra_roots: Option<&ExtraRoots>,
         timeouts: FetchTimeouts,
     ) -> FetchClient {
-        let tls = tls_config(extra_roots).map(|mut config| {
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-            TlsConnector::from(Arc::new(config))
-        });
-        FetchClient { resolver, allow_private, tls, timeouts }
+        let user_agent = HeaderValue::from_static(concat!("frontdesk/", env!("CARGO_PKG_VERSION")));
+        let tls = tls_config(extra_roots);
+        FetchClient { resolver, allow_private, tls, timeouts, user_agent, max_body_bytes: MAX_BODY_BYTES }
     }
 
-    /// Sends one request on a new connection, and reads the response. Adds `Host`, `User-Agent`, `Connection`
-    /// and, for a body, `Content-Length` to `headers`. A redirect or an error status is a response like
-    /// others.
+    /// Sends this `User-Agent` instead of `frontdesk/VERSION`.
+    #[must_use]
+    pub fn with_user_agent(self, user_agent: HeaderValue) -> FetchClient {
+        FetchClient { user_agent, ..self }
+    }
+
+    /// Reads up to this many bytes of a response's body, instead of 64 KiB.
+    #[must_use]
+    pub fn with_max_body(self, max_body_bytes: usize) -> FetchClient {
+        FetchClient { max_body_bytes, ..self }
+    }
+
+    /// The protocol that an `https` server selects if the client offers HTTP/2 and HTTP/1.1 (ALPN, RFC 7301),
+    /// such as `h2`; `None` if it ignores the offer. Sends no request.
+    pub async fn negotiate_protocol(&self, url: &Url) -> Result<Option<String>, FetchError> {
+        let unsent = |sentence| FetchError { is_sent: false, sentence };
+        let stream = self.connect(url).await.map_err(unsent)?;
+        let stream = self.start_tls(url, stream, &[b"h2", b"http/1.1"]).await.map_err(unsent)?;
+        let selected = stream.get_ref().1.alpn_protocol();
+        Ok(selected.map(|name| String::from_utf8_lossy(name).into_owned()))
+    }
+
+    /// Sends one request on a new connection, and reads the response. Adds `Host`, `Connection`, for a body
+    /// `Content-Length`, and unless `headers` has one, `User-Agent`. A redirect or an error status is a
+    /// response like others.
     pub async fn send(
         &self,
         method: Method,
@@ -151,13 +173,15 @@ impl FetchClient {
             .method(method)
             .uri(url.target())
             .header(HOST, url.authority())
-            .header(USER_AGENT, concat!("frontdesk/", env!("CARGO_PKG_VERSION")))
             .header(CONNECTION, "close");
         if !body.is_empty() {
             request = request.header(CONTENT_LENGTH, body.len());
         }
         for (name, value) in headers {
             request = request.header(name, value);
+        }
+        if !request.headers_ref().is_some_and(|headers| headers.contains_key(USER_AGENT)) {
+            request = request.header(USER_AGENT, self.user_agent.clone());
         }
         let request = request.body(Full::new(body));
         let unsent = |sentence| FetchError { is_sent: false, sentence };
@@ -166,20 +190,27 @@ impl FetchClient {
         let response = match url.scheme() {
             UrlScheme::Http => self.send_request_over(stream, request).await,
             UrlScheme::Https => {
-                let stream = self.start_tls(url, stream).await.map_err(unsent)?;
+                let stream = self.start_tls(url, stream, &[b"http/1.1"]).await.map_err(unsent)?;
                 self.send_request_over(stream, request).await
             }
         };
         response.map_err(|sentence| FetchError { is_sent: true, sentence })
     }
 
-    /// Performs the TLS handshake. The certificate must be valid for the URL's host.
-    async fn start_tls(&self, url: &Url, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    /// Performs the TLS handshake, and offers `protocols`. The certificate must be valid for the URL's host.
+    async fn start_tls(
+        &self,
+        url: &Url,
+        stream: TcpStream,
+        protocols: &[&[u8]],
+    ) -> Result<TlsStream<TcpStream>, String> {
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|error| error.to_string())?,
             Host::Address(address) => ServerName::from(*address),
         };
-        let handshake = self.tls.as_ref().map_err(String::clone)?.connect(name, stream);
+        let mut config = self.tls.clone()?;
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let handshake = TlsConnector::from(Arc::new(config)).connect(name, stream);
         with_timeout(self.timeouts.tls, "TLS handshake", handshake).await
     }
 
@@ -213,7 +244,7 @@ impl FetchClient {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let stream = ResponseRecorder::new(stream);
+        let stream = ResponseRecorder::new(stream, self.max_body_bytes);
         let received = stream.received();
         // Accept these defects: servers and proxies send them in responses whose status is valid.
         let handshake = http1::Builder::new()
@@ -231,16 +262,19 @@ impl FetchClient {
             std::future::pending().await
         };
         let exchange = async {
+            let sent = Instant::now();
             let answer =
                 with_timeout(self.timeouts.answer, "waiting for the response", sender.send_request(request))
                     .await?;
+            let time_to_header = sent.elapsed();
             let (head, body) = answer.into_parts();
             // An incomplete body is not an error: webhooks need only the status, and other callers check
             // `is_whole`.
             let mut beginning = Vec::new();
-            let is_whole =
-                timeout(self.timeouts.body, read_body(body, &mut beginning)).await.unwrap_or(false);
-            Ok(FetchResponse { status: head.status, headers: head.headers, body: beginning, is_whole })
+            let reading = read_body(body, &mut beginning, self.max_body_bytes);
+            let is_whole = timeout(self.timeouts.body, reading).await.unwrap_or(false);
+            let (status, headers) = (head.status, head.headers);
+            Ok(FetchResponse { status, headers, body: beginning, is_whole, time_to_header })
         };
         let answer = tokio::select! {
             answer = exchange => answer,
@@ -276,13 +310,12 @@ fn addresses_to_try(permitted: &[IpAddr]) -> Vec<IpAddr> {
     permitted.iter().filter(is_wanted).copied().collect()
 }
 
-/// Appends up to [`MAX_BODY_BYTES`] of the body to `beginning`. Returns false if the body is longer or breaks
-/// off.
-async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>) -> bool {
+/// Appends up to `max_bytes` of the body to `beginning`. Returns false if the body is longer or breaks off.
+async fn read_body(mut body: Incoming, beginning: &mut Vec<u8>, max_bytes: usize) -> bool {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
         let Ok(data) = frame.into_data() else { continue };
-        let room = MAX_BODY_BYTES - beginning.len();
+        let room = max_bytes - beginning.len();
         beginning.extend_from_slice(&data[..data.len().min(room)]);
         if data.len() > room {
             return false;

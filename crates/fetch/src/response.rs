@@ -5,34 +5,42 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The maximum number of bytes that are read of a response body, and that a [`ResponseRecorder`] keeps.
+/// The maximum number of bytes that are read of a response body, unless the client has another limit, and that
+/// a [`ResponseRecorder`] keeps.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// The maximum number of bytes that are read of a connection: interim responses, header, and a body that is
-/// sent in chunks of a few bytes. A peer that sends `100 Continue` for ever would otherwise keep the thread
-/// busy until the time limit: its task is always ready, and tokio rarely looks for other events meanwhile.
-const MAX_RESPONSE_BYTES: usize = 512 * 1024;
+/// The maximum number of bytes that are read of a connection in addition to the limit of the body: interim
+/// responses, header, and the framing of a body that is sent in chunks of a few bytes. A peer that sends `100
+/// Continue` for ever would otherwise keep the thread busy until the time limit: its task is always ready, and
+/// tokio rarely looks for other events meanwhile.
+const MAX_OTHER_BYTES: usize = 448 * 1024;
 
 /// A response with any final status, including redirects and errors.
+#[derive(Clone)]
 pub struct FetchResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// The body, or its first 64 KiB.
+    /// The body, or its first bytes up to the client's limit, which is 64 KiB unless changed.
     pub body: Vec<u8>,
-    /// Whether `body` is complete: false if it was longer than 64 KiB, broke off or did not arrive in time.
+    /// Whether `body` is complete: false if it was longer, broke off or did not arrive in time.
     pub is_whole: bool,
+    /// The time from the begin of sending the request to the end of the response's header. Zero if hyper
+    /// rejected the response.
+    pub time_to_header: Duration,
 }
 
 /// A stream that keeps a copy of the first [`MAX_BODY_BYTES`] that it receives, and fails to read more than
-/// [`MAX_RESPONSE_BYTES`].
+/// [`MAX_OTHER_BYTES`] in addition to the limit of a body.
 pub struct ResponseRecorder<S> {
     inner: S,
     received: Received,
+    max_bytes: usize,
     /// The number of bytes received so far.
     length: usize,
 }
@@ -49,8 +57,10 @@ impl Received {
 }
 
 impl<S> ResponseRecorder<S> {
-    pub fn new(inner: S) -> ResponseRecorder<S> {
-        ResponseRecorder { inner, received: Received::default(), length: 0 }
+    /// A recorder for a response whose body may have `max_body_bytes`.
+    pub fn new(inner: S, max_body_bytes: usize) -> ResponseRecorder<S> {
+        let max_bytes = max_body_bytes + MAX_OTHER_BYTES;
+        ResponseRecorder { inner, received: Received::default(), max_bytes, length: 0 }
     }
 
     pub fn received(&self) -> Received {
@@ -61,8 +71,8 @@ impl<S> ResponseRecorder<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for ResponseRecorder<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let recorder = self.get_mut();
-        if recorder.length > MAX_RESPONSE_BYTES {
-            let error = format!("the response is longer than {} KiB", MAX_RESPONSE_BYTES / 1024);
+        if recorder.length > recorder.max_bytes {
+            let error = format!("the response is longer than {} KiB", recorder.max_bytes / 1024);
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::FileTooLarge, error)));
         }
         let before = out.filled().len();
@@ -121,7 +131,8 @@ pub fn read_response(mut bytes: &[u8]) -> Option<FetchResponse> {
         add_field(&mut headers, &field);
         bytes = &bytes[length..];
         if !status.is_informational() {
-            return Some(FetchResponse { status, headers, body: bytes.to_vec(), is_whole: false });
+            let (body, time_to_header) = (bytes.to_vec(), Duration::ZERO);
+            return Some(FetchResponse { status, headers, body, is_whole: false, time_to_header });
         }
     }
 }

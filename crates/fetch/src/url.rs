@@ -1,4 +1,4 @@
-//! Validated URLs: `https` for any host, and `http` only for this machine.
+//! Validated URLs: `https` for any host, and `http` only for this machine, unless the caller permits it.
 //!
 //! The parser follows RFC 3986 and corrects nothing. Browsers correct backslashes, tabs and `0x7f.1`, but
 //! such a correction can select a different server from the one that the configuration seems to name.
@@ -24,7 +24,7 @@ pub struct Url {
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// Unencrypted, so permitted only for this machine.
+    /// Unencrypted, so [`Url::parse`] permits it only for this machine.
     Http,
     Https,
 }
@@ -52,6 +52,18 @@ impl Url {
     /// ASCII are refused rather than converted, so that the configuration shows the name to which the client
     /// connects. Fragments, user names and passwords are refused as well.
     pub fn parse(text: &str) -> Result<Url, String> {
+        let url = Url::parse_unencrypted(text)?;
+        if url.scheme == UrlScheme::Http && !url.host.is_loopback() {
+            return Err(
+                "expected `https://` (unencrypted `http://` is permitted only for `localhost` and loopback addresses such as 127.0.0.1)"
+                    .to_owned(),
+            );
+        }
+        Ok(url)
+    }
+
+    /// Like [`Url::parse`], but permits `http` for any host: for public pages, which are no secret.
+    pub fn parse_unencrypted(text: &str) -> Result<Url, String> {
         if text.len() > MAX_CHARS {
             return Err(format!("the URL has {} bytes; at most {MAX_CHARS} are permitted", text.len()));
         }
@@ -89,12 +101,6 @@ impl Url {
             None if scheme == UrlScheme::Https => 443,
             None => 80,
         };
-        if scheme == UrlScheme::Http && !host.is_loopback() {
-            return Err(
-                "expected `https://` (unencrypted `http://` is permitted only for `localhost` and loopback addresses such as 127.0.0.1)"
-                    .to_owned(),
-            );
-        }
         let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
         let target = if target.starts_with('?') { format!("/{target}") } else { target };
         Ok(Url { scheme, host, port, target })

@@ -309,6 +309,7 @@ mod tests {
             headers: [(CONTENT_TYPE, MEDIA_TYPE.parse().unwrap())].into_iter().collect(),
             body: JSON.into(),
             is_whole: true,
+            time_to_header: Duration::ZERO,
         };
         assert!(
             parse_response(&good())

@@ -206,6 +206,7 @@ mod tests {
                 .collect(),
             body: body.as_bytes().to_vec(),
             is_whole: true,
+            time_to_header: Duration::ZERO,
         }
     }
 }

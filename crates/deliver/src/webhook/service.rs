@@ -188,9 +188,7 @@ fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let reported = reported.and_then(|digits| StatusCode::from_bytes(digits.as_bytes()).ok());
     match reported.filter(|status| response.status.is_success() && !status.is_success()) {
         Some(status) => {
-            let FetchResponse { headers, body, is_whole, .. } = response;
-            let (headers, body, is_whole) = (headers.clone(), body.clone(), *is_whole);
-            answer::outcome(&FetchResponse { status, headers, body, is_whole }, now)
+            answer::outcome(&FetchResponse { status, ..response.clone() }, now)
         }
         None => answer::outcome(response, now),
     }

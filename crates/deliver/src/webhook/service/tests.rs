@@ -210,5 +210,6 @@ fn response(status: u16, body: &str) -> FetchResponse {
         headers: HeaderMap::new(),
         body: body.as_bytes().to_vec(),
         is_whole: true,
+        time_to_header: Duration::ZERO,
     }
 }

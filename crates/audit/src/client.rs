@@ -1,0 +1,317 @@
+//! Sends the requests of an audit: within a budget, two at a time, paced, to one site only.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use frontdesk_convert::Url;
+use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url as FetchUrl, address::is_public};
+use frontdesk_process::progress;
+use http::{HeaderValue, Method, header};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clients::{PRODUCT_TOKEN, USER_AGENT};
+use crate::exchange::{Exchange, MAX_BODY, Request, Response};
+use crate::options::{AuditError, Options};
+use crate::robots::Robots;
+use crate::rule::Group;
+
+/// The query that makes a URL one that no cache has seen. A number follows.
+pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
+
+/// The most requests that are open at the same time.
+const PARALLEL: usize = 2;
+
+/// The most redirects that are followed from one URL.
+const MAX_REDIRECTS: usize = 5;
+
+const TIMEOUTS: FetchTimeouts = FetchTimeouts {
+    resolve: Duration::from_secs(5),
+    connect: Duration::from_secs(5),
+    tls: Duration::from_secs(5),
+    answer: Duration::from_secs(15),
+    body: Duration::from_secs(15),
+};
+
+/// Why a request was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Denial {
+    /// The budget of requests is used up.
+    Budget,
+    /// `robots.txt` forbids the URL to the audit.
+    Robots,
+    /// The URL belongs to another site.
+    OtherHost,
+    /// The site asked for fewer requests or shows a challenge. A clause that says which.
+    Stopped(String),
+}
+
+impl std::fmt::Display for Denial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Denial::Budget => f.write_str("the budget of requests is used up (`--max-requests`)"),
+            Denial::Robots => write!(f, "robots.txt forbids the page to {PRODUCT_TOKEN}"),
+            Denial::OtherHost => {
+                f.write_str("the URL belongs to another host, which this audit does not ask")
+            }
+            Denial::Stopped(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// The HTTP client of one audit. Keeps every exchange, and notes which requests it refused to send.
+pub struct Client {
+    http: FetchClient,
+    options: Options,
+    /// The host of the site, without `www.`; only this host and its `www.` are asked.
+    host: String,
+    /// `robots.txt`, once it was fetched.
+    robots: RefCell<Option<Rc<Robots>>>,
+    permits: Semaphore,
+    next_start: Cell<Option<Instant>>,
+    sent: Cell<usize>,
+    /// Makes each unused query different from those of earlier audits.
+    seed: u64,
+    fresh: Cell<u64>,
+    exchanges: RefCell<Vec<Arc<Exchange>>>,
+    denials: RefCell<Vec<(Group, Denial)>>,
+    stopped: RefCell<Option<String>>,
+}
+
+impl Client {
+    /// Resolves the host of `target` and permits private addresses only if all of its addresses are private.
+    /// `seed` makes unused queries unique; the time is good enough.
+    pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
+        let url = fetch_url(target).map_err(AuditError::Unreachable)?;
+        let resolving = NameResolver::System.resolve(url.host(), url.port());
+        let resolved = tokio::time::timeout(TIMEOUTS.resolve, resolving).await;
+        let addresses = resolved
+            .map_err(|_| format!("resolving {} took too long", url.host()))
+            .and_then(|found| found.map_err(|error| format!("cannot resolve {}: {error}", url.host())))
+            .map_err(AuditError::Unreachable)?;
+        let is_private = addresses.iter().all(|address| !is_public(*address));
+        let user_agent = options.user_agent.clone().unwrap_or(HeaderValue::from_static(USER_AGENT));
+        let http = FetchClient::new(NameResolver::System, is_private, None, TIMEOUTS)
+            .with_user_agent(user_agent)
+            .with_max_body(MAX_BODY);
+        progress::begin("requests", options.max_requests as u64);
+        Ok(Client {
+            http,
+            options: options.clone(),
+            host: site_host(target),
+            robots: RefCell::default(),
+            permits: Semaphore::new(PARALLEL),
+            next_start: Cell::new(None),
+            sent: Cell::new(0),
+            seed,
+            fresh: Cell::new(0),
+            exchanges: RefCell::default(),
+            denials: RefCell::default(),
+            stopped: RefCell::default(),
+        })
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Whether the URL belongs to the audited site: the same host, with or without `www.`.
+    pub fn is_same_site(&self, url: &Url) -> bool {
+        matches!(url.scheme(), "http" | "https") && site_host(url) == self.host
+    }
+
+    /// The URL with a query that was never requested before, so that no cache has a response for it.
+    pub fn fresh(&self, url: &Url) -> Url {
+        self.fresh.set(self.fresh.get() + 1);
+        let mut fresh = url.clone();
+        let number = format!("{FRESH_QUERY}{:x}{:02x}", self.seed, self.fresh.get());
+        let query = url.query().map_or_else(|| number.clone(), |query| format!("{query}&{number}"));
+        fresh.set_query(Some(&query));
+        fresh
+    }
+
+    /// From now on, requests that `robots.txt` forbids are not sent.
+    pub fn respect(&self, robots: Rc<Robots>) {
+        *self.robots.borrow_mut() = Some(robots);
+    }
+
+    /// Sends a request for a group of rules. Follows no redirect. Adds the operator's fields, and `gzip` as
+    /// the accepted coding if the request has none. A failed connection is an exchange, too.
+    pub async fn send(&self, group: Group, request: Request) -> Result<Arc<Exchange>, Denial> {
+        let number = self.admit(group, &request.url)?;
+        let permit = self.permits.acquire().await;
+        self.wait_for_turn().await;
+        let mut headers = request.headers.clone();
+        if !headers.iter().any(|(name, _)| name == header::ACCEPT_ENCODING) {
+            headers.push((header::ACCEPT_ENCODING, HeaderValue::from_static("gzip")));
+        }
+        headers.extend(self.options.headers.iter().cloned());
+        let outcome = match fetch_url(&request.url) {
+            Ok(url) => {
+                let sending =
+                    self.http.send(request.method.clone(), &url, headers, request.body.clone().into_bytes());
+                sending.await.map(Response::from_fetched).map_err(|error| error.sentence)
+            }
+            Err(error) => Err(error),
+        };
+        drop(permit);
+        progress::advance(1);
+        let exchange = Arc::new(Exchange { number, request, outcome });
+        self.note_refusal(&exchange);
+        self.exchanges.borrow_mut().push(exchange.clone());
+        Ok(exchange)
+    }
+
+    /// Sends requests two at a time, and returns the outcomes in the order of the requests.
+    pub async fn send_all(&self, group: Group, requests: Vec<Request>) -> Vec<Result<Arc<Exchange>, Denial>> {
+        let queue = RefCell::new(requests.into_iter().enumerate());
+        let outcomes = RefCell::new(Vec::new());
+        let lane = async || {
+            loop {
+                let next = queue.borrow_mut().next();
+                let Some((index, request)) = next else { return };
+                let outcome = self.send(group, request).await;
+                outcomes.borrow_mut().push((index, outcome));
+            }
+        };
+        tokio::join!(lane(), lane());
+        let mut outcomes = outcomes.into_inner();
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// Sends a GET request and follows its redirects within the site. Returns all exchanges, at least one;
+    /// the last may be a redirect that is not followed.
+    pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
+        let mut chain = vec![self.send(group, request).await?];
+        while chain.len() <= MAX_REDIRECTS
+            && let Some(last) = chain.last()
+            && let Some(target) = redirect_target(last)
+            && self.is_same_site(&target)
+        {
+            let next = Request { url: target, method: Method::GET, ..last.request.clone() };
+            match self.send(group, next).await {
+                Ok(exchange) => chain.push(exchange),
+                Err(_) => break,
+            }
+        }
+        Ok(chain)
+    }
+
+    /// The protocol that an `https` server selects: `h2` or `http/1.1`. Costs a request of the budget.
+    pub async fn negotiate_protocol(
+        &self,
+        group: Group,
+        url: &Url,
+    ) -> Result<Result<String, String>, Denial> {
+        self.admit(group, url)?;
+        let permit = self.permits.acquire().await;
+        self.wait_for_turn().await;
+        let outcome = match fetch_url(url) {
+            Ok(url) => self.http.negotiate_protocol(&url).await.map_err(|error| error.sentence),
+            Err(error) => Err(error),
+        };
+        drop(permit);
+        Ok(outcome.map(|protocol| protocol.unwrap_or_else(|| "http/1.1".to_owned())))
+    }
+
+    /// All exchanges so far, in the order in which they ended.
+    pub fn exchanges(&self) -> Vec<Arc<Exchange>> {
+        self.exchanges.borrow().clone()
+    }
+
+    /// The number of requests so far.
+    pub fn sent(&self) -> usize {
+        self.sent.get()
+    }
+
+    /// The requests that were not sent, by group.
+    pub fn denials(&self) -> Vec<(Group, Denial)> {
+        self.denials.borrow().clone()
+    }
+
+    /// Returns the number of the request, or why it must not be sent.
+    fn admit(&self, group: Group, url: &Url) -> Result<usize, Denial> {
+        let is_forbidden = || {
+            let robots = self.robots.borrow();
+            robots.as_ref().is_some_and(|robots| !robots.permits(PRODUCT_TOKEN, url))
+        };
+        let denial = if let Some(reason) = self.stopped.borrow().clone() {
+            Denial::Stopped(reason)
+        } else if !self.is_same_site(url) {
+            Denial::OtherHost
+        } else if is_forbidden() {
+            Denial::Robots
+        } else if self.sent.get() >= self.options.max_requests {
+            Denial::Budget
+        } else {
+            self.sent.set(self.sent.get() + 1);
+            return Ok(self.sent.get());
+        };
+        self.denials.borrow_mut().push((group, denial.clone()));
+        Err(denial)
+    }
+
+    /// Waits until a request may start, and reserves the following start.
+    async fn wait_for_turn(&self) {
+        let now = Instant::now();
+        let start = self.next_start.get().map_or(now, |next| next.max(now));
+        self.next_start.set(Some(start + self.options.pace));
+        sleep_until(start).await;
+    }
+
+    /// Sends nothing more once the site asks for fewer requests.
+    fn note_refusal(&self, exchange: &Exchange) {
+        let Some(response) = exchange.response() else { return };
+        let is_busy = response.status == 429
+            || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
+        if let Some(challenge) = challenge(response) {
+            *self.stopped.borrow_mut() = Some(challenge);
+        } else if is_busy {
+            let status = response.status.as_u16();
+            *self.stopped.borrow_mut() = Some(format!("the site asked for fewer requests ({status})"));
+        }
+    }
+}
+
+/// The protection against bots that a response shows; a clause.
+pub(crate) fn challenge(response: &Response) -> Option<String> {
+    let named = [
+        ("cf-mitigated", "Cloudflare"),
+        ("x-vercel-mitigated", "Vercel"),
+        ("x-amzn-waf-action", "AWS WAF"),
+        ("x-datadome", "DataDome"),
+        ("x-sucuri-block", "Sucuri"),
+    ];
+    let is_refusal =
+        matches!(response.status.as_u16(), 401..=403 | 405 | 429 | 503) || response.status == 202;
+    let (_, product) = named.iter().find(|(name, _)| is_refusal && response.headers.contains_key(*name))?;
+    let status = response.status.as_u16();
+    Some(format!("{product} answered with a challenge or a block ({status}): permit {PRODUCT_TOKEN} there"))
+}
+
+/// The absolute target of a redirect, without its fragment.
+pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Url> {
+    let response = exchange.response()?;
+    if !matches!(response.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let mut target = exchange.url().join(response.header(header::LOCATION).trim()).ok()?;
+    target.set_fragment(None);
+    Some(target)
+}
+
+/// The host without `www.`, and the port unless it is that of `http` or `https`.
+fn site_host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.strip_prefix("www.").unwrap_or(host);
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn fetch_url(url: &Url) -> Result<FetchUrl, String> {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    FetchUrl::parse_unencrypted(url.as_str())
+}

@@ -1,0 +1,63 @@
+//! The `Accept` headers that agents and browsers really send, gathered in November 2026.
+
+/// What a client must get at a page that exists as HTML and as Markdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preferred {
+    Html,
+    Markdown,
+}
+
+/// A program that requests pages.
+#[derive(Clone, Copy, Debug)]
+pub struct WebClient {
+    pub name: &'static str,
+    pub accept: &'static str,
+    pub preferred: Preferred,
+}
+
+pub const CHROME: WebClient = WebClient {
+    name: "Chrome",
+    accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+    preferred: Preferred::Html,
+};
+pub const FIREFOX: WebClient = WebClient {
+    name: "Firefox and Safari",
+    accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    preferred: Preferred::Html,
+};
+pub const OLD_JAVA: WebClient = WebClient {
+    name: "Java before 21",
+    accept: "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",
+    preferred: Preferred::Html,
+};
+pub const ANY: WebClient =
+    WebClient { name: "curl and search engines", accept: "*/*", preferred: Preferred::Html };
+pub const CODEX: WebClient =
+    WebClient { name: "Codex CLI", accept: "text/html, */*", preferred: Preferred::Html };
+pub const CLAUDE_CODE: WebClient = WebClient {
+    name: "Claude Code",
+    accept: "text/markdown, text/html, */*",
+    preferred: Preferred::Markdown,
+};
+pub const CURSOR: WebClient = WebClient {
+    name: "Cursor",
+    accept: "text/markdown, text/plain;q=0.9, */*;q=0.8",
+    preferred: Preferred::Markdown,
+};
+pub const OPENCODE: WebClient = WebClient {
+    name: "opencode",
+    accept: "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1",
+    preferred: Preferred::Markdown,
+};
+pub const GEMINI_CLI: WebClient = WebClient {
+    name: "Gemini CLI",
+    accept: "text/markdown, text/plain;q=0.9, application/json;q=0.9, text/html;q=0.8, application/pdf;q=0.7, video/*;q=0.7, */*;q=0.5",
+    preferred: Preferred::Markdown,
+};
+
+/// The token by which `robots.txt` names the audit.
+pub const PRODUCT_TOKEN: &str = "frontdesk-audit";
+
+/// The `User-Agent` of the audit, unless the operator sets another.
+pub const USER_AGENT: &str =
+    concat!("frontdesk-audit/", env!("CARGO_PKG_VERSION"), " (+https://frontdesk.example.com/audit/)");

@@ -1,0 +1,272 @@
+//! A request of the audit and what came back: the evidence of every finding.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+use frontdesk_convert::Url;
+use frontdesk_fetch::FetchResponse;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+/// The most bytes of a response's body, as sent and after decoding. Longer ones are cut.
+pub(crate) const MAX_BODY: usize = 2 << 20;
+
+/// A request, before the client adds what all requests carry.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub url: Url,
+    /// In the order in which they are sent; a name may occur several times.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub body: String,
+}
+
+impl Request {
+    pub fn get(url: &Url) -> Request {
+        Request::new(Method::GET, url)
+    }
+
+    pub fn new(method: Method, url: &Url) -> Request {
+        Request { method, url: url.clone(), headers: Vec::new(), body: String::new() }
+    }
+
+    /// Adds a field. Ignores a value that no header field can have.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Request {
+        self.headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+        self
+    }
+
+    #[must_use]
+    pub fn accept(self, value: &str) -> Request {
+        self.header(header::ACCEPT, value)
+    }
+
+    #[must_use]
+    pub fn body(mut self, body: impl Into<String>) -> Request {
+        self.body = body.into();
+        self
+    }
+}
+
+/// A request that was sent, and its outcome.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Counts the requests of an audit from 1.
+    pub number: usize,
+    pub request: Request,
+    /// The error is a sentence: what failed, without the URL.
+    pub outcome: Result<Response, String>,
+}
+
+impl Exchange {
+    pub fn url(&self) -> &Url {
+        &self.request.url
+    }
+
+    pub fn response(&self) -> Option<&Response> {
+        self.outcome.as_ref().ok()
+    }
+
+    /// The response, if its status is 200.
+    pub fn success(&self) -> Option<&Response> {
+        self.response().filter(|response| response.status == StatusCode::OK)
+    }
+
+    /// What was asked and what came back, in a few words: `GET (Accept: text/markdown) → 200 text/html`.
+    pub fn summary(&self) -> String {
+        let sent: Vec<_> = self
+            .request
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                format!("{}: {}", title_case(name), String::from_utf8_lossy(value.as_bytes()))
+            })
+            .collect();
+        let sent = if sent.is_empty() { String::new() } else { format!(" ({})", sent.join("; ")) };
+        let came = match &self.outcome {
+            Ok(response) => format!("{} {}", response.status.as_u16(), response.media_type()),
+            Err(error) => error.clone(),
+        };
+        format!("{}{sent} → {}", self.request.method, came.trim_end())
+    }
+}
+
+/// The usual spelling of a field's name: `Accept-Encoding`.
+fn title_case(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// What a client got, by its bytes where there are any, otherwise by its `Content-Type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Representation {
+    Html,
+    Markdown,
+    /// Another media type, such as JSON or plain text.
+    Other,
+}
+
+/// A response with any status.
+#[derive(Debug)]
+pub struct Response {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The decoded body, at most [`MAX_BODY`] bytes. Undecoded if the content coding is not gzip.
+    pub body: Vec<u8>,
+    /// The number of bytes that arrived, before decoding.
+    pub encoded_length: usize,
+    /// Whether the body is complete: false if it was too long, broke off or cannot be decoded.
+    pub is_whole: bool,
+    /// From sending the request to the end of the response's header, without the connection's setup.
+    pub time_to_header: Duration,
+}
+
+impl Response {
+    pub(crate) fn from_fetched(fetched: FetchResponse) -> Response {
+        let FetchResponse { status, headers, body, is_whole, time_to_header } = fetched;
+        let encoded_length = body.len();
+        let mut response = Response { status, headers, body, encoded_length, is_whole, time_to_header };
+        if response.encoding() == "gzip" && !response.body.is_empty() {
+            let mut decoded = Vec::new();
+            let mut reader = MultiGzDecoder::new(response.body.as_slice()).take(MAX_BODY as u64 + 1);
+            let result = reader.read_to_end(&mut decoded);
+            response.is_whole &= result.is_ok() && decoded.len() <= MAX_BODY;
+            decoded.truncate(MAX_BODY);
+            response.body = decoded;
+        }
+        response
+    }
+
+    /// The value of a field; several lines are joined by commas (RFC 9110 §5.3). Empty if it is missing.
+    pub fn header(&self, name: impl header::AsHeaderName) -> String {
+        let values = self.headers.get_all(name).into_iter();
+        values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The media type without parameters, in lower case; empty if there is none.
+    pub fn media_type(&self) -> String {
+        let value = self.header(header::CONTENT_TYPE);
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// The `charset` parameter of the media type, in lower case.
+    pub fn charset(&self) -> Option<String> {
+        let value = self.header(header::CONTENT_TYPE).to_ascii_lowercase();
+        let mut parameters = value.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+        let charset = parameters.find(|(name, _)| name.trim() == "charset")?.1;
+        Some(charset.trim().trim_matches('"').to_owned())
+    }
+
+    /// The content coding in lower case; empty if there is none.
+    pub fn encoding(&self) -> String {
+        let value = self.header(header::CONTENT_ENCODING).to_ascii_lowercase();
+        if value == "identity" { String::new() } else { value }
+    }
+
+    /// The names in `Vary`, in lower case.
+    pub fn vary(&self) -> Vec<String> {
+        let value = self.header(header::VARY).to_ascii_lowercase();
+        value.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Whether `Vary` names this field, or is `*`.
+    pub fn varies_on(&self, name: &str) -> bool {
+        self.vary().iter().any(|varied| varied == name || varied == "*")
+    }
+
+    /// The body as text; invalid UTF-8 is replaced.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+
+    /// What the client got. A body that begins as an HTML document is HTML, even if the `Content-Type` says
+    /// otherwise.
+    pub fn representation(&self) -> Representation {
+        let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
+        let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+        if start.starts_with("<!doctype html") || start.starts_with("<html") {
+            return Representation::Html;
+        }
+        match &*self.media_type() {
+            "text/html" | "application/xhtml+xml" => Representation::Html,
+            "text/markdown" | "text/x-markdown" => Representation::Markdown,
+            _ => Representation::Other,
+        }
+    }
+
+    /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
+    /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
+    pub fn shared_lifetime(&self) -> Option<u64> {
+        let value = self.header(header::CACHE_CONTROL).to_ascii_lowercase();
+        let directives: Vec<_> = value.split(',').map(str::trim).collect();
+        let has = |name: &str| directives.iter().any(|directive| directive.split('=').next() == Some(name));
+        if has("no-store") || has("no-cache") || has("private") {
+            return Some(0);
+        }
+        let seconds = |name: &str| {
+            let mut pairs = directives.iter().filter_map(|directive| directive.split_once('='));
+            pairs.find(|(key, _)| key.trim() == name)?.1.trim().trim_matches('"').parse().ok()
+        };
+        seconds("s-maxage").or_else(|| seconds("max-age"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn response(headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect();
+        let body = body.to_vec();
+        let (status, time_to_header) = (StatusCode::OK, Duration::ZERO);
+        Response::from_fetched(FetchResponse { status, headers, body, is_whole: true, time_to_header })
+    }
+
+    #[test]
+    fn bytes_decide_what_a_client_got() {
+        for (kind, body, expected) in [
+            ("text/markdown", "# Title", Representation::Markdown),
+            ("text/markdown", "<!DOCTYPE html><title>x</title>", Representation::Html),
+            ("Text/HTML; charset=utf-8", "", Representation::Html),
+            ("text/plain", "\u{feff}\n<html lang=en>", Representation::Html),
+            ("text/plain", "# Title", Representation::Other),
+        ] {
+            let found = response(&[("content-type", kind)], body.as_bytes()).representation();
+            assert_eq!(found, expected, "{kind} {body}");
+        }
+    }
+
+    #[test]
+    fn a_compression_bomb_is_cut() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::copy(&mut std::io::repeat(b'x').take(64 << 20), &mut encoder).unwrap();
+        let bomb = encoder.finish().unwrap();
+        let found = response(&[("content-encoding", "gzip")], &bomb);
+        assert_eq!((found.body.len(), found.is_whole), (MAX_BODY, false));
+        assert_eq!(found.encoded_length, bomb.len());
+        let broken = response(&[("content-encoding", "gzip")], b"not gzip");
+        assert!(!broken.is_whole && broken.body.is_empty());
+    }
+
+    #[test]
+    fn cache_control_gives_the_shared_lifetime() {
+        for (value, expected) in [
+            ("public, max-age=600", Some(600)),
+            ("max-age=60, s-maxage=\"3600\"", Some(3600)),
+            ("no-cache, max-age=60", Some(0)),
+            ("Private", Some(0)),
+            ("max-age=x", None),
+            ("", None),
+        ] {
+            assert_eq!(response(&[("cache-control", value)], b"").shared_lifetime(), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Checks from outside whether a site is right for people, agents and caches.
+//!
+//! An audit has two phases. The survey sends requests, at most as many as the budget permits, and keeps each
+//! exchange. The rules are pure functions of the survey: each has a file in `rules/`, which says what it
+//! checks, why that matters and how to repair it.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+mod baseline;
+mod client;
+mod clients;
+mod exchange;
+mod finding;
+mod markdown;
+mod options;
+mod page;
+mod report;
+mod robots;
+mod rule;
+mod rules;
+mod survey;
+
+pub use baseline::Baseline;
+pub use exchange::{Exchange, Representation, Request, Response};
+pub use finding::{Finding, Severity};
+pub use frontdesk_convert::Url;
+pub use options::{AuditError, Options, parse_target};
+pub use report::{NotJudged, Report};
+pub use rule::{Fix, Group, Platform, Rule};
+pub use rules::rules;
+pub use survey::audit;

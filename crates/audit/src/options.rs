@@ -1,0 +1,105 @@
+//! What an audit is asked to do, and why it can fail as a whole.
+
+use std::time::Duration;
+
+use frontdesk_convert::Url;
+use http::{HeaderName, HeaderValue};
+
+/// How an audit behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most requests that the audit sends. TLS handshakes without a request count as well.
+    pub max_requests: usize,
+    /// The number of pages that are compared with their Markdown, with the one that the URL names.
+    pub pages: usize,
+    /// Fields that every request carries, such as the credentials of a staging site.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Replaces the `User-Agent` of the audit.
+    pub user_agent: Option<HeaderValue>,
+    /// Whether to submit each form once with valid values. Otherwise only invalid requests are sent.
+    pub submits: bool,
+    /// The time between the starts of two requests. Zero for sites on this machine.
+    pub pace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            max_requests: 60,
+            pages: 3,
+            headers: Vec::new(),
+            user_agent: None,
+            submits: false,
+            pace: Duration::from_millis(150),
+        }
+    }
+}
+
+/// Why nothing could be judged.
+#[derive(Debug)]
+pub enum AuditError {
+    /// The page cannot be fetched: the name, the connection, TLS or HTTP failed. A sentence.
+    Unreachable(String),
+    /// The page answers with a redirect to another host, a login, a challenge or an error. A sentence.
+    NotServed(String),
+}
+
+impl std::fmt::Display for AuditError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AuditError::Unreachable(sentence) | AuditError::NotServed(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+impl std::error::Error for AuditError {}
+
+/// Parses the URL of a site. Adds `https://` if there is no scheme, or `http://` for an address of this
+/// machine. The error is a sentence.
+pub fn parse_target(text: &str) -> Result<Url, String> {
+    let text = text.trim();
+    let expected = || format!("`{text}` is no URL such as `https://www.example.com/`");
+    let with_scheme = if text.contains("://") {
+        text.to_owned()
+    } else {
+        let is_local = ["localhost", "127.", "[::1]"].iter().any(|start| text.starts_with(start));
+        format!("{}://{text}", if is_local { "http" } else { "https" })
+    };
+    let mut url = Url::parse(&with_scheme).map_err(|_| expected())?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(expected());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "the URL has a user name or password: send it with `--header 'Authorization: …'`".to_owned()
+        );
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_needs_no_scheme() {
+        for (text, expected) in [
+            ("www.example.com", Ok("https://www.example.com/")),
+            ("localhost:8080/docs", Ok("http://localhost:8080/docs")),
+            ("127.0.0.1:8080", Ok("http://127.0.0.1:8080/")),
+            (" http://example.com/a#b ", Ok("http://example.com/a")),
+            ("ftp://example.com", Err("is no URL")),
+            ("file:///etc/passwd", Err("is no URL")),
+            ("https://user@example.com/", Err("--header")),
+            ("", Err("is no URL")),
+            ("not a url", Err("is no URL")),
+        ] {
+            match (parse_target(text), expected) {
+                (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected, "{text}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+}

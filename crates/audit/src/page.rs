@@ -1,0 +1,142 @@
+//! A page of the audited site, as browsers and as agents get it.
+
+use std::sync::Arc;
+
+use frontdesk_convert::{Converted, HtmlElement, HtmlTree, Options, Selector, Url, convert};
+
+use crate::exchange::{Exchange, Representation, Response};
+use crate::markdown::MarkdownPage;
+
+/// A page with its HTML and, if the site negotiates, its Markdown.
+pub struct Page {
+    /// The address after redirects.
+    pub url: Url,
+    /// The response to a browser, with status 200 and HTML.
+    pub html: Arc<Exchange>,
+    pub tree: HtmlTree,
+    /// The Markdown that frontdesk makes from the HTML.
+    pub converted: Converted,
+    /// The response to an agent that prefers Markdown; `None` if the request was not sent.
+    pub agent: Option<Arc<Exchange>>,
+    /// The Markdown at the page's own address, if the response to the agent is Markdown.
+    pub markdown: Option<MarkdownPage>,
+    /// The response to the address that the HTML or its `Link` field declares as the page's Markdown.
+    pub twin: Option<Arc<Exchange>>,
+}
+
+impl Page {
+    /// Reads the response to a browser. `None` unless it is HTML with status 200.
+    pub(crate) fn read(html: &Arc<Exchange>) -> Option<Page> {
+        let response = html.success().filter(|response| response.representation() == Representation::Html)?;
+        let url = html.url().clone();
+        let text = response.text();
+        let tree = HtmlTree::parse(&text);
+        let converted = convert(&text, &Options { url: Some(url.clone()), ..Options::default() });
+        let (agent, markdown, twin) = (None, None, None);
+        Some(Page { url, html: html.clone(), tree, converted, agent, markdown, twin })
+    }
+
+    pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
+        let is_markdown = |response: &&Response| response.representation() == Representation::Markdown;
+        self.markdown =
+            exchange.success().filter(is_markdown).map(|response| MarkdownPage::parse(&response.text()));
+        self.agent = Some(exchange);
+    }
+
+    /// The response to the browser.
+    pub fn response(&self) -> &Response {
+        self.html.response().unwrap_or_else(|| unreachable!("checked when the page was read"))
+    }
+
+    /// The elements that match a CSS selector.
+    pub fn select(&self, css: &str) -> Vec<HtmlElement<'_>> {
+        let selector = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));
+        self.tree.all(&selector)
+    }
+
+    /// Resolves a link of the page, also against `<base href>`; without the fragment. `None` for links that
+    /// are not `http` or `https`.
+    pub fn resolve(&self, link: &str) -> Option<Url> {
+        let base = self.select("base[href]").first().and_then(|base| base.attribute("href"));
+        let base = base.and_then(|href| self.url.join(href.trim()).ok());
+        let mut url = base.as_ref().unwrap_or(&self.url).join(link.trim()).ok()?;
+        url.set_fragment(None);
+        matches!(url.scheme(), "http" | "https").then_some(url)
+    }
+
+    /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or the field `Link`
+    /// declares.
+    pub fn declared_twin(&self) -> Option<Url> {
+        let elements = self.select("link[rel~=alternate][type='text/markdown'][href]");
+        let href =
+            elements.first().and_then(|link| link.attribute("href")).and_then(|href| self.resolve(href));
+        href.or_else(|| {
+            let links = parse_link_header(&self.response().header(http::header::LINK));
+            let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
+            links.iter().find(is_twin).and_then(|link| self.url.join(&link.target).ok())
+        })
+    }
+}
+
+/// A value of the field `Link` (RFC 8288).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkValue {
+    /// The target as written.
+    pub target: String,
+    /// The relation types in lower case, separated by spaces.
+    pub rel: String,
+    /// The parameter `type` in lower case, without parameters of its own.
+    pub media_type: String,
+    /// The parameter `hreflang`.
+    pub language: String,
+}
+
+impl LinkValue {
+    pub fn has_rel(&self, rel: &str) -> bool {
+        self.rel.split_ascii_whitespace().any(|own| own == rel)
+    }
+}
+
+/// Reads the field `Link`. Skips what is no link.
+pub fn parse_link_header(value: &str) -> Vec<LinkValue> {
+    let mut links = Vec::new();
+    let mut rest = value;
+    while let Some(start) = rest.find('<') {
+        let Some((target, after)) = rest[start + 1..].split_once('>') else { break };
+        // The parameters end at a comma outside of quotation marks.
+        let mut is_quoted = false;
+        let end = after.find(|c: char| {
+            is_quoted ^= c == '"';
+            c == ',' && !is_quoted
+        });
+        let (parameters, next) = after.split_at(end.unwrap_or(after.len()));
+        let mut link = LinkValue { target: target.trim().to_owned(), ..LinkValue::default() };
+        for (name, value) in parameters.split(';').filter_map(|parameter| parameter.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            match &*name.trim().to_ascii_lowercase() {
+                "rel" => link.rel = value.to_ascii_lowercase(),
+                "type" => link.media_type = value.split(';').next().unwrap_or_default().to_ascii_lowercase(),
+                "hreflang" => value.clone_into(&mut link.language),
+                _ => {}
+            }
+        }
+        links.push(link);
+        rest = next;
+    }
+    links
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_field_is_read() {
+        let links = parse_link_header(
+            "</a,b.md>; rel=\"alternate\"; type=\"text/markdown\"; title=\"x, y\", <https://example.com/>; REL=Canonical, nonsense",
+        );
+        assert_eq!(links.len(), 2, "{links:?}");
+        assert_eq!((&*links[0].target, &*links[0].media_type), ("/a,b.md", "text/markdown"));
+        assert!(links[0].has_rel("alternate") && links[1].has_rel("canonical"));
+    }
+}

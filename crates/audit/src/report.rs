@@ -1,0 +1,48 @@
+//! The result of an audit.
+
+use serde_json::{Value, json};
+
+use crate::finding::{Finding, Severity};
+use crate::rule::{Group, Rule};
+
+/// What could not be judged, and why.
+#[derive(Clone, Debug)]
+pub struct NotJudged {
+    pub group: Group,
+    /// The rule, or `None` if requests of the group were not sent.
+    pub rule: Option<&'static Rule>,
+    /// A clause.
+    pub reason: String,
+}
+
+impl NotJudged {
+    /// An object for one line of JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "severity": "not judged",
+            "rule": self.rule.map(|rule| rule.id),
+            "group": self.group.title(),
+            "message": self.reason,
+        })
+    }
+}
+
+/// The findings of an audit in the order of the groups and rules, and what it did.
+#[derive(Debug)]
+pub struct Report {
+    /// The address that was audited, after redirects.
+    pub url: String,
+    pub findings: Vec<Finding>,
+    pub not_judged: Vec<NotJudged>,
+    /// The number of requests that were sent.
+    pub requests: usize,
+    /// The addresses of the pages that were compared.
+    pub pages: Vec<String>,
+}
+
+impl Report {
+    /// The number of findings of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads `robots.txt` (RFC 9309).
+
+use frontdesk_convert::Url;
+
+/// The most bytes that are read (RFC 9309 §2.5 asks for at least 500 KiB).
+const MAX_BYTES: usize = 500 * 1024;
+
+/// The groups of a `robots.txt`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Robots {
+    groups: Vec<RobotsGroup>,
+    /// The URLs of the lines `Sitemap`, as written.
+    pub sitemaps: Vec<String>,
+    /// Lines that are neither a field, a comment nor blank, with their numbers.
+    pub faulty_lines: Vec<usize>,
+}
+
+/// Consecutive lines for the same crawlers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RobotsGroup {
+    /// Product tokens in lower case, or `*`.
+    pub agents: Vec<String>,
+    /// Whether a path is allowed, and the pattern.
+    rules: Vec<(bool, String)>,
+    /// Other fields of the group, such as `content-signal`: names in lower case, and values.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Robots {
+    /// Reads a file. Faulty lines are skipped, as crawlers do.
+    pub fn parse(text: &str) -> Robots {
+        let mut robots = Robots::default();
+        // Whether the last line named a crawler: the next name belongs to the same group.
+        let mut is_naming = false;
+        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let Some((name, value)) = line.split_once(':') else {
+                robots.faulty_lines.push(index + 1);
+                continue;
+            };
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
+            match &*name {
+                "user-agent" => {
+                    if !is_naming {
+                        robots.groups.push(RobotsGroup::default());
+                    }
+                    is_naming = true;
+                    let token = value.split('/').next().unwrap_or_default().to_ascii_lowercase();
+                    robots.groups.last_mut().into_iter().for_each(|group| group.agents.push(token.clone()));
+                }
+                "sitemap" => robots.sitemaps.push(value.to_owned()),
+                _ => {
+                    is_naming = false;
+                    // A field before the first group belongs to no crawler.
+                    let Some(group) = robots.groups.last_mut() else { continue };
+                    match &*name {
+                        "allow" | "disallow" => {
+                            // An empty pattern matches nothing.
+                            let rule = Some((name == "allow", value.to_owned()));
+                            group.rules.extend(rule.filter(|(_, pattern)| !pattern.is_empty()));
+                        }
+                        _ => group.fields.push((name, value.to_owned())),
+                    }
+                }
+            }
+        }
+        robots
+    }
+
+    /// The groups for a crawler: those that name it, otherwise those for `*`.
+    pub fn groups_for(&self, agent: &str) -> Vec<&RobotsGroup> {
+        let agent = agent.to_ascii_lowercase();
+        let named = |name: &str| -> Vec<_> {
+            self.groups.iter().filter(|group| group.agents.iter().any(|agent| agent == name)).collect()
+        };
+        Some(named(&agent)).filter(|groups| !groups.is_empty()).unwrap_or_else(|| named("*"))
+    }
+
+    /// All groups, in the order of the file.
+    pub fn groups(&self) -> &[RobotsGroup] {
+        &self.groups
+    }
+
+    /// Whether a crawler may request the URL: the longest matching pattern decides, and `Allow` wins between
+    /// equally long ones. `/robots.txt` is always permitted (RFC 9309 §2.2.2).
+    pub fn permits(&self, agent: &str, url: &Url) -> bool {
+        let path =
+            url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        if path == "/robots.txt" {
+            return true;
+        }
+        let groups = self.groups_for(agent);
+        let rules = groups.iter().flat_map(|group| &group.rules);
+        let matching = rules.filter(|(_, pattern)| is_match(pattern, &path));
+        matching
+            .max_by_key(|(is_allowed, pattern)| (pattern.len(), *is_allowed))
+            .is_none_or(|(is_allowed, _)| *is_allowed)
+    }
+}
+
+/// Whether a pattern with `*` for any characters and `$` for the end matches the start of a path.
+fn is_match(pattern: &str, path: &str) -> bool {
+    let (pattern, is_anchored) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| path.strip_prefix(first)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return !is_anchored || rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() && is_anchored {
+            return rest.ends_with(part);
+        }
+        // The earliest occurrence leaves most of the path to the other parts.
+        let Some(start) = rest.find(part) else { return false };
+        rest = &rest[start + part.len()..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_pattern_of_the_named_group_decides() {
+        let robots = Robots::parse(
+            "\u{feff}# comment\nUser-agent: *\nDisallow: /\nContent-Signal: search=yes\n\nnonsense\n\
+             User-Agent: GPTBot/1.0\nUser-agent: ClaudeBot\nDisallow: /private # secret\nAllow: /private/open$\n\
+             Disallow: /*.pdf$\nDisallow:\nSitemap: https://example.com/sitemap.xml\n",
+        );
+        for (agent, path, expected) in [
+            ("gptbot", "/", true),
+            ("ClaudeBot", "/private/x", false),
+            ("ClaudeBot", "/private/open", true),
+            ("ClaudeBot", "/private/open/x", false),
+            ("ClaudeBot", "/a/b.pdf", false),
+            ("ClaudeBot", "/a/b.pdf?x", true),
+            ("Googlebot", "/", false),
+            ("Googlebot", "/robots.txt", true),
+        ] {
+            let url = Url::parse("https://example.com").unwrap().join(path).unwrap();
+            assert_eq!(robots.permits(agent, &url), expected, "{agent} {path}");
+        }
+        assert_eq!(robots.faulty_lines, [6]);
+        assert_eq!(robots.sitemaps, ["https://example.com/sitemap.xml"]);
+        let fields = &robots.groups_for("any")[0].fields;
+        assert_eq!(fields[..], [("content-signal".to_owned(), "search=yes".to_owned())]);
+    }
+
+    #[test]
+    fn many_stars_take_linear_time() {
+        let pattern = format!("/{}b", "*a".repeat(5_000));
+        assert!(!is_match(&pattern, &format!("/{}", "a".repeat(100_000))));
+    }
+}

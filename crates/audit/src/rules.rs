@@ -1,0 +1,46 @@
+//! All rules: a module for each group, and in it a file for each rule.
+
+mod basics;
+mod caches;
+mod files;
+mod forms;
+mod links;
+mod negotiation;
+mod parity;
+
+use crate::rule::Rule;
+
+/// The rules of each group, in the order of the report.
+const GROUPS: [&[&Rule]; 7] = [
+    caches::RULES,
+    negotiation::RULES,
+    parity::RULES,
+    links::RULES,
+    files::RULES,
+    forms::RULES,
+    basics::RULES,
+];
+
+/// All rules, in the order of the report.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    GROUPS.into_iter().flatten().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_is_described_and_has_its_own_name() {
+        let mut names = std::collections::HashSet::new();
+        for rule in rules() {
+            assert!(names.insert(rule.id), "{} is there twice", rule.id);
+            assert!(rule.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", rule.id);
+            for text in [rule.checks, rule.matters, rule.hurts] {
+                assert!(text.ends_with('.') && !text.contains("  "), "{}: {text}", rule.id);
+            }
+            let fix = rule.fixes.first().unwrap_or_else(|| panic!("{} has no fix", rule.id));
+            assert_eq!(fix.platform, crate::rule::Platform::Any, "{}", rule.id);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The first requests: `robots.txt`, the page that the operator named, the lists of pages, and a few pages.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use frontdesk_convert::Url;
+use http::StatusCode;
+
+use crate::client::{Client, challenge, redirect_target};
+use crate::clients::{CHROME, CLAUDE_CODE};
+use crate::exchange::{Exchange, Representation, Request};
+use crate::markdown::MarkdownPage;
+use crate::options::AuditError;
+use crate::page::Page;
+use crate::robots::Robots;
+use crate::rule::Group;
+
+/// What other parts of the survey build on.
+pub struct Basis {
+    /// The address that the operator named, after redirects.
+    pub url: Url,
+    /// The redirects from the named address, and the page.
+    pub arrival: Vec<Arc<Exchange>>,
+    pub robots: Arc<Exchange>,
+    /// Empty unless `robots.txt` is text with status 200.
+    pub rules: Rc<Robots>,
+    pub llms: Option<Arc<Exchange>>,
+    /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
+    pub llms_links: Vec<Url>,
+    /// The sitemap that `robots.txt` names, otherwise `/sitemap.xml`. If it is an index, its first sitemap
+    /// follows.
+    pub sitemaps: Vec<Arc<Exchange>>,
+    /// The addresses of pages in the sitemap, in order, at most [`MAX_SITEMAP_URLS`].
+    pub sitemap_urls: Vec<Url>,
+    /// The pages to compare: first the named one. Never empty.
+    pub pages: Vec<Page>,
+}
+
+/// The most addresses that are read of a sitemap.
+pub const MAX_SITEMAP_URLS: usize = 50_000;
+
+impl Basis {
+    /// Whether any of the pages is served as Markdown to an agent that asks for it.
+    pub fn negotiates(&self) -> bool {
+        self.pages.iter().any(|page| page.markdown.is_some())
+    }
+
+    pub(crate) async fn survey(client: &Client, target: &Url) -> Result<Basis, AuditError> {
+        let arrival = arrive(client, target).await?;
+        let last = arrival.last().cloned().ok_or_else(|| unsent("the page"))?;
+        let url = last.url().clone();
+        let page = Page::read(&last).ok_or_else(|| AuditError::NotServed(refusal(&last)))?;
+        let robots = at(client, &url, "/robots.txt").await.ok_or_else(|| unsent("robots.txt"))?;
+        let rules = Rc::new(text_of(&robots).map_or_else(Robots::default, |text| Robots::parse(&text)));
+        client.respect(rules.clone());
+
+        let llms = at(client, &url, "/llms.txt").await;
+        let llms_links = llms.as_deref().map_or_else(Vec::new, llms_links);
+        let (sitemaps, sitemap_urls) = survey_sitemaps(client, &url, &rules).await;
+        let mut basis = Basis {
+            url,
+            arrival,
+            robots,
+            rules,
+            llms,
+            llms_links,
+            sitemaps,
+            sitemap_urls,
+            pages: vec![page],
+        };
+        basis.survey_pages(client).await;
+        Ok(basis)
+    }
+
+    /// Fetches further pages, and each page as an agent and at the address of its Markdown.
+    async fn survey_pages(&mut self, client: &Client) {
+        let chosen = self.choose_pages(client);
+        let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();
+        for exchange in client.send_all(Group::Parity, requests).await.into_iter().flatten() {
+            self.pages.extend(Page::read(&exchange));
+        }
+        let as_agent = self.pages.iter().map(|page| Request::get(&page.url).accept(CLAUDE_CODE.accept));
+        let exchanges = client.send_all(Group::Parity, as_agent.collect()).await;
+        for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
+            exchange.into_iter().for_each(|exchange| page.set_agent(exchange));
+        }
+        let twins: Vec<_> = self.pages.iter().map(Page::declared_twin).collect();
+        for (page, twin) in self.pages.iter_mut().zip(twins) {
+            if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {
+                page.twin = client.send(Group::Parity, Request::get(&twin).accept("*/*")).await.ok();
+            }
+        }
+    }
+
+    /// Pages to compare in addition to the first: spread over the sitemap, otherwise over the links of the
+    /// first page.
+    fn choose_pages(&self, client: &Client) -> Vec<Url> {
+        let wanted = client.options().pages.saturating_sub(1);
+        let first = &self.pages[0];
+        let linked = || {
+            let links = first.select("main a[href], article a[href], a[href]");
+            links.into_iter().filter_map(|link| first.resolve(link.attribute("href")?)).collect::<Vec<_>>()
+        };
+        let is_page = |url: &&Url| {
+            let name = url.path().rsplit('/').next().unwrap_or_default();
+            let is_document = !name.contains('.') || name.ends_with(".html") || name.ends_with(".htm");
+            is_document && url.query().is_none() && client.is_same_site(url) && **url != first.url
+        };
+        let listed: Vec<_> = self.sitemap_urls.iter().filter(is_page).cloned().collect();
+        let mut candidates =
+            if listed.is_empty() { linked().iter().filter(is_page).cloned().collect() } else { listed };
+        let mut seen = std::collections::HashSet::new();
+        candidates.retain(|url| seen.insert(url.clone()));
+        let count = candidates.len();
+        (0..wanted.min(count)).map(|index| candidates[index * count / wanted.min(count)].clone()).collect()
+    }
+}
+
+/// Fetches the named address as a browser does, and follows its redirects.
+async fn arrive(client: &Client, target: &Url) -> Result<Vec<Arc<Exchange>>, AuditError> {
+    let request = Request::get(target).accept(CHROME.accept);
+    let chain = client.follow(Group::Basics, request).await.map_err(|_| unsent("the page"))?;
+    let Some(last) = chain.last() else { return Err(unsent("the page")) };
+    if let Err(error) = &last.outcome {
+        return Err(AuditError::Unreachable(format!("cannot fetch {}: {error}", last.url())));
+    }
+    Ok(chain)
+}
+
+fn unsent(what: &str) -> AuditError {
+    AuditError::NotServed(format!("`--max-requests` leaves no request for {what}"))
+}
+
+/// Why a response is not the page that an audit needs.
+fn refusal(exchange: &Exchange) -> String {
+    let url = exchange.url();
+    let Some(response) = exchange.response() else { return format!("{url} gave no response") };
+    if let Some(challenge) = challenge(response) {
+        return format!("{url}: {challenge}");
+    }
+    if let Some(target) = redirect_target(exchange) {
+        return format!("{url} redirects to {target}: audit that address if it is the site");
+    }
+    match response.status {
+        StatusCode::UNAUTHORIZED => {
+            format!("{url} asks for a login: send credentials with `--header 'Authorization: …'`")
+        }
+        StatusCode::OK => format!("{url} is {}, not HTML: audit a page", response.media_type()),
+        status => format!("{url} answered {status}"),
+    }
+}
+
+/// Fetches a file at the root of the site.
+pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exchange>> {
+    let url = url.join(path).ok()?;
+    client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
+}
+
+/// The body of a text file with status 200 that is not a page.
+pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
+    let response = exchange.success()?;
+    (response.representation() != Representation::Html).then(|| response.text().into_owned())
+}
+
+/// The links of `llms.txt`.
+fn llms_links(exchange: &Exchange) -> Vec<Url> {
+    let Some(text) = text_of(exchange) else { return Vec::new() };
+    let mut links = Vec::new();
+    for target in MarkdownPage::parse(&text).links {
+        let Ok(mut url) = exchange.url().join(&target) else { continue };
+        url.set_fragment(None);
+        if matches!(url.scheme(), "http" | "https") && !links.contains(&url) {
+            links.push(url);
+        }
+    }
+    links
+}
+
+async fn survey_sitemaps(client: &Client, url: &Url, rules: &Robots) -> (Vec<Arc<Exchange>>, Vec<Url>) {
+    let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok());
+    let named = named.filter(|sitemap| client.is_same_site(sitemap)).next();
+    let path = named.as_ref().map_or("/sitemap.xml", |sitemap| sitemap.as_str());
+    let Some(first) = at(client, url, path).await else { return Default::default() };
+    let (kind, mut urls) = sitemap_entries(&first);
+    let mut sitemaps = vec![first];
+    if kind == "sitemapindex"
+        && let Some(part) = urls.first().cloned()
+        && let Ok(part) = client.send(Group::Files, Request::get(&part).accept("*/*")).await
+    {
+        urls = sitemap_entries(&part).1;
+        sitemaps.push(part);
+    }
+    (sitemaps, urls)
+}
+
+/// The name of a sitemap's root element, empty if it is not XML, and the addresses in it.
+pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
+    let Some(text) = text_of(exchange) else { return Default::default() };
+    let options =
+        roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: 1_000_000, ..Default::default() };
+    let Ok(document) =
+        roxmltree::Document::parse_with_options(text.trim_start_matches('\u{feff}').trim_start(), options)
+    else {
+        return Default::default();
+    };
+    let root = document.root_element();
+    let locations = root.descendants().filter(|node| {
+        node.tag_name().name() == "loc"
+            && node
+                .parent_element()
+                .is_some_and(|parent| matches!(parent.tag_name().name(), "url" | "sitemap"))
+    });
+    let urls = locations.filter_map(|node| Url::parse(node.text()?.trim()).ok()).take(MAX_SITEMAP_URLS);
+    (root.tag_name().name().to_owned(), urls.collect())
+}

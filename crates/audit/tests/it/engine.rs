@@ -1,0 +1,121 @@
+//! The manners of an audit, and sites that are hostile.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use frontdesk_audit::{Baseline, Options};
+
+use crate::site::{Answer, FakeSite, describe};
+
+fn quick() -> Options {
+    Options { pace: Duration::ZERO, ..Options::default() }
+}
+
+#[test]
+fn a_correct_site_has_no_finding() {
+    let site = FakeSite::correct();
+    site.assert_clean();
+    let report = site.audit();
+    assert_eq!(report.pages.len(), 3);
+    assert!(report.not_judged.is_empty(), "{}", describe(&report));
+}
+
+#[test]
+fn requests_stay_within_the_budget() {
+    for budget in [1, 3, 8] {
+        let site = FakeSite::correct();
+        let result = site.try_audit("/", &Options { max_requests: budget, ..quick() });
+        assert!(site.requests().len() <= budget);
+        if let Ok(report) = result {
+            assert!(report.findings.is_empty(), "{}", describe(&report));
+            assert!(report.not_judged.iter().any(|note| note.reason.contains("--max-requests")));
+        }
+    }
+    let site = FakeSite::correct();
+    site.audit();
+    assert!(site.requests().len() <= 60, "{}", site.requests().len());
+}
+
+#[test]
+fn forbidden_pages_and_other_hosts_are_not_requested() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Allow: /\n", "Disallow: /about/\n"),
+        _ => answer.replaced("/docs/install/", "http://localhost:9/other"),
+    });
+    let report = site.audit();
+    assert!(site.requests().iter().all(|asked| !asked.path().starts_with("/about")), "{}", describe(&report));
+    assert!(report.not_judged.iter().any(|note| note.reason.contains("robots.txt")), "{}", describe(&report));
+}
+
+#[test]
+fn an_audit_ends_when_the_site_asks_for_fewer_requests() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/llms.txt" => Answer::new(429, "text/plain", "slow down"),
+        _ => answer,
+    });
+    let report = site.audit();
+    // Another request may be on its way already.
+    assert!(site.requests().len() <= 4, "{:?}", site.requests().len());
+    assert!(report.not_judged.iter().any(|note| note.reason.contains("429")), "{}", describe(&report));
+}
+
+#[test]
+fn a_site_that_cannot_be_judged_is_an_error() {
+    for (status, headers, expected) in [
+        (401, ("www-authenticate", "Basic"), "login"),
+        (403, ("cf-mitigated", "challenge"), "Cloudflare"),
+        (302, ("location", "https://login.example.com/"), "redirects to https://login.example.com/"),
+        (500, ("x", "y"), "answered 500"),
+        (200, ("content-type", "application/json"), "not HTML"),
+    ] {
+        let site = FakeSite::serving(move |_| Answer::new(status, "", "{}").with(headers.0, headers.1));
+        let error = site.try_audit("/", &quick()).expect_err("it cannot be judged").to_string();
+        assert!(error.contains(expected), "{status}: {error}");
+    }
+}
+
+#[test]
+fn known_findings_are_recognized_on_another_host() {
+    let lines = |site: &FakeSite| {
+        let report = site.audit();
+        report.findings.iter().map(|finding| format!("{}\n", finding.to_json())).collect::<String>()
+    };
+    let faulty = || {
+        FakeSite::with_fault(|_, answer| if answer.status == 200 { answer.with("vary", "") } else { answer })
+    };
+    let baseline = Baseline::parse(&lines(&faulty())).expect("JSON lines");
+    let again = faulty().audit();
+    assert!(!again.findings.is_empty() && again.findings.iter().all(|finding| baseline.contains(finding)));
+    assert!(Baseline::parse("{}\nnot JSON").expect_err("line 2").contains("line 2"));
+}
+
+/// Sites whose responses never end, are broken, or send the client in circles.
+#[test]
+fn hostile_sites_end_the_audit_in_time() {
+    type Serve = fn(&mut TcpStream);
+    let cases: [(&str, Serve); 6] = [
+        ("nothing", |_| {}),
+        ("no HTTP", |stream| drop(stream.write_all(b"220 mail.example.com ESMTP\r\n"))),
+        (
+            "endless header",
+            |stream| while stream.write_all(b"HTTP/1.1 200 OK\r\nx: y\r\nx: y\r\n").is_ok() {},
+        ),
+        ("endless body", |stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<!doctype html>");
+            while stream.write_all(&[b'x'; 65536]).is_ok() {}
+        }),
+        ("redirect to itself", |stream| {
+            drop(stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n"))
+        }),
+        ("wrong length", |stream| {
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 99999\r\n\r\n<!doctype html><p>x"));
+        }),
+    ];
+    for (name, serve) in cases {
+        let site = FakeSite::raw(move |_, stream| serve(stream));
+        if let Ok(report) = site.try_audit("/", &quick()) {
+            assert!(report.requests <= 60, "{name}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Planted faults of the group links.
