@@ -5,6 +5,7 @@
 mod age;
 mod agents;
 mod architecture;
+mod audit;
 mod authoring;
 mod backup;
 mod balance;

@@ -24,6 +24,12 @@ pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 /// The most requests that are open at the same time.
 const PARALLEL: usize = 2;
 
+/// The audit ends when its responses have this many bytes together, decoded.
+const MAX_TOTAL_BYTES: usize = 64 << 20;
+
+/// The audit ends after this time for each request of the budget: five minutes for 60 requests.
+const TIME_PER_REQUEST: Duration = Duration::from_secs(5);
+
 /// The most redirects that are followed from one URL.
 const MAX_REDIRECTS: usize = 5;
 
@@ -71,6 +77,8 @@ pub struct Client {
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
     next_start: Cell<Option<Instant>>,
+    deadline: Instant,
+    bytes: Cell<usize>,
     sent: Cell<usize>,
     /// Makes each unused query different from those of earlier audits.
     seed: u64,
@@ -104,6 +112,9 @@ impl Client {
             robots: RefCell::default(),
             permits: Semaphore::new(PARALLEL),
             next_start: Cell::new(None),
+            deadline: Instant::now()
+                + TIME_PER_REQUEST * u32::try_from(options.max_requests).unwrap_or(u32::MAX),
+            bytes: Cell::new(0),
             sent: Cell::new(0),
             seed,
             fresh: Cell::new(0),
@@ -159,7 +170,7 @@ impl Client {
         drop(permit);
         progress::advance(1);
         let exchange = Arc::new(Exchange { number, request, outcome });
-        self.note_refusal(&exchange);
+        self.note_response(&exchange);
         self.exchanges.borrow_mut().push(exchange.clone());
         Ok(exchange)
     }
@@ -238,8 +249,13 @@ impl Client {
             let robots = self.robots.borrow();
             robots.as_ref().is_some_and(|robots| !robots.permits(PRODUCT_TOKEN, url))
         };
-        let denial = if let Some(reason) = self.stopped.borrow().clone() {
+        let stopped = self.stopped.borrow().clone();
+        let denial = if let Some(reason) = stopped {
             Denial::Stopped(reason)
+        } else if Instant::now() > self.deadline {
+            Denial::Stopped("the site answered too slowly".to_owned())
+        } else if self.bytes.get() > MAX_TOTAL_BYTES {
+            Denial::Stopped("the site's responses have more than 64 MiB together".to_owned())
         } else if !self.is_same_site(url) {
             Denial::OtherHost
         } else if is_forbidden() {
@@ -262,9 +278,10 @@ impl Client {
         sleep_until(start).await;
     }
 
-    /// Sends nothing more once the site asks for fewer requests.
-    fn note_refusal(&self, exchange: &Exchange) {
+    /// Counts the bytes of a response. Sends nothing more once the site asks for fewer requests.
+    fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
+        self.bytes.set(self.bytes.get() + response.body.len());
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
         if let Some(challenge) = challenge(response) {

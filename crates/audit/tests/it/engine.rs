@@ -119,3 +119,19 @@ fn hostile_sites_end_the_audit_in_time() {
         }
     }
 }
+
+#[test]
+fn deeply_nested_files_are_read_in_time() {
+    let site = FakeSite::with_fault(|asked, mut answer| {
+        match asked.path() {
+            "/sitemap.xml" => answer.body = "<urlset>".repeat(200_000).into_bytes(),
+            "/llms.txt" => answer.body = "> ".repeat(500_000).into_bytes(),
+            "/openapi.json" => answer.body = "[".repeat(1_000_000).into_bytes(),
+            "/" => answer.body.extend("<div><b>".repeat(100_000).bytes()),
+            _ => {}
+        }
+        answer
+    });
+    let report = site.audit();
+    assert!(report.requests <= 60, "{}", describe(&report));
+}
