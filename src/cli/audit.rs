@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use self::local_server::LocalServer;
 use super::exit_with_usage_error;
 use super::output::{exit_code, with_hint};
-use frontdesk_audit::{Baseline, Options, Report, Severity, Url, audit, parse_target, rules};
+use frontdesk_audit::{Baseline, ExtraRoots, Options, Report, Severity, Url, audit, parse_target, rules};
 use frontdesk_process::progress_bar::Progress;
 use frontdesk_site::fault::did_you_mean;
 
@@ -46,6 +46,9 @@ pub(super) struct AuditOptions {
     /// User-Agent of the requests, instead of `frontdesk-audit`
     #[arg(long, value_name = "UA")]
     user_agent: Option<HeaderValue>,
+    /// File with certificate authorities to trust in addition to the public ones (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Also show the exchanges below each finding
     #[arg(long, conflicts_with = "json")]
     evidence: bool,
@@ -102,6 +105,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
         pages: options.pages.into(),
         headers: options.headers.clone(),
         user_agent: options.user_agent.clone(),
+        extra_roots: options.ca.as_deref().map(read_authorities).transpose()?,
         submits: options.submit,
         pace: if is_local { Duration::ZERO } else { Options::default().pace },
     };
@@ -119,6 +123,11 @@ fn is_folder(target: &str) -> bool {
 fn read_baseline(path: &Path) -> anyhow::Result<Baseline> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Baseline::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+fn read_authorities(path: &Path) -> anyhow::Result<ExtraRoots> {
+    let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    ExtraRoots::parse(&pem).map_err(|error| anyhow!("{}: {error}", path.display()))
 }
 
 /// Parses `NAME: VALUE`.

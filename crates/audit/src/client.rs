@@ -101,7 +101,7 @@ impl Client {
             .map_err(AuditError::Unreachable)?;
         let is_private = addresses.iter().all(|address| !is_public(*address));
         let user_agent = options.user_agent.clone().unwrap_or(HeaderValue::from_static(USER_AGENT));
-        let http = FetchClient::new(NameResolver::System, is_private, None, TIMEOUTS)
+        let http = FetchClient::new(NameResolver::System, is_private, options.extra_roots.as_ref(), TIMEOUTS)
             .with_user_agent(user_agent)
             .with_max_body(MAX_BODY);
         progress::begin("requests", options.max_requests as u64);

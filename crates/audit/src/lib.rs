@@ -24,6 +24,7 @@ pub use baseline::Baseline;
 pub use exchange::{Exchange, Representation, Request, Response};
 pub use finding::{Finding, Severity};
 pub use frontdesk_convert::Url;
+pub use frontdesk_fetch::ExtraRoots;
 pub use options::{AuditError, Options, parse_target};
 pub use report::{NotJudged, Report};
 pub use rule::{Fix, Group, Platform, Rule};

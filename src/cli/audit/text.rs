@@ -132,7 +132,8 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
 /// The explanation of a rule: what is right, why, who is hurt, and how to repair it on each platform.
 pub(super) fn explain(rule: &Rule) -> String {
     let Rule { id, severity, checks, matters, hurts, fixes, .. } = rule;
-    let mut text = format!("### `{id}`\n\n*{}.* {checks} {matters} Hurts: {hurts}\n\n", severity.word());
+    let mut text =
+        format!("### `{id}`\n\n*{}.* {checks} {matters} Who is hurt: {hurts}\n\n", severity.word());
     for fix in *fixes {
         text += &format!("- {}: {}\n", fix.platform.title(), fix.text);
     }
