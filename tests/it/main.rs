@@ -8,6 +8,7 @@ mod architecture;
 mod authoring;
 mod backup;
 mod balance;
+mod caches;
 mod channels;
 mod cli;
 mod connections;
