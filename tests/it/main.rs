@@ -9,6 +9,7 @@ mod audit;
 mod authoring;
 mod backup;
 mod balance;
+mod caches;
 mod channels;
 mod cli;
 mod connections;
