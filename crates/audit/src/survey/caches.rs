@@ -15,7 +15,7 @@ use crate::rule::Group;
 /// A path that no site has.
 const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
-/// What the requests of the group caches found. A field is empty if its requests were not sent: because the
+/// The exchanges of the group caches. A field is empty if its requests were not sent: because the
 /// site does not negotiate, has no `ETag` or no redirect, or because the budget did not suffice.
 #[derive(Default)]
 pub struct CachesSurvey {
@@ -97,7 +97,9 @@ impl CachesSurvey {
         let html = etag(&page.html).filter(|etag| !etag.is_empty());
         let agent = page.agent.as_ref().filter(|_| page.markdown.is_some());
         let markdown = agent.and_then(etag).filter(|etag| !etag.is_empty());
-        let other = html.as_ref().filter(|html| markdown.as_ref().is_some_and(|own| own != *html));
+        let is_other =
+            |html: &&String| markdown.as_ref().is_some_and(|own| opaque_tag(own) != opaque_tag(html));
+        let other = html.as_ref().filter(is_other);
         let conditional = async |as_client: WebClient, etag: Option<&String>| {
             let request = request(&page.url, as_client).header(header::IF_NONE_MATCH, etag?);
             client.send(Group::Caches, request).await.ok()
@@ -130,6 +132,11 @@ impl CachesSurvey {
                 client.send(Group::Caches, request(redirect.url(), CLAUDE_CODE)).await.ok();
         }
     }
+}
+
+/// An `ETag` without the mark of weak ones, as `If-None-Match` compares it (RFC 9110 §13.1.2).
+pub fn opaque_tag(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
 }
 
 /// Whether the client got a page as Markdown.
