@@ -4,7 +4,7 @@ use sfv::{BareItem, List, ListEntry, Parser};
 
 use crate::exchange::Response;
 
-/// What a cache did with a request.
+/// The way in which a cache answered a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheOutcome {
     /// The response came from the cache: fresh, stale or validated.
@@ -15,7 +15,7 @@ pub enum CacheOutcome {
     Bypass,
 }
 
-/// What one cache reports.
+/// The report of one cache about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
     /// The product, or the name that the cache has in `Cache-Status`; `a cache` if the field does not say.
@@ -109,7 +109,7 @@ fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
             _ => return None,
         };
         let forward = cache.params.get("fwd").and_then(|reason| reason.as_token());
-        let outcome = match (cache.params.get("hit"), forward.map(|reason| reason.as_str())) {
+        let outcome = match (cache.params.get("hit"), forward.map(sfv::TokenRef::as_str)) {
             (Some(BareItem::Boolean(true)), _) => CacheOutcome::Hit,
             (_, Some("bypass" | "method")) => CacheOutcome::Bypass,
             (_, Some(_)) => CacheOutcome::Miss,
