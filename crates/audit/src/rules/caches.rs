@@ -160,7 +160,8 @@ fn report_without_vary(findings: &mut Findings, exchange: &Arc<Exchange>, subjec
     let Some(response) = exchange.response().filter(|response| !response.varies_on("accept")) else { return };
     if let Some(severity) = severity_without_vary(response) {
         let vary = vary_of(response);
-        let message = format!("{subject} has {vary}, but {difference}: a cache may serve it to every client");
+        let message =
+            format!("{subject} has {vary}, but {difference}: a cache may serve it to the wrong clients");
         findings.report_as(severity, &[exchange], message);
     }
 }

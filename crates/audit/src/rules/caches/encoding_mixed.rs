@@ -31,6 +31,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// The codings that change bytes. Browsers ignore other values, such as `utf-8`.
+const COMPRESSIONS: [&str; 5] = ["gzip", "br", "deflate", "compress", "zstd"];
+
 /// The first bytes of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
@@ -40,7 +43,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (accepted, coding) = (accepted_coding(exchange), response.encoding());
         let cache =
             cache_evidence(response).map_or_else(String::new, |field| format!(" from a cache (`{field}`)"));
-        if !coding.is_empty() && coding.trim_start_matches("x-") != accepted {
+        let mut codings = coding.split(',').map(|coding| coding.trim().trim_start_matches("x-"));
+        if codings.any(|coding| COMPRESSIONS.contains(&coding) && coding != accepted) {
             let message =
                 format!("A client that accepts only {accepted} got {coding}{cache}, which it cannot decode");
             findings.report(&[exchange], message);
