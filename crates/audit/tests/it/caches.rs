@@ -142,6 +142,10 @@ fn responses_without_vary_are_found() {
         })
     };
     assert_finds(&status(404, ""), "vary-missing-not-found", Broken);
+    let for_agents = FakeSite::with_late_fault(|_, answer| {
+        if answer.status == 404 && is_markdown(&answer) { answer.with("vary", "Origin") } else { answer }
+    });
+    assert_finds(&for_agents, "vary-missing-not-found", Broken);
     assert_finds(&status(404, "private"), "vary-missing-not-found", Advice);
     assert_finds(&status(406, ""), "vary-missing-not-acceptable", Advice);
     assert_finds(&status(406, "max-age=60"), "vary-missing-not-acceptable", Broken);
