@@ -230,7 +230,10 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check { site, data_dir, json, drafts, .. } => {
             check::run(site.path(), &site::data_folder_flags(data_dir), json, drafts)
         }
-        Command::Audit(options) => audit::run(&options),
+        Command::Audit(options) => match options.usage_error() {
+            Some(message) => exit_with_usage_error(message),
+            None => audit::run(&options),
+        },
         Command::Convert(options) => convert::run(options),
         Command::Export(options) => export::run(&options),
         Command::Inbox { mut command, location, utc } => {

@@ -16,7 +16,6 @@ use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
 use self::local_server::LocalServer;
-use super::exit_with_usage_error;
 use super::output::{exit_code, with_hint};
 use frontdesk_audit::{Baseline, ExtraRoots, Options, Report, Severity, Url, audit, parse_target, rules};
 use frontdesk_process::progress_bar::Progress;
@@ -63,6 +62,19 @@ pub(super) struct AuditOptions {
     explain: Option<String>,
 }
 
+impl AuditOptions {
+    /// Why the options cannot be used; `None` if they can.
+    pub(super) fn usage_error(&self) -> Option<String> {
+        let target = self.target.as_deref().filter(|target| !is_folder(target))?;
+        if let Err(error) = parse_target(target) {
+            return Some(format!("{error}, and no folder has this name"));
+        }
+        let must_ask = self.submit && !self.yes;
+        let message = "`--submit` sends real submissions: confirm that with `--yes`";
+        (must_ask && !io::stdin().is_terminal()).then(|| message.to_owned())
+    }
+}
+
 /// Prints the findings, or the explanation of a rule. Returns failure if a finding is *broken*; with
 /// `--baseline`, if a new one is. Fails if the site cannot be judged at all.
 pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
@@ -75,8 +87,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     let server = is_folder(target).then(|| LocalServer::start(Path::new(target))).transpose()?;
     let url = match &server {
         Some(server) => server.url.clone(),
-        None => parse_target(target)
-            .unwrap_or_else(|error| exit_with_usage_error(format!("{error}, and no folder has this name"))),
+        None => parse_target(target).map_err(|error| anyhow!(error))?,
     };
     if options.submit && !options.yes && !confirm_submissions(&url)? {
         bail!("nothing was sent");
@@ -138,12 +149,8 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// Asks whether real submissions may be sent. If standard input is not a terminal, that is incorrect usage.
+/// Asks whether real submissions may be sent.
 fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        let message = "`--submit` sends real submissions: confirm that with `--yes`";
-        exit_with_usage_error(message.to_owned());
-    }
     let mut stderr = io::stderr();
     write!(stderr, "Send one test submission to each documented form of {url}? [y/N] ")?;
     stderr.flush()?;

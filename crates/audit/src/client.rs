@@ -13,13 +13,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clients::{PRODUCT_TOKEN, USER_AGENT};
-use crate::exchange::{Exchange, MAX_BODY, Request, Response};
+use crate::exchange::{Exchange, FRESH_QUERY, MAX_BODY, Request, Response};
+use crate::group::Group;
 use crate::options::{AuditError, Options};
 use crate::robots::Robots;
-use crate::rule::Group;
-
-/// The query that makes a URL one that no cache has seen. A number follows.
-pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
 
 /// The most requests that are open at the same time.
 const PARALLEL: usize = 2;

@@ -1,6 +1,6 @@
 //! The `Accept` headers that agents and browsers really send, gathered in November 2026.
 
-/// What a client must get at a page that exists as HTML and as Markdown.
+/// The representation that a client must get at a page that exists as HTML and as Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preferred {
     Html,

@@ -12,6 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 /// The most bytes of a response's body, as sent and after decoding. Longer ones are cut.
 pub(crate) const MAX_BODY: usize = 2 << 20;
 
+/// The query that makes a URL one that no cache has seen. A number follows.
+pub(crate) const FRESH_QUERY: &str = "frontdesk-audit=";
+
 /// A request, before the client adds what all requests carry.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -74,7 +77,7 @@ impl Exchange {
         self.response().filter(|response| response.status == StatusCode::OK)
     }
 
-    /// What was asked and what came back, in a few words: `GET (Accept: text/markdown) → 200 text/html`.
+    /// The request and its outcome in a few words: `GET (Accept: text/markdown) → 200 text/html`.
     pub fn summary(&self) -> String {
         let sent: Vec<_> = self
             .request
@@ -102,7 +105,7 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// What a client got, by its bytes where there are any, otherwise by its `Content-Type`.
+/// The kind of a response, by its bytes where there are any, otherwise by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     Html,
@@ -184,8 +187,8 @@ impl Response {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// What the client got. A body that begins as an HTML document is HTML, even if the `Content-Type` says
-    /// otherwise.
+    /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
+    /// says otherwise.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();

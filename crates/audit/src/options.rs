@@ -1,4 +1,4 @@
-//! What an audit is asked to do, and why it can fail as a whole.
+//! The options of an audit, and the errors that end it.
 
 use std::time::Duration;
 

@@ -9,8 +9,8 @@ use super::basis::Basis;
 use crate::client::Client;
 use crate::clients::{CHROME, CLAUDE_CODE, WebClient};
 use crate::exchange::{Exchange, Representation, Request};
+use crate::group::Group;
 use crate::page::Page;
-use crate::rule::Group;
 
 /// A path that no site has.
 const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
@@ -78,7 +78,8 @@ impl CachesSurvey {
     async fn try_page(&mut self, client: &Client, basis: &Basis, index: usize) {
         let page = &basis.pages[index];
         self.page = index;
-        self.in_turn = [Some(&page.html), page.agent.as_ref()].into_iter().flatten().cloned().collect();
+        let browser = if index == 0 { basis.arrival.last() } else { Some(&page.html) };
+        self.in_turn = [browser, page.agent.as_ref()].into_iter().flatten().cloned().collect();
         self.agent_first = send_in_order(client, vec![request(&client.fresh(&page.url), CLAUDE_CODE)]).await;
     }
 

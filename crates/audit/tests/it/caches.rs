@@ -334,3 +334,15 @@ fn other_designs_of_caching_are_right() {
     });
     assert_no_finding("HTML at addresses with a query", &origin_without_query);
 }
+
+#[test]
+fn markdown_that_was_stored_before_the_audit_is_found() {
+    let site = FakeSite::with_late_fault(|asked, answer| {
+        if asked.target == "/" && asked.method == "GET" {
+            let agent = Asked { headers: vec![("accept".into(), "text/markdown".into())], ..asked.clone() };
+            return content::conclude(&agent, content::answer(&agent)).with("x-cache", "HIT");
+        }
+        answer
+    });
+    assert_finds(&site, "cache-serves-markdown-to-browsers", Severity::Broken);
+}

@@ -1,4 +1,4 @@
-//! What the site without faults answers.
+//! The responses of the site without faults.
 
 use std::io::Write as _;
 

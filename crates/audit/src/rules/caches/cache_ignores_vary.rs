@@ -4,8 +4,8 @@ use super::misserved::wanted;
 use super::shared::KEY_FIXES;
 use crate::cache_status::{BUNNY, CLOUDFLARE, CLOUDFRONT, CacheOutcome, cache_evidence, cache_statuses};
 use crate::exchange::{Exchange, Representation, Response};
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

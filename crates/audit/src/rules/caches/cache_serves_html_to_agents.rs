@@ -3,8 +3,8 @@
 use super::misserved;
 use super::shared::KEY_FIXES;
 use crate::exchange::Representation;
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

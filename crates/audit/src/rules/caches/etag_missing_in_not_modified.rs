@@ -1,8 +1,8 @@
 //! A 304 repeats the `ETag`.
 
 use super::shared::{entity_tag, not_modified};
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

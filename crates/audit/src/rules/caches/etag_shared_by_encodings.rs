@@ -1,8 +1,8 @@
 //! Compressed and plain bytes have different strong validators.
 
 use super::shared::ETAG_FIXES;
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

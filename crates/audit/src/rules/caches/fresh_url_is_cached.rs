@@ -2,8 +2,8 @@
 
 use crate::cache_status::{NEXTJS, VERCEL, cache_evidence, cache_statuses};
 use crate::exchange::Response;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! HTML and Markdown may be cached for similar times.
 
 use super::shared::negotiated_pages;
-use crate::finding::Severity;
-use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

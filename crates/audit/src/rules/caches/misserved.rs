@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::cache_status::cache_evidence;
 use crate::clients::CLAUDE_CODE;
 use crate::exchange::{Exchange, Representation, Response};
-use crate::finding::Severity;
-use crate::rule::Findings;
+use crate::rule::{Findings, Severity};
 use crate::survey::Survey;
 
 /// Whether the client of an exchange prefers Markdown.
@@ -38,7 +37,10 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     for (exchanges, is_fresh) in
         [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
     {
-        let Some(index) = exchanges.iter().skip(1).position(is_wrong).map(|index| index + 1) else {
+        // At an unused address, the first response is the origin's own.
+        let skipped = usize::from(is_fresh);
+        let Some(index) = exchanges.iter().skip(skipped).position(is_wrong).map(|index| index + skipped)
+        else {
             continue;
         };
         let Some(response) = exchanges[index].response() else { continue };

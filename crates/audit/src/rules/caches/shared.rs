@@ -5,9 +5,8 @@ use std::sync::Arc;
 use http::header;
 
 use crate::exchange::{Exchange, Representation, Response};
-use crate::finding::Severity;
 use crate::page::Page;
-use crate::rule::{Findings, Fix, Platform};
+use crate::rule::{Findings, Fix, Platform, Severity};
 use crate::survey::Survey;
 use crate::survey::caches::opaque_tag;
 

@@ -1,8 +1,8 @@
 //! A refusal that depends on `Accept` says so in `Vary`.
 
 use super::shared::{VARY_FIXES, report_without_vary};
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use super::shared::{VARY_FIXES, report_without_vary};
 use crate::exchange::{Exchange, Representation, Response};
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

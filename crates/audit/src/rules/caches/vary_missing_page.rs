@@ -1,8 +1,8 @@
 //! Pages that exist in two representations say so in `Vary`.
 
 use super::shared::{VARY_FIXES, kind, negotiated_pages, report_without_vary};
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::client::redirect_target;
 use crate::exchange::{Exchange, Representation};
-use crate::finding::Severity;
-use crate::rule::{Findings, Group, Rule};
+use crate::group::Group;
+use crate::rule::{Findings, Rule, Severity};
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {
