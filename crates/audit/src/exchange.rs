@@ -199,6 +199,12 @@ impl Response {
         }
     }
 
+    /// Whether the body is an HTML document. False for plain text that is served as `text/html`.
+    pub fn is_page(&self) -> bool {
+        let start = self.body.iter().find(|byte| byte.is_ascii_graphic());
+        self.representation() == Representation::Html && start == Some(&b'<')
+    }
+
     /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
     /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
     pub fn shared_lifetime(&self) -> Option<u64> {
@@ -242,6 +248,14 @@ mod tests {
             let found = response(&[("content-type", kind)], body.as_bytes()).representation();
             assert_eq!(found, expected, "{kind} {body}");
         }
+    }
+
+    #[test]
+    fn a_page_begins_with_markup() {
+        let page = |body: &str| response(&[("content-type", "text/html")], body.as_bytes()).is_page();
+        assert!(page("\u{feff}\n<!DOCTYPE html>") && page("<p>x"));
+        assert!(!page("User-agent: *") && !page(""));
+        assert!(!response(&[("content-type", "text/plain")], b"<a>").is_page());
     }
 
     #[test]

@@ -114,6 +114,11 @@ impl Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
     }
 
+    /// Whether nothing was reported yet.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Reports a defect at the URL of the first exchange, with the severity of the rule.
     pub fn report(&mut self, evidence: &[&Arc<Exchange>], message: impl Into<String>) {
         self.report_as(self.rule.severity, evidence, message);

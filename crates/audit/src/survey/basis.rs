@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use crate::client::{Client, challenge, redirect_target};
 use crate::clients::{CHROME, CLAUDE_CODE};
-use crate::exchange::{Exchange, Representation, Request};
+use crate::exchange::{Exchange, Request};
 use crate::markdown::MarkdownPage;
 use crate::options::AuditError;
 use crate::page::Page;
@@ -159,7 +159,7 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
 /// The body of a text file with status 200 that is not a page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
-    (response.representation() != Representation::Html).then(|| response.text().into_owned())
+    (!response.is_page()).then(|| response.text().into_owned())
 }
 
 /// The links of `llms.txt`.
