@@ -12,6 +12,7 @@ mod clients;
 mod exchange;
 mod finding;
 mod markdown;
+mod openapi;
 mod options;
 mod page;
 mod report;
@@ -19,6 +20,7 @@ mod robots;
 mod rule;
 mod rules;
 mod survey;
+mod usage;
 
 pub use baseline::Baseline;
 pub use exchange::{Exchange, Representation, Request, Response};

@@ -1,0 +1,47 @@
+//! The sitemaps that `robots.txt` names exist.
+
+use crate::finding::Severity;
+use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "robots-sitemap-broken",
+    group: Group::Files,
+    severity: Severity::Broken,
+    checks: "Each line `Sitemap` of `robots.txt` has an absolute URL, and there is a sitemap at that of \
+             this site.",
+    matters: "Search engines find the pages through this line (sitemaps.org, \"Submitting your sitemap\"), \
+              and skip a relative URL.",
+    hurts: "Search engines, which miss pages.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write the complete URL, such as `Sitemap: https://www.example.com/sitemap.xml`, and \
+                   publish the file there.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let basis = &survey.basis;
+    for sitemap in &basis.rules.sitemaps {
+        if !sitemap.contains("://") {
+            findings.report_as(
+                Severity::Advice,
+                &[&basis.robots],
+                format!("robots.txt says `Sitemap: {sitemap}`, but only a complete URL is defined there"),
+            );
+        }
+        let Ok(url) = basis.robots.url().join(sitemap) else { continue };
+        let Some(exchange) = basis.sitemaps.iter().find(|exchange| *exchange.url() == url) else { continue };
+        let Some(response) = exchange.response() else { continue };
+        let status = response.status.as_u16();
+        let is_missing = matches!(status, 404 | 410) || response.status.is_server_error();
+        if is_missing || (status == 200 && response.is_page()) {
+            let page = if is_missing { "" } else { " with an HTML page" };
+            findings.report(
+                &[exchange, &basis.robots],
+                format!("robots.txt names the sitemap {url}, but it answers {status}{page}"),
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Code that rules of the group forms share.
+
+use std::sync::Arc;
+
+use frontdesk_convert::{HtmlElement, Selector};
+
+use crate::exchange::{Exchange, Response};
+use crate::page::Page;
+use crate::rule::Findings;
+use crate::survey::forms::TestedOperation;
+
+/// `POST` and the path.
+pub(super) fn name(tested: &TestedOperation) -> String {
+    format!("POST {}", tested.url.path())
+}
+
+/// The responses to the invalid POST requests.
+pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<Exchange>, &Response)> {
+    tested.refusals().filter_map(|exchange| Some((exchange, exchange.response()?)))
+}
+
+/// Reports a status of 200 to 299 for a body that must be refused.
+pub(super) fn report_accepted(
+    exchange: Option<&Arc<Exchange>>,
+    sent: &str,
+    right: &str,
+    findings: &mut Findings,
+) {
+    let Some(exchange) = exchange else { return };
+    if let Some(response) = exchange.response().filter(|response| response.status.is_success()) {
+        let (path, status) = (exchange.url().path(), response.status.as_u16());
+        findings.report(
+            &[exchange],
+            format!("POST {path} with {sent}, is accepted ({status}): {right} is right"),
+        );
+    }
+}
+
+/// The forms of a page with a field for an e-mail address, a telephone number or a password. A form in a
+/// dialog that only closes it is not sent.
+pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
+    let css = "input[type=email], input[type=tel], input[type=password], input[name=email]";
+    let fields = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));
+    let is_personal = |form: &HtmlElement<'_>| {
+        let is_dialog = form.attribute("method").is_some_and(|method| method.eq_ignore_ascii_case("dialog"));
+        !is_dialog && !form.all(&fields).is_empty()
+    };
+    page.select("form").into_iter().filter(is_personal).collect()
+}
+
+/// Whether an `action` is an address to which a browser sends a form.
+pub(super) fn is_address(action: &str) -> bool {
+    let action = action.trim();
+    !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")
+}
