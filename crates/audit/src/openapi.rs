@@ -56,10 +56,14 @@ impl OpenApi {
         Ok(OpenApi { url: exchange.url().clone(), document })
     }
 
-    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none.
-    pub fn version(&self) -> &str {
-        let version = self.document.get("openapi").or_else(|| self.document.get("swagger"));
-        version.and_then(Value::as_str).unwrap_or_default()
+    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. In YAML, it
+    /// may be a number.
+    pub fn version(&self) -> String {
+        match self.document.get("openapi").or_else(|| self.document.get("swagger")) {
+            Some(Value::String(version)) => version.clone(),
+            Some(Value::Number(version)) => version.to_string(),
+            _ => String::new(),
+        }
     }
 
     /// Follows local references. `None` if one leads nowhere, in a circle, or to another document.
@@ -192,6 +196,7 @@ mod tests {
     #[test]
     fn yaml_and_json_are_read() {
         assert_eq!(read("openapi: 3.1.0\npaths: {}\n").unwrap().version(), "3.1.0");
+        assert_eq!(read("swagger: 2.0\n").unwrap().version(), "2.0");
         assert_eq!(read("\u{feff}{\"swagger\": \"2.0\"}").unwrap().version(), "2.0");
         assert!(read("{\"openapi\":").is_err_and(|error| error.contains("no JSON")));
         assert!(read("a: b: c").is_err());

@@ -112,11 +112,16 @@ impl Statement {
 
     fn read_signal(&mut self) {
         for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
-            let Some((label, value)) = member.split_once('=') else {
-                self.faults.push(format!("`{member}` is not `NAME=yes` or `NAME=no`"));
-                continue;
-            };
-            self.add(&label.trim().to_ascii_lowercase(), &value.trim().to_ascii_lowercase(), "yes", "no");
+            let lower = member.to_ascii_lowercase();
+            match lower.split_once('=').map(|(label, value)| (label.trim(), value.trim())) {
+                // The degree of use. It is no preference about a purpose.
+                Some(("use", "immediate" | "reference" | "full")) => {}
+                Some(("use", value)) => self.faults.push(format!(
+                    "`use` has the value `{value}`: `immediate`, `reference` and `full` are defined"
+                )),
+                Some((label, value)) => self.add(label, value, "yes", "no"),
+                None => self.faults.push(format!("`{member}` is not `NAME=yes` or `NAME=no`")),
+            }
         }
         if self.value.is_empty() {
             self.faults.push("it is empty".to_owned());
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn both_syntaxes_are_read() {
-        let signal = read(Syntax::Signal, "search=yes, AI-Train=no,ai_input=no, x, ai-input=maybe");
+        let signal = read(Syntax::Signal, "search=yes, AI-Train=no,ai_input=no, x, ai-input=maybe,use=full");
         assert_eq!(signal.preferences, [(Use::Search, true), (Use::Training, false)]);
         assert_eq!((signal.faults.len(), &signal.unknown[..]), (2, &["ai_input".to_owned()][..]));
         let usage = read(Syntax::Usage, "/docs/ train-ai=n, ai-use=y;x=1, search=?1, other=y");
@@ -209,6 +214,7 @@ mod tests {
         assert!(!usage.is_about(&Url::parse("https://example.com/").unwrap()));
         assert_eq!(read(Syntax::Usage, "train-ai=n").preferences, [(Use::Training, false)]);
         assert!(!read(Syntax::Usage, "train-ai: n").faults.is_empty());
+        assert!(!read(Syntax::Signal, "use=yes").faults.is_empty());
         assert!(!read(Syntax::Signal, "").faults.is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Builds a valid value for a schema: the one real submission, which must be recognizable as a test.
 
+use regex_lite::Regex;
 use serde_json::{Map, Value};
 
 use super::{MAX_REFERENCES, OpenApi};
@@ -8,8 +9,8 @@ use super::{MAX_REFERENCES, OpenApi};
 const TEXT: &str = "frontdesk audit: this is a test";
 
 impl OpenApi {
-    /// A value with the required properties only. `None` if a valid value cannot be derived, for example for
-    /// a `pattern`, or if no text of it would mark it as a test.
+    /// A value with the required properties only. `None` if a valid value cannot be derived, for example if
+    /// the usual text does not match a `pattern`, or if no text would mark the value as a test.
     pub fn sample(&self, schema: &Value) -> Option<Value> {
         let value = self.sample_of(schema, "", MAX_REFERENCES)?;
         value.to_string().contains("frontdesk").then_some(value)
@@ -56,9 +57,6 @@ impl OpenApi {
 }
 
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
-    if schema.get("pattern").is_some() {
-        return None;
-    }
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {
         Some("email" | "idn-email") => "frontdesk-audit@example.com",
@@ -72,11 +70,15 @@ fn sample_text(schema: &Value, name: &str) -> Option<String> {
     };
     let length = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     let (least, most) = (length("minLength").unwrap_or(0), length("maxLength").unwrap_or(usize::MAX));
-    match text.len() {
+    let text = match text.len() {
         long if long > most => (text == TEXT).then(|| TEXT[..most].to_owned()),
         short if short < least => (text == TEXT && least <= 1_000).then(|| format!("{TEXT:.<least$}")),
         _ => Some(text.to_owned()),
-    }
+    };
+    let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+    // A pattern that cannot be read may forbid the text.
+    let pattern = Regex::new(pattern).ok()?;
+    text.filter(|text| pattern.is_match(text))
 }
 
 fn sample_number(schema: &Value) -> Option<Value> {
@@ -118,7 +120,12 @@ mod tests {
                 object(json!({"a": {"type": "string", "minLength": 33}, "c": {"const": 1}})),
                 Some(json!({"a": "frontdesk audit: this is a test..", "c": 1})),
             ),
+            (
+                object(json!({"a": {"type": "string", "pattern": "^[^\\u0000-\\u001f]*$"}})),
+                Some(json!({"a": "frontdesk audit: this is a test"})),
+            ),
             (object(json!({"a": {"type": "string", "pattern": "^x$"}})), None),
+            (object(json!({"a": {"type": "string", "pattern": "(?=unread)"}})), None),
             (object(json!({"a": {"enum": ["no mark"]}})), None),
             (object(json!({"a": {"type": "string"}, "b": {"$ref": "#/s/list"}})), None),
             (object(json!({"a": {"type": "string"}, "b": {"type": "number", "multipleOf": 7}})), None),

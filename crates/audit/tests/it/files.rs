@@ -1,5 +1,6 @@
 //! Planted faults of the group files.
 
+use frontdesk_audit::Group;
 use frontdesk_audit::Severity::{self, Advice, Broken};
 
 use crate::content;
@@ -118,13 +119,17 @@ fn signals_that_crawlers_cannot_read_are_found() {
         &[
             (line, "search, ai-train", "content-signal-invalid", Broken),
             (line, "search=yes, ai-train=false", "content-signal-invalid", Broken),
+            (line, "search=yes, use=no", "content-signal-invalid", Broken),
             (line, "search=yes, ai_train=no", "content-signal-invalid", Advice),
             ("Allow: /", "Content-Usage: / train-ai: n", "content-usage-invalid", Broken),
             ("Allow: /", "Content-Usage: / train-ai=no", "content-usage-invalid", Broken),
         ],
     );
     let usage = "Content-Usage: / train-ai=n, search=y, other=1\nContent-Usage: ai-use=y\nAllow: /\n";
-    assert_harmless("/robots.txt", &[(line, " SEARCH = yes ,ai-train=NO"), ("Allow: /\n", usage)]);
+    assert_harmless(
+        "/robots.txt",
+        &[(line, " SEARCH = yes ,ai-train=NO,use=reference"), ("Allow: /\n", usage)],
+    );
     let site = FakeSite::with_fault(|asked, answer| match asked.path() {
         "/about/" => answer.with("content-usage", "train-ai=?0"),
         _ => answer,
@@ -329,6 +334,7 @@ fn faults_of_openapi_are_found() {
         _ => answer,
     });
     declared.assert_finds("openapi-invalid", Broken);
+    with_file(OPENAPI, |_| page()).assert_finds("openapi-invalid", Advice);
 }
 
 #[test]
@@ -364,6 +370,25 @@ fn servers_of_the_api_at_another_domain_are_found() {
     };
     servers("https://staging.example.com/v1").assert_finds("openapi-servers-foreign", Advice);
     servers("/").assert_clean();
+}
+
+/// A site of another design: HTML without any of these files, and a form that is a page.
+#[test]
+fn a_plain_site_is_not_broken() {
+    let site = FakeSite::serving(|asked| match (&*asked.method, asked.path()) {
+        (_, "/robots.txt") => Answer::new(404, "text/html", "<!doctype html><title>Not found</title>"),
+        (_, path) if content::PAGES.iter().any(|(own, _)| *own == path) => {
+            let form = "<form method=post action=/send.php><input type=email name=email></form></main>";
+            let html = content::html_page(asked, path, "Plain").replace("</main>", form);
+            Answer::new(200, "text/html", html).with("cache-control", "private").with("etag", "W/\"1\"")
+        }
+        _ => Answer::new(404, "text/html", "<!doctype html><title>Not found</title>"),
+    });
+    let report = site.audit();
+    let own =
+        report.findings.iter().filter(|finding| matches!(finding.rule.group, Group::Files | Group::Forms));
+    let found: Vec<_> = own.map(|finding| (finding.rule.id, finding.severity)).collect();
+    assert_eq!(found, [("security-txt-missing", Advice)], "{}", describe(&report));
 }
 
 /// Files that consist of surprising bytes: nothing panics or hangs.

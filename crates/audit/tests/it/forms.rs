@@ -113,6 +113,21 @@ fn accepted_rubbish_is_found() {
 }
 
 #[test]
+fn an_error_with_a_status_of_success_is_advice() {
+    let is_text = |asked: &Asked| asked.header("content-type").starts_with("text/plain");
+    with_api("POST", move |asked, answer| {
+        let status = if is_text(asked) { answer.status } else { 200 };
+        Answer { status, ..answer }
+    })
+    .assert_finds("api-invalid-accepted", Advice);
+    with_api("POST", move |asked, answer| {
+        let failed = Answer::new(200, "application/json", "{\"success\":false}");
+        if is_text(asked) { failed } else { answer }
+    })
+    .assert_finds("api-media-type-accepted", Advice);
+}
+
+#[test]
 fn server_errors_for_invalid_submissions_are_found() {
     with_api("POST", |_, _| content::error(500, "TypeError")).assert_finds("api-server-error", Broken);
 }
@@ -151,6 +166,16 @@ fn errors_in_another_form_than_documented_are_found() {
         .assert_finds("api-error-format", Broken);
     with_api("POST", |_, answer| answer.replaced("\"error\"", "\"message\""))
         .assert_finds("api-error-format", Advice);
+    // The same if the schema is a reference.
+    let site = FakeSite::with_fault(|asked, answer| {
+        match asked.path() {
+        "/openapi.json" => answer
+            .replaced("\"schema\":{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"type\":\"string\"}}}", "\"schema\":{\"$ref\":\"#/components/schemas/Error\"}")
+            .replaced("\"paths\":", "\"components\":{\"schemas\":{\"Error\":{\"required\":[\"reason\"]}}},\"paths\":"),
+        _ => answer,
+    }
+    });
+    site.assert_finds("api-error-format", Advice);
 }
 
 #[test]

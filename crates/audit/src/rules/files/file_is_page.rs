@@ -7,6 +7,7 @@ use crate::exchange::{Exchange, Response};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
+use crate::survey::files::OpenApiSource;
 
 pub(super) static RULE: Rule = Rule {
     id: "file-is-page",
@@ -23,13 +24,15 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let (basis, files) = (&survey.basis, &survey.files);
-    let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index, &files.openapi];
+    // A description that the site names has a rule of its own.
+    let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
+    let known = [&basis.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
     let is_page = |file: &&Arc<Exchange>| {
         // A redirect to a page is visible to the program.
         let is_direct = *file.url() != basis.url && !basis.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)
     };
-    let pages: Vec<_> = known.into_iter().flatten().filter(is_page).collect();
+    let pages: Vec<_> = known.into_iter().flatten().chain(openapi).filter(is_page).collect();
     if !pages.is_empty() {
         let paths: Vec<_> = pages.iter().map(|file| file.url().path()).collect();
         let answer = if paths.len() == 1 { "answers" } else { "answer" };

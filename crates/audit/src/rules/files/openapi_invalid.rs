@@ -51,14 +51,17 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Reports a description that a page names but that does not exist. Those that the API catalog names have a
-/// rule of their own.
+/// Reports a description that a page or the API catalog names, but that is a page or does not exist. The rule
+/// of the catalog reports its missing documents.
 fn check_declared(survey: &Survey, findings: &mut Findings) {
-    let Some(file) = &survey.files.openapi else { return };
-    let status = file.response().map(|response| response.status.as_u16());
-    if let (OpenApiSource::Page, Some(status @ (404 | 410))) = (survey.files.openapi_source, status) {
-        let url = file.url();
+    let (source, Some(file)) = (survey.files.openapi_source, &survey.files.openapi) else { return };
+    let Some(response) = file.response().filter(|_| source != OpenApiSource::Guess) else { return };
+    let (url, status) = (file.url(), response.status.as_u16());
+    if matches!(status, 404 | 410) && source == OpenApiSource::Page {
         findings.report(&[file], format!("A page names {url} as `service-desc`, but it answers {status}"));
+    } else if status == 200 {
+        let message = format!("{url} is named as `service-desc`, which is for programs, but is an HTML page");
+        findings.report_as(Severity::Advice, &[file], message);
     }
 }
 

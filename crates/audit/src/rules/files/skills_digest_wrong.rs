@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let served = digest(&SHA256, &response.body);
     let served: String = served.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     let served = format!("sha256:{served}");
-    if served != skill.digest {
+    if !served.eq_ignore_ascii_case(&skill.digest) {
         let evidence: Vec<_> = std::iter::once(exchange).chain(&survey.files.skills_index).collect();
         let (name, listed) = (&skill.name, &skill.digest);
         let message =

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::support::{name, refusals};
 use crate::exchange::Response;
 use crate::finding::Severity;
-use crate::openapi::is_json;
+use crate::openapi::{OpenApi, is_json};
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
 use crate::survey::forms::TestedOperation;
@@ -40,7 +40,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if !matches!(response.status.as_u16(), 400 | 409 | 413 | 415 | 422) {
                 continue;
             }
-            if let Some((severity, fault)) = fault(tested, response) {
+            if let Some((severity, fault)) = fault(survey.files.api.as_ref(), tested, response) {
                 let message = format!("{} answers {} {fault}", name(tested), response.status.as_u16());
                 findings.report_as(severity, &[exchange], message);
             }
@@ -49,7 +49,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 }
 
 /// A clause that says what is wrong with the body of an error.
-fn fault(tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
+fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -> Option<(Severity, String)> {
     let content =
         tested.documented(response.status).and_then(|described| described.get("content")?.as_object());
     let is_html = |kind: &String| kind.starts_with("text/html");
@@ -64,7 +64,8 @@ fn fault(tested: &TestedOperation, response: &Response) -> Option<(Severity, Str
         return is_only
             .then(|| (Severity::Broken, "with a body that is no JSON, which is documented".to_owned()));
     };
-    let required = media.get("schema")?.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    let schema = api?.resolve(media.get("schema")?)?;
+    let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
     let missing = required.into_iter().find(|name| body.get(name).is_none())?;
     Some((Severity::Advice, format!("without `{missing}`, which its description requires")))
 }

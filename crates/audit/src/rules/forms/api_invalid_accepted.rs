@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
-        report_accepted(tested.malformed.as_ref(), "`{`, which is no JSON", "400", findings);
-        report_accepted(tested.empty.as_ref(), "`{}`, which lacks required fields", "400 or 422", findings);
+        report_accepted(tested.malformed.as_ref(), "`{` (no JSON)", "400", findings);
+        report_accepted(tested.empty.as_ref(), "`{}` (required fields are missing)", "400 or 422", findings);
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use frontdesk_convert::{HtmlElement, Selector};
+use serde_json::Value;
 
 use crate::exchange::{Exchange, Response};
+use crate::finding::Severity;
 use crate::page::Page;
 use crate::rule::Findings;
 use crate::survey::forms::TestedOperation;
@@ -19,7 +21,7 @@ pub(super) fn refusals(tested: &TestedOperation) -> impl Iterator<Item = (&Arc<E
     tested.refusals().filter_map(|exchange| Some((exchange, exchange.response()?)))
 }
 
-/// Reports a status of 200 to 299 for a body that must be refused.
+/// Reports a status of 200 to 299 for a body that must be refused; as advice if the body says that it was.
 pub(super) fn report_accepted(
     exchange: Option<&Arc<Exchange>>,
     sent: &str,
@@ -27,13 +29,28 @@ pub(super) fn report_accepted(
     findings: &mut Findings,
 ) {
     let Some(exchange) = exchange else { return };
-    if let Some(response) = exchange.response().filter(|response| response.status.is_success()) {
-        let (path, status) = (exchange.url().path(), response.status.as_u16());
-        findings.report(
-            &[exchange],
-            format!("POST {path} with {sent}, is accepted ({status}): {right} is right"),
-        );
+    let Some(response) = exchange.response().filter(|response| response.status.is_success()) else { return };
+    let (path, status) = (exchange.url().path(), response.status.as_u16());
+    if names_error(response) {
+        let message =
+            format!("POST {path} with {sent} is refused with {status}: {right} says so in the status");
+        findings.report_as(Severity::Advice, &[exchange], message);
+    } else {
+        findings
+            .report(&[exchange], format!("POST {path} with {sent} is accepted ({status}): {right} is right"));
     }
+}
+
+/// Whether a body reports a failure, although the status does not.
+fn names_error(response: &Response) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(&response.body) else { return false };
+    let has =
+        |key: &str| body.get(key).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
+    let is_false = |key: &str| body.get(key) == Some(&Value::Bool(false));
+    let is_failed = |word: &str| body.get("status").and_then(Value::as_str) == Some(word);
+    ["error", "errors"].into_iter().any(has)
+        || ["ok", "success"].into_iter().any(is_false)
+        || ["error", "fail"].into_iter().any(is_failed)
 }
 
 /// The forms of a page with a field for an e-mail address, a telephone number or a password. A form in a
