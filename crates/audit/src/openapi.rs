@@ -11,6 +11,12 @@ use crate::exchange::Exchange;
 /// The most references that are followed from one place: they may form a circle.
 const MAX_REFERENCES: usize = 16;
 
+/// The most schemas that are looked at for one value: they may contain themselves many times.
+const MAX_SCHEMAS: usize = 200;
+
+/// The most servers of an operation that are read.
+const MAX_SERVERS: usize = 10;
+
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// A description of an API.
@@ -56,8 +62,8 @@ impl OpenApi {
         Ok(OpenApi { url: exchange.url().clone(), document })
     }
 
-    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. In YAML, it
-    /// may be a number.
+    /// The version, such as `3.1.0`, or of its predecessor Swagger, `2.0`; empty if there is none. May be a
+    /// number in YAML.
     pub fn version(&self) -> String {
         match self.document.get("openapi").or_else(|| self.document.get("swagger")) {
             Some(Value::String(version)) => version.clone(),
@@ -106,8 +112,8 @@ impl OpenApi {
     pub fn servers(&self, operation: &DescribedOperation<'_>) -> Vec<Url> {
         let places = [operation.operation, operation.item, &self.document];
         let servers = places.iter().find_map(|place| place.get("servers")?.as_array());
-        let named = servers.into_iter().flatten().filter_map(|server| self.server_url(server));
-        let named: Vec<_> = named.collect();
+        let named = servers.into_iter().flatten().take(MAX_SERVERS);
+        let named: Vec<_> = named.filter_map(|server| self.server_url(server)).collect();
         if servers.is_none_or(Vec::is_empty) { self.url.join("/").into_iter().collect() } else { named }
     }
 
@@ -145,11 +151,12 @@ impl OpenApi {
     /// Whether `{}` is certainly invalid. False if the schema cannot be understood, or if each required
     /// property has a default or is only for responses.
     pub fn rejects_empty_object(&self, schema: &Value) -> bool {
-        self.rejects_empty(schema, MAX_REFERENCES)
+        self.rejects_empty(schema, &mut { MAX_SCHEMAS })
     }
 
-    fn rejects_empty(&self, schema: &Value, depth: usize) -> bool {
-        let Some(schema) = self.resolve(schema).filter(|_| depth > 0) else { return false };
+    fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
+        let Some(schema) = self.resolve(schema).filter(|_| *budget > 0) else { return false };
+        *budget -= 1;
         let is_needed = |name: &Value| {
             let property = name.as_str().and_then(|name| schema.get("properties")?.get(name));
             let property = property.and_then(|property| self.resolve(property));
@@ -160,8 +167,8 @@ impl OpenApi {
         let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
         let mut alternatives = list("oneOf").chain(list("anyOf")).peekable();
         list("required").any(is_needed)
-            || list("allOf").any(|part| self.rejects_empty(part, depth - 1))
-            || (alternatives.peek().is_some() && alternatives.all(|part| self.rejects_empty(part, depth - 1)))
+            || list("allOf").any(|part| self.rejects_empty(part, budget))
+            || (alternatives.peek().is_some() && alternatives.all(|part| self.rejects_empty(part, budget)))
     }
 }
 
@@ -237,6 +244,7 @@ mod tests {
             (json!({"oneOf": []}), false),
             (json!({"$ref": "#/s/circle"}), false),
             (json!({"allOf": [{"$ref": "#/s/deep"}]}), false),
+            (json!({"$ref": "#/s/wide"}), false),
             (json!({"$ref": "other.json#/x"}), false),
             (json!({"$ref": "#/s/needs%7E1a"}), true),
             (json!(true), false),
@@ -245,6 +253,7 @@ mod tests {
                 "needs/a": {"required": ["a"]},
                 "circle": {"$ref": "#/s/circle"},
                 "deep": {"allOf": [{"$ref": "#/s/deep"}]},
+                "wide": {"allOf": vec![json!({"$ref": "#/s/wide"}); 20]},
             }});
             let api = read(&document.to_string()).unwrap();
             assert_eq!(api.rejects_empty_object(&schema), expected, "{schema}");

@@ -102,6 +102,9 @@ pub struct Rule {
     pub check: fn(&Survey, &mut Findings),
 }
 
+/// The most characters of a finding's message; longer ones are cut.
+const MAX_MESSAGE: usize = 500;
+
 /// Collects the findings of one rule.
 pub struct Findings {
     rule: &'static Rule,
@@ -130,7 +133,8 @@ impl Findings {
         self.report_at(severity, url, evidence, message);
     }
 
-    /// Reports a defect at another URL than that of the first exchange.
+    /// Reports a defect at another URL than that of the first exchange. Cuts long messages, and replaces
+    /// control characters.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -139,8 +143,10 @@ impl Findings {
         message: impl Into<String>,
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
-        let finding =
-            Finding { rule: self.rule, severity, url: url.into(), message: message.into(), evidence };
+        // Messages quote what the site sent.
+        let message = message.into().replace(char::is_control, " ");
+        let message = message.chars().take(MAX_MESSAGE).collect();
+        let finding = Finding { rule: self.rule, severity, url: url.into(), message, evidence };
         // The same defect may show in several exchanges.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);

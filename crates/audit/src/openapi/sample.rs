@@ -3,7 +3,7 @@
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-use super::{MAX_REFERENCES, OpenApi};
+use super::{MAX_SCHEMAS, OpenApi};
 
 /// The text of all strings without a format.
 const TEXT: &str = "frontdesk audit: this is a test";
@@ -12,18 +12,19 @@ impl OpenApi {
     /// A value with the required properties only. `None` if a valid value cannot be derived, for example if
     /// the usual text does not match a `pattern`, or if no text would mark the value as a test.
     pub fn sample(&self, schema: &Value) -> Option<Value> {
-        let value = self.sample_of(schema, "", MAX_REFERENCES)?;
+        let value = self.sample_of(schema, "", &mut { MAX_SCHEMAS })?;
         value.to_string().contains("frontdesk").then_some(value)
     }
 
-    fn sample_of(&self, schema: &Value, name: &str, depth: usize) -> Option<Value> {
-        let schema = self.resolve(schema).filter(|_| depth > 0)?;
+    fn sample_of(&self, schema: &Value, name: &str, budget: &mut usize) -> Option<Value> {
+        let schema = self.resolve(schema).filter(|_| *budget > 0)?;
+        *budget -= 1;
         let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first());
         if let Some(value) = schema.get("const").or_else(|| schema.get("default")).or_else(|| first("enum")) {
             return Some(value.clone());
         }
         if let Some(alternative) = first("oneOf").or_else(|| first("anyOf")) {
-            return self.sample_of(alternative, name, depth - 1);
+            return self.sample_of(alternative, name, budget);
         }
         if schema.get("allOf").is_some() {
             return None;
@@ -36,21 +37,21 @@ impl OpenApi {
             Some("integer" | "number") => sample_number(schema),
             Some("array") => {
                 let count = usize::try_from(schema.get("minItems").map_or(Some(0), Value::as_u64)?).ok()?;
-                let item = |_| self.sample_of(schema.get("items")?, name, depth - 1);
+                let item = |_| self.sample_of(schema.get("items")?, name, budget);
                 (count <= 3).then(|| (0..count).map(item).collect::<Option<Vec<_>>>())?.map(Value::from)
             }
-            Some("object") => self.sample_object(schema, depth),
-            None if schema.get("properties").is_some() => self.sample_object(schema, depth),
+            Some("object") => self.sample_object(schema, budget),
+            None if schema.get("properties").is_some() => self.sample_object(schema, budget),
             _ => None,
         }
     }
 
-    fn sample_object(&self, schema: &Value, depth: usize) -> Option<Value> {
+    fn sample_object(&self, schema: &Value, budget: &mut usize) -> Option<Value> {
         let mut object = Map::new();
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             let name = name.as_str()?;
             let property = schema.get("properties")?.get(name)?;
-            object.insert(name.to_owned(), self.sample_of(property, name, depth - 1)?);
+            object.insert(name.to_owned(), self.sample_of(property, name, budget)?);
         }
         Some(object.into())
     }

@@ -16,6 +16,9 @@ use crate::rule::Group;
 /// The most links of the API catalog that are requested, besides the description of the API.
 const MAX_CATALOG_LINKS: usize = 3;
 
+/// The most links that are read of the API catalog.
+const MAX_TARGETS: usize = 100;
+
 /// The relations of the API catalog whose targets are documents. Those of `item` may be endpoints, which need
 /// not answer GET.
 const DOCUMENT_RELATIONS: [&str; 4] = ["service-desc", "service-doc", "service-meta", "status"];
@@ -116,8 +119,8 @@ pub(crate) fn json_of(exchange: &Exchange) -> Option<Result<Value, serde_json::E
     Some(serde_json::from_str(response.text().trim_start_matches('\u{feff}')))
 }
 
-/// The documents to which an API catalog (RFC 9727, RFC 9264) links: relations and absolute addresses, each
-/// address once.
+/// The documents to which an API catalog (RFC 9727, RFC 9264) links: the first
+/// [`MAX_TARGETS`] relations and absolute addresses, each address once.
 pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
     let mut targets: Vec<(String, Url)> = Vec::new();
     let Some(Ok(value)) = json_of(catalog) else { return targets };
@@ -129,6 +132,9 @@ pub(crate) fn catalog_targets(catalog: &Exchange) -> Vec<(String, Url)> {
                 url.set_fragment(None);
                 if !targets.iter().any(|(_, other)| *other == url) {
                     targets.push((relation.to_owned(), url));
+                }
+                if targets.len() == MAX_TARGETS {
+                    return targets;
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! The description of the API is valid OpenAPI.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::support::existing;
+use super::support::{MAX_FINDINGS, existing};
 use crate::exchange::Exchange;
 use crate::finding::Severity;
 use crate::openapi::OpenApi;
@@ -71,7 +72,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     {
         findings.report(&[file], "The description of the API has no `paths`");
     }
-    for reference in unresolved_references(api).iter().take(3) {
+    for reference in unresolved_references(api).into_iter().take(MAX_FINDINGS) {
         findings.report(
             &[file],
             format!("The description of the API refers to `{reference}`, which it does not have"),
@@ -91,19 +92,19 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     }
     // Since version 3.1, an operation may omit them.
     let needs_responses = api.version().starts_with("3.0");
-    for described in api.operations().iter().filter(|_| needs_responses) {
-        if described.operation.get("responses").is_none() {
-            let (method, path) = (described.method.to_ascii_uppercase(), described.path);
-            advise(format!("{method} {path} has no `responses` in the description of the API"));
-        }
+    let operations = api.operations().into_iter().filter(|_| needs_responses);
+    let silent = operations.filter(|described| described.operation.get("responses").is_none());
+    for described in silent.take(MAX_FINDINGS) {
+        let (method, path) = (described.method.to_ascii_uppercase(), described.path);
+        advise(format!("{method} {path} has no `responses` in the description of the API"));
     }
 }
 
 /// Local references that lead nowhere, each once. Skips examples, which are data, and schemas with an `$id`,
 /// in which references have another base.
-fn unresolved_references(api: &OpenApi) -> Vec<&str> {
+fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
     const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
-    let mut unresolved = Vec::new();
+    let mut unresolved = BTreeSet::new();
     // Whether the keys of an object are names that the author chose.
     let mut left = vec![(&api.document, false)];
     while let Some((value, has_names)) = left.pop() {
@@ -115,11 +116,7 @@ fn unresolved_references(api: &OpenApi) -> Vec<&str> {
             continue;
         }
         let reference = object.get("$ref").and_then(Value::as_str).filter(|text| text.starts_with("#/"));
-        if let Some(reference) = reference.filter(|reference| api.find(reference).is_none())
-            && !unresolved.contains(&reference)
-        {
-            unresolved.push(reference);
-        }
+        unresolved.extend(reference.filter(|reference| api.find(reference).is_none()));
         for (key, inner) in object {
             if has_names || !(DATA.contains(&&**key) || key.starts_with("x-")) {
                 left.push((
@@ -129,6 +126,5 @@ fn unresolved_references(api: &OpenApi) -> Vec<&str> {
             }
         }
     }
-    unresolved.sort_unstable();
     unresolved
 }

@@ -3,6 +3,7 @@
 use frontdesk_convert::Url;
 use serde_json::Value;
 
+use super::support::MAX_FINDINGS;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -28,7 +29,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(api), Some(file)) = (&survey.files.api, &survey.files.openapi) else { return };
     let site = &survey.basis.url;
     let servers = api.document.get("servers").and_then(Value::as_array);
-    for server in servers.into_iter().flatten() {
+    for server in servers.into_iter().flatten().take(MAX_FINDINGS) {
         let Some(url) = api.server_url(server) else { continue };
         if !shares_domain(&url, site) {
             let message =

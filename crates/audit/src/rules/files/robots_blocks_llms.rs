@@ -44,12 +44,15 @@ const ASSISTANTS: [&str; 8] = [
     "DuckAssistBot",
 ];
 
+/// The most links that are looked up: both files may be long.
+const MAX_LINKS: usize = 100;
+
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
     let Some(llms) = basis.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };
     let is_ruled = |url: &&Url| url.origin() == basis.robots.url().origin();
     let is_forbidden = |url: &&Url| !ASSISTANTS.iter().any(|agent| basis.rules.permits(agent, url));
-    let offered = std::iter::once(llms.url()).chain(&basis.llms_links);
+    let offered = std::iter::once(llms.url()).chain(&basis.llms_links).take(MAX_LINKS);
     let forbidden: Vec<_> = offered.filter(is_ruled).filter(is_forbidden).collect();
     let Some(first) = forbidden.first() else { return };
     let more = match forbidden.len() - 1 {

@@ -21,16 +21,19 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// The most lines that are checked.
+const MAX_SITEMAPS: usize = 20;
+
 fn check(survey: &Survey, findings: &mut Findings) {
     let basis = &survey.basis;
-    for sitemap in &basis.rules.sitemaps {
-        if !sitemap.contains("://") {
-            findings.report_as(
-                Severity::Advice,
-                &[&basis.robots],
-                format!("robots.txt says `Sitemap: {sitemap}`, but only a complete URL is defined there"),
-            );
-        }
+    if let Some(relative) = basis.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {
+        findings.report_as(
+            Severity::Advice,
+            &[&basis.robots],
+            format!("robots.txt says `Sitemap: {relative}`, but only a complete URL is defined there"),
+        );
+    }
+    for sitemap in basis.rules.sitemaps.iter().take(MAX_SITEMAPS) {
         let Ok(url) = basis.robots.url().join(sitemap) else { continue };
         let Some(exchange) = basis.sitemaps.iter().find(|exchange| *exchange.url() == url) else { continue };
         let Some(response) = exchange.response() else { continue };

@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, fields)) = security_fields(survey) else { return };
-    for (_, value) in fields.iter().filter(|(name, _)| name == "expires") {
+    for (_, value) in fields.iter().filter(|(name, _)| name == "expires").take(1) {
         if value.parse::<Timestamp>().is_ok_and(|expires| expires < survey.files.now) {
             findings
                 .report(&[file], format!("security.txt expired on {value}: it must not be used any more"));

@@ -3,7 +3,7 @@
 use frontdesk_convert::Url;
 use jiff::Timestamp;
 
-use super::support::security_fields;
+use super::support::{MAX_FINDINGS, security_fields};
 use crate::exchange::Response;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(&[file], "security.txt has no line `Contact`, which is the purpose of the file");
     }
     let mut advise = |message: String| findings.report_as(Severity::Advice, &[file], message);
-    for contact in contacts {
+    for contact in contacts.into_iter().take(MAX_FINDINGS) {
         if contact.starts_with("http:") {
             advise(format!("security.txt has the contact {contact}: it must begin with `https:`"));
         } else if Url::parse(contact).is_err() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::read_json;
+use super::support::{MAX_FINDINGS, read_json};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -30,20 +30,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(&[index], "The index of agent skills is JSON without an array `skills`");
         return;
     };
-    for (number, skill) in (1..).zip(skills) {
-        let text = |key: &str| skill.get(key).and_then(Value::as_str).unwrap_or_default();
-        let missing = ["name", "description"].into_iter().find(|key| text(key).is_empty());
-        let missing =
-            missing.or_else(|| (text("url").is_empty() && skill.get("files").is_none()).then_some("url"));
-        let name = text("name");
-        if let Some(missing) = missing {
-            findings
-                .report(&[index], format!("Skill {number} in the index of agent skills has no `{missing}`"));
-        } else if !is_name(name) {
-            let message =
-                format!("The skill `{name}` needs another name: lower case, digits and single hyphens");
-            findings.report_as(Severity::Advice, &[index], message);
-        }
+    for (severity, message) in (1..).zip(skills).filter_map(fault).take(MAX_FINDINGS) {
+        findings.report_as(severity, &[index], message);
     }
     let Some(skill) = &survey.files.skill else { return };
     let status = skill.exchange.response().map(|response| response.status.as_u16());
@@ -52,6 +40,20 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let message = format!("The index of agent skills names {url}, but it answers {status}");
         findings.report(&[&skill.exchange, index], message);
     }
+}
+
+/// The first fault of an entry. Entries count from 1.
+fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
+    let text = |key: &str| skill.get(key).and_then(Value::as_str).unwrap_or_default();
+    let has_address = !text("url").is_empty() || skill.get("files").is_some();
+    let missing = ["name", "description"].into_iter().find(|key| text(key).is_empty());
+    if let Some(missing) = missing.or((!has_address).then_some("url")) {
+        let message = format!("Skill {number} in the index of agent skills has no `{missing}`");
+        return Some((Severity::Broken, message));
+    }
+    let name = text("name");
+    let message = || format!("The skill `{name}` needs another name: lower case, digits and single hyphens");
+    (!is_name(name)).then(|| (Severity::Advice, message()))
 }
 
 /// Whether a name is valid (agentskills.io, "Specification").

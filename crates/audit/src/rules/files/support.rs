@@ -9,7 +9,7 @@ use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Platform};
 use crate::survey::Survey;
 use crate::survey::files::json_of;
-use crate::usage::{Syntax, page_statements, robots_statements};
+use crate::usage::{Statement, Syntax, page_statements, robots_statements};
 
 /// How to stop a server from answering each unknown path with the application's page.
 pub(super) const NO_FALLBACK: &[Fix] = &[
@@ -36,6 +36,9 @@ pub(super) const NO_FALLBACK: &[Fix] = &[
                rewrites to `index.html`.",
     },
 ];
+
+/// The most findings of one kind in one file: a generated file may have the same fault everywhere.
+pub(super) const MAX_FINDINGS: usize = 3;
 
 /// A file that exists: the last response has status 200 and is no page.
 pub(super) fn existing(exchange: Option<&Arc<Exchange>>) -> Option<(&Arc<Exchange>, &Response)> {
@@ -79,14 +82,16 @@ pub(super) fn security_fields(survey: &Survey) -> Option<(&Arc<Exchange>, Fields
 
 /// Reports the statements of a syntax that crawlers ignore, in `robots.txt` and in the responses with pages.
 pub(super) fn check_statements(survey: &Survey, syntax: Syntax, findings: &mut Findings) {
-    for statement in robots_statements(&survey.basis).into_iter().chain(page_statements(&survey.basis)) {
-        if statement.syntax != syntax {
-            continue;
-        }
+    let statements = robots_statements(&survey.basis).into_iter().chain(page_statements(&survey.basis));
+    let is_faulty = |statement: &Statement| {
+        let unknown = if syntax == Syntax::Signal { statement.unknown.len() } else { 0 };
+        statement.syntax == syntax && statement.faults.len() + unknown > 0
+    };
+    for statement in statements.filter(is_faulty).take(MAX_FINDINGS) {
         let evidence = [&statement.exchange];
         if let Some(fault) = statement.faults.first() {
             findings.report(&evidence, format!("{}, but {fault}", statement.quote()));
-        } else if let Some(label) = statement.unknown.first().filter(|_| syntax == Syntax::Signal) {
+        } else if let Some(label) = statement.unknown.first() {
             let message = format!(
                 "{}, but `{label}` is none of the defined signals (`search`, `ai-input`, `ai-train`, `use`)",
                 statement.quote()

@@ -3,7 +3,7 @@
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
-use crate::usage::{Use, header_statements, robots_statements};
+use crate::usage::{Statement, Syntax, Use, header_statements, robots_statements};
 
 pub(super) static RULE: Rule = Rule {
     id: "usage-signals-disagree",
@@ -33,10 +33,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         let in_general = robots.iter().filter(|line| line.agents.iter().any(|agent| agent == "*"));
         let about: Vec<_> = in_general.filter(|line| line.is_about(&page.url)).collect();
-        // Of the lines `Content-Usage`, that with the longest path is valid.
-        let longest =
-            |syntax| about.iter().filter(|line| line.syntax == syntax).map(|line| line.path.len()).max();
-        let ruling = about.iter().copied().filter(|line| Some(line.path.len()) == longest(line.syntax));
+        // Of the lines `Content-Usage`, those with the longest path are valid.
+        let usage = about.iter().filter(|line| line.syntax == Syntax::Usage);
+        let longest = usage.map(|line| line.path.len()).max().unwrap_or_default();
+        let is_valid = |line: &&&Statement| line.syntax == Syntax::Signal || line.path.len() == longest;
+        let ruling = about.iter().filter(is_valid).copied();
         let responses = [Some(&page.html), page.agent.as_ref()].into_iter().flatten();
         let fields: Vec<_> = responses.flat_map(header_statements).collect();
         let statements: Vec<_> = ruling.chain(&fields).collect();

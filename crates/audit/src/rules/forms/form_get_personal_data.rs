@@ -1,6 +1,6 @@
 //! Forms with personal data are sent with POST.
 
-use super::support::{is_address, personal_forms};
+use super::support::{MAX_FORMS, is_address, personal_forms};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        for form in personal_forms(page) {
+        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
             let action = form.attribute("action").unwrap_or_default();
             if method == "get" {

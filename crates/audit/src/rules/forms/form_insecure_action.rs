@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        for action in insecure_actions(page) {
+        if let Some(action) = insecure_actions(page).first() {
             findings.report(
                 &[&page.html],
                 format!("A form of the page sends its data to {action}, without encryption"),

@@ -1,6 +1,6 @@
 //! Forms work without scripts.
 
-use super::support::{is_address, personal_forms};
+use super::support::{MAX_FORMS, is_address, personal_forms};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        for form in personal_forms(page) {
+        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
             let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
             if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {
                 let message =

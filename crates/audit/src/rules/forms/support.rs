@@ -53,6 +53,9 @@ fn names_error(response: &Response) -> bool {
         || ["error", "fail"].into_iter().any(is_failed)
 }
 
+/// The most forms of a page that are judged.
+pub(super) const MAX_FORMS: usize = 10;
+
 /// The forms of a page with a field for an e-mail address, a telephone number or a password. A form in a
 /// dialog that only closes it is not sent.
 pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
