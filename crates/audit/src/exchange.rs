@@ -93,6 +93,22 @@ impl Exchange {
     }
 }
 
+#[cfg(test)]
+impl Exchange {
+    /// A GET request with a response of status 200 without fields.
+    pub(crate) fn with_body(url: &str, body: &str) -> Exchange {
+        let fetched = FetchResponse {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: body.as_bytes().to_vec(),
+            is_whole: true,
+            time_to_header: Duration::ZERO,
+        };
+        let request = Request::get(&Url::parse(url).expect("a URL"));
+        Exchange { number: 1, request, outcome: Ok(Response::from_fetched(fetched)) }
+    }
+}
+
 /// The usual spelling of a field's name: `Accept-Encoding`.
 fn title_case(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {

@@ -137,6 +137,14 @@ impl OpenApi {
         })
     }
 
+    /// Whether a valid request needs more than a body: a parameter in the query, a header or a cookie.
+    pub fn needs_parameters(&self, described: &DescribedOperation<'_>) -> bool {
+        let lists = [described.item, described.operation].map(|place| place.get("parameters"));
+        let parameters = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
+        let is_required = |parameter: &Value| parameter.get("required") == Some(&Value::Bool(true));
+        parameters.into_iter().any(|parameter| self.resolve(parameter).is_none_or(is_required))
+    }
+
     /// The JSON body of an operation's request. `None` if it has none, or no schema.
     pub fn json_body<'a>(&'a self, operation: &'a Value) -> Option<JsonBody<'a>> {
         let body = self.resolve(operation.get("requestBody")?)?;
@@ -180,24 +188,12 @@ pub(crate) fn is_json(media_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
-    use crate::exchange::{Request, Response};
 
     pub(super) fn read(text: &str) -> Result<OpenApi, String> {
-        let url = Url::parse("https://example.com/api/openapi.json").unwrap();
-        let response = Response {
-            status: http::StatusCode::OK,
-            headers: http::HeaderMap::new(),
-            body: text.as_bytes().to_vec(),
-            encoded_length: text.len(),
-            is_whole: true,
-            time_to_header: Duration::ZERO,
-        };
-        OpenApi::parse(&Exchange { number: 1, request: Request::get(&url), outcome: Ok(response) })
+        OpenApi::parse(&Exchange::with_body("https://example.com/api/openapi.json", text))
     }
 
     #[test]

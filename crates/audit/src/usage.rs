@@ -190,15 +190,10 @@ pub(crate) fn page_statements(basis: &Basis) -> Vec<Statement> {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
-
     use super::*;
-    use crate::exchange::Request;
 
     fn read(syntax: Syntax, value: &str) -> Statement {
-        let url = Url::parse("https://example.com/robots.txt").unwrap();
-        let request = Request::new(Method::GET, &url);
-        let exchange = Arc::new(Exchange { number: 1, request, outcome: Err("not sent".to_owned()) });
+        let exchange = Arc::new(Exchange::with_body("https://example.com/robots.txt", ""));
         Statement::read(syntax, value, &["*".to_owned()], &exchange)
     }
 

@@ -210,6 +210,10 @@ fn a_valid_submission_is_sent_on_request_only() {
     let sent = posts(&site);
     let last = sent.last().expect("a submission");
     assert!(last.body.contains("frontdesk audit") && last.body.contains("@example.com"), "{}", last.body);
+    // A parameter is required that the audit does not know.
+    let site = with_description("\"operationId\"", "\"parameters\":[{\"required\":true}],\"operationId\"");
+    site.audit_with(&options);
+    assert!(posts(&site).iter().all(|asked| asked.body.len() <= 2), "{:?}", posts(&site));
     for (status, severity) in [(500, Broken), (422, Advice), (201, Advice)] {
         let site = with_api("POST", move |asked, answer| {
             let is_valid = asked.body.contains("frontdesk audit");

@@ -47,29 +47,19 @@ fn insecure_actions(page: &Page) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
-
-    use crate::exchange::{Exchange, Request, Response};
 
     use super::*;
+    use crate::exchange::Exchange;
 
     #[test]
     fn only_forms_of_encrypted_pages_are_insecure() {
-        let html = "<!doctype html><form action='http://example.com/a'></form><form action=/b><button formaction='http://example.com/c'></form>";
+        let html = "<!doctype html><form action='http://example.com/a'></form>\
+                    <form action=/b><button formaction='http://example.com/c'></form>";
         for (url, expected) in [
             ("https://example.com/", &["http://example.com/a", "http://example.com/c"][..]),
             ("http://example.com/", &[]),
         ] {
-            let response = Response {
-                status: http::StatusCode::OK,
-                headers: http::HeaderMap::new(),
-                body: html.into(),
-                encoded_length: html.len(),
-                is_whole: true,
-                time_to_header: Duration::ZERO,
-            };
-            let request = Request::get(&url.parse().unwrap());
-            let page = Page::read(&Arc::new(Exchange { number: 1, request, outcome: Ok(response) })).unwrap();
+            let page = Page::read(&Arc::new(Exchange::with_body(url, html))).unwrap();
             assert_eq!(insecure_actions(&page), expected);
         }
     }
