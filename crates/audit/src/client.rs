@@ -43,7 +43,8 @@ const TIMEOUTS: FetchTimeouts = FetchTimeouts {
 pub enum Denial {
     /// The budget of requests is used up.
     Budget,
-    /// `robots.txt` forbids the URL to the audit.
+    /// `robots.txt` forbids the page to the audit. Does not apply to the operations of a described API: the
+    /// description invites programs, and sites forbid their addresses to keep them out of search results.
     Robots,
     /// The URL belongs to another site.
     OtherHost,
@@ -256,7 +257,7 @@ impl Client {
             Denial::Stopped("the site's responses have more than 64 MiB together".to_owned())
         } else if !self.is_same_site(url) {
             Denial::OtherHost
-        } else if is_forbidden() {
+        } else if group != Group::Forms && is_forbidden() {
             Denial::Robots
         } else if self.sent.get() >= self.options.max_requests {
             Denial::Budget

@@ -96,6 +96,22 @@ impl Exchange {
     }
 }
 
+#[cfg(test)]
+impl Exchange {
+    /// A GET request with a response of status 200 without fields.
+    pub(crate) fn with_body(url: &str, body: &str) -> Exchange {
+        let fetched = FetchResponse {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: body.as_bytes().to_vec(),
+            is_whole: true,
+            time_to_header: Duration::ZERO,
+        };
+        let request = Request::get(&Url::parse(url).expect("a URL"));
+        Exchange { number: 1, request, outcome: Ok(Response::from_fetched(fetched)) }
+    }
+}
+
 /// The usual spelling of a field's name: `Accept-Encoding`.
 fn title_case(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {
@@ -212,6 +228,12 @@ impl Response {
         Some(value.trim().trim_matches('"').to_owned())
     }
 
+    /// Whether the body is an HTML document. False for plain text that is served as `text/html`.
+    pub fn is_page(&self) -> bool {
+        let start = self.body.iter().find(|byte| byte.is_ascii_graphic());
+        self.representation() == Representation::Html && start == Some(&b'<')
+    }
+
     /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
     /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
     pub fn shared_lifetime(&self) -> Option<u64> {
@@ -250,6 +272,14 @@ mod tests {
             let found = response(&[("content-type", kind)], body.as_bytes()).representation();
             assert_eq!(found, expected, "{kind} {body}");
         }
+    }
+
+    #[test]
+    fn a_page_begins_with_markup() {
+        let page = |body: &str| response(&[("content-type", "text/html")], body.as_bytes()).is_page();
+        assert!(page("\u{feff}\n<!DOCTYPE html>") && page("<p>x"));
+        assert!(!page("User-agent: *") && !page(""));
+        assert!(!response(&[("content-type", "text/plain")], b"<a>").is_page());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod clients;
 mod exchange;
 mod group;
 mod markdown;
+mod openapi;
 mod options;
 mod page;
 mod report;
@@ -21,6 +22,7 @@ mod robots;
 mod rule;
 mod rules;
 mod survey;
+mod usage;
 
 pub use audit::audit;
 pub use baseline::Baseline;

@@ -149,6 +149,9 @@ fn evidence_json(exchange: &Exchange) -> Value {
     evidence
 }
 
+/// The most characters of a finding's message; longer ones are cut.
+const MAX_MESSAGE: usize = 500;
+
 /// Collects the findings of one rule.
 pub struct Findings {
     rule: &'static Rule,
@@ -159,6 +162,11 @@ pub struct Findings {
 impl Findings {
     pub(crate) fn new(rule: &'static Rule) -> Findings {
         Findings { rule, found: Vec::new(), not_judged: Vec::new() }
+    }
+
+    /// Whether nothing was reported yet.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 
     /// Reports a defect at the URL of the first exchange, with the severity of the rule.
@@ -172,7 +180,8 @@ impl Findings {
         self.report_at(severity, url, evidence, message);
     }
 
-    /// Reports a defect at another URL than that of the first exchange.
+    /// Reports a defect at another URL than that of the first exchange. Cuts long messages, and replaces
+    /// control characters.
     pub fn report_at(
         &mut self,
         severity: Severity,
@@ -181,8 +190,10 @@ impl Findings {
         message: impl Into<String>,
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
-        let finding =
-            Finding { rule: self.rule, severity, url: url.into(), message: message.into(), evidence };
+        // Messages quote what the site sent.
+        let message = message.into().replace(char::is_control, " ");
+        let message = message.chars().take(MAX_MESSAGE).collect();
+        let finding = Finding { rule: self.rule, severity, url: url.into(), message, evidence };
         // The same defect may show in several exchanges.
         if !self.found.iter().any(|other| (&other.url, &other.message) == (&finding.url, &finding.message)) {
             self.found.push(finding);

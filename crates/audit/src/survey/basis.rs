@@ -171,7 +171,7 @@ pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exc
 /// The body of a text file with status 200 that is not a page.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
     let response = exchange.success()?;
-    (response.representation() != Representation::Html).then(|| response.text().into_owned())
+    (!response.is_page()).then(|| response.text().into_owned())
 }
 
 /// The links of `llms.txt`.
