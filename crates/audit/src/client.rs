@@ -265,8 +265,13 @@ impl Client {
     /// Sends nothing more once the site asks for fewer requests.
     fn note_refusal(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
+        // A firewall that refuses the name of another client does not refuse the audit.
+        let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
+        if has_other_name && response.status != 429 {
+            return;
+        }
         if let Some(challenge) = challenge(response) {
             *self.stopped.borrow_mut() = Some(challenge);
         } else if is_busy {
