@@ -67,6 +67,8 @@ pub struct Client {
     options: Options,
     /// The host of the site, without `www.`; only this host and its `www.` are asked.
     host: String,
+    /// Whether the host has a public address.
+    is_public: bool,
     /// `robots.txt`, once it was fetched.
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
@@ -101,6 +103,7 @@ impl Client {
             http,
             options: options.clone(),
             host: site_host(target),
+            is_public: !is_private,
             robots: RefCell::default(),
             permits: Semaphore::new(PARALLEL),
             next_start: Cell::new(None),
@@ -115,6 +118,11 @@ impl Client {
 
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Whether the site has a public address.
+    pub fn is_public(&self) -> bool {
+        self.is_public
     }
 
     /// Whether the URL belongs to the audited site: the same host, with or without `www.`.

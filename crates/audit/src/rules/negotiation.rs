@@ -9,8 +9,11 @@ mod browser_gets_markdown;
 mod charset_missing;
 mod charset_wrong;
 mod content_type_untrue;
+mod head_differs;
 mod markdown_content_type;
 mod media_type_case;
+mod not_acceptable;
+mod not_found_format;
 mod q_values_ignored;
 mod q_zero_ignored;
 mod substring_negotiation;
@@ -40,6 +43,9 @@ pub(super) const RULES: &[&Rule] = &[
     &media_type_case::RULE,
     &accept_parameters::RULE,
     &substring_negotiation::RULE,
+    &not_acceptable::RULE,
+    &head_differs::RULE,
+    &not_found_format::RULE,
     &content_type_untrue::RULE,
     &markdown_content_type::RULE,
     &charset_missing::RULE,

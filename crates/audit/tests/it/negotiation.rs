@@ -1,6 +1,6 @@
 //! Planted faults of the group negotiation.
 
-use frontdesk_audit::Severity::{Advice, Broken};
+use frontdesk_audit::Severity::{self, Advice, Broken};
 
 use crate::content;
 use crate::site::{Answer, Asked, FakeSite, describe};
@@ -34,13 +34,8 @@ fn html_only() -> FakeSite {
     })
 }
 
-/// The rules and severities of all findings of the group, without repetitions.
-fn found(site: &FakeSite) -> Vec<(&'static str, frontdesk_audit::Severity)> {
-    let report = site.audit();
-    let own = report.findings.iter().filter(|finding| finding.rule.group.title() == "negotiation");
-    let mut found: Vec<_> = own.map(|finding| (finding.rule.id, finding.severity)).collect();
-    found.dedup();
-    found
+fn found(site: &FakeSite) -> Vec<(&'static str, Severity)> {
+    site.found_in("negotiation")
 }
 
 #[test]
@@ -292,4 +287,56 @@ fn other_designs_have_no_finding_of_negotiation() {
         let own = report.findings.iter().filter(|finding| finding.rule.group.title() == "negotiation");
         assert_eq!(own.count(), 0, "{}", describe(&report));
     }
+}
+
+#[test]
+fn a_wrong_answer_to_an_unacceptable_request_is_found() {
+    for (status, kind, severity) in [
+        (404, "text/plain", Broken),
+        (500, "text/plain", Broken),
+        (400, "text/plain", Advice),
+        (200, "text/markdown", Advice),
+    ] {
+        let site = FakeSite::with_fault(move |asked, answer| match &*asked.header("accept") {
+            "application/pdf" => Answer::new(status, kind, "# Text").with("vary", "Accept"),
+            _ => answer,
+        });
+        assert_eq!(found(&site), [("not-acceptable", severity)], "{status}");
+    }
+}
+
+#[test]
+fn a_head_that_is_not_that_of_get_is_found() {
+    let head = |change: fn(Answer) -> Answer| {
+        FakeSite::with_late_fault(
+            move |asked, answer| {
+                if asked.method == "HEAD" { change(answer) } else { answer }
+            },
+        )
+    };
+    for change in [
+        |answer: Answer| Answer { status: 405, ..answer }.with("content-type", "text/plain"),
+        |answer: Answer| answer.with("content-type", "application/octet-stream"),
+        |answer: Answer| answer.with("content-length", "0"),
+        |answer: Answer| answer.with("content-length", "17"),
+    ] {
+        assert_eq!(found(&head(change)), [("head-differs", Broken)]);
+    }
+    for change in [
+        |answer: Answer| answer.with("content-length", "17").with("etag", ""),
+        |answer: Answer| answer.with("content-length", "17").with("content-encoding", ""),
+    ] {
+        assert_eq!(found(&head(change)), []);
+    }
+}
+
+#[test]
+fn a_404_in_html_for_agents_is_found() {
+    let site = FakeSite::with_fault(|asked, answer| {
+        if answer.status != 404 {
+            return answer;
+        }
+        content::answer(&Asked { headers: vec![], ..asked.clone() })
+    });
+    assert_eq!(found(&site), [("not-found-format", Advice)]);
 }

@@ -1,0 +1,44 @@
+//! Controls of forms have a label.
+
+use frontdesk_convert::HtmlElement;
+
+use super::{has, is_hidden, is_named, report_elements};
+use crate::finding::Severity;
+use crate::page::Page;
+use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "control-label-missing",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "Every input, selection and text area has a name for software.",
+    matters: "Screen readers read the name of a control, and agents fill it by its name (WCAG 1.3.1, \
+              4.1.2).",
+    hurts: "People who use screen readers or voice control, and agents that fill forms.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Write `<label for=\"ID\">` for each control, or put the control into its `<label>`. \
+               Use `aria-label` where there is no visible text.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    let message = ("A control has no label", "controls have no label");
+    report_elements(survey, findings, "input, select, textarea", lacks_label, message);
+}
+
+/// Whether software finds no name. A `placeholder` counts, since browsers fall back to it.
+fn lacks_label(page: &Page, control: HtmlElement<'_>) -> bool {
+    let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
+    let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
+    if names_itself || is_named(control) || has(control, "placeholder") || is_hidden(control) {
+        return false;
+    }
+    let is_labelled = |label: &HtmlElement<'_>| {
+        label.attribute("for").is_some_and(|target| Some(target) == control.attribute("id"))
+    };
+    let is_inside = control.ancestors().any(|ancestor| ancestor.name() == "label");
+    !is_inside && !page.select("label[for]").iter().any(is_labelled)
+}

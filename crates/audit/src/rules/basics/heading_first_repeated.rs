@@ -1,0 +1,33 @@
+//! Pages have one main heading.
+
+use super::{excerpt, is_hidden};
+use crate::finding::Severity;
+use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "heading-first-repeated",
+    group: Group::Basics,
+    severity: Severity::Advice,
+    checks: "A page has one `<h1>`.",
+    matters: "With several, readers and agents do not know which is the title of the page, and which are \
+              its parts.",
+    hurts: "Agents, and people who use screen readers.",
+    fixes: &[Fix {
+        platform: Platform::Any,
+        text: "Keep the `<h1>` that is the page's title, and make the others `<h2>`.",
+    }],
+    check,
+};
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for page in &survey.basis.pages {
+        let first = page.select("h1").into_iter().filter(|heading| !is_hidden(*heading));
+        let texts: Vec<_> = first.map(|heading| excerpt(&heading.text())).collect();
+        if let [one, other, ..] = &*texts {
+            let count = texts.len();
+            findings
+                .report(&[&page.html], format!("The page has {count} `<h1>`, first “{one}” and “{other}”"));
+        }
+    }
+}
