@@ -13,8 +13,8 @@ use crate::clients::{
 use crate::exchange::{Exchange, Representation, Request};
 use crate::rule::Group;
 
-/// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache has
-/// seen, unless the site does not serve the page with a query. Missing ones were not sent.
+/// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
+/// has seen, unless the site does not serve the page with a query. Missing ones were not sent.
 #[derive(Default)]
 pub struct NegotiationSurvey {
     /// Whether the page's own address has Markdown, for any client.

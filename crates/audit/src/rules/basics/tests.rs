@@ -19,6 +19,11 @@ use crate::rule::{Findings, Rule};
 use crate::survey::Survey;
 use crate::survey::basics::BasicsSurvey;
 use crate::survey::basis::Basis;
+use crate::survey::caches::CachesSurvey;
+use crate::survey::files::FilesSurvey;
+use crate::survey::forms::FormsSurvey;
+use crate::survey::links::LinksSurvey;
+use crate::survey::negotiation::NegotiationSurvey;
 
 fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
     let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
@@ -45,7 +50,7 @@ fn redirect(url: &str, target: &str) -> Arc<Exchange> {
     exchange(url, response(301, &[("location", target)], ""))
 }
 
-fn survey(page: &Arc<Exchange>, basics: BasicsSurvey) -> Survey {
+fn survey(page: &Arc<Exchange>, own: BasicsSurvey) -> Survey {
     let basis = Basis {
         url: page.url().clone(),
         arrival: vec![page.clone()],
@@ -59,12 +64,12 @@ fn survey(page: &Arc<Exchange>, basics: BasicsSurvey) -> Survey {
     };
     Survey {
         basis,
-        caches: Default::default(),
-        negotiation: Default::default(),
-        links: Default::default(),
-        files: Default::default(),
-        forms: Default::default(),
-        basics,
+        caches: CachesSurvey::default(),
+        negotiation: NegotiationSurvey::default(),
+        links: LinksSurvey::default(),
+        files: FilesSurvey::default(),
+        forms: FormsSurvey::default(),
+        basics: own,
         exchanges: Vec::new(),
     }
 }
