@@ -160,7 +160,8 @@ impl Client {
             Ok(url) => {
                 let sending =
                     self.http.send(request.method.clone(), &url, headers, request.body.clone().into_bytes());
-                sending.await.map(Response::from_fetched).map_err(|error| error.sentence)
+                // The future of the HTTP client is large, and those of whole surveys contain it.
+                Box::pin(sending).await.map(Response::from_fetched).map_err(|error| error.sentence)
             }
             Err(error) => Err(error),
         };

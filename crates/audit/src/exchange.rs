@@ -199,19 +199,24 @@ impl Response {
         }
     }
 
+    /// The value of a directive of `Cache-Control` in lower case, without quotation marks; empty if it has
+    /// none, and `None` if the directive is missing. `name` is in lower case.
+    pub fn cache_directive(&self, name: &str) -> Option<String> {
+        let value = self.header(header::CACHE_CONTROL).to_ascii_lowercase();
+        let mut directives =
+            value.split(',').map(|directive| directive.split_once('=').unwrap_or((directive, "")));
+        let (_, value) = directives.find(|(own, _)| own.trim() == name)?;
+        Some(value.trim().trim_matches('"').to_owned())
+    }
+
     /// The `max-age` and `s-maxage` of `Cache-Control`, in seconds: the longest time for which a shared cache
     /// may serve the response without asking. Zero if it must ask each time, `None` if nothing is said.
     pub fn shared_lifetime(&self) -> Option<u64> {
-        let value = self.header(header::CACHE_CONTROL).to_ascii_lowercase();
-        let directives: Vec<_> = value.split(',').map(str::trim).collect();
-        let has = |name: &str| directives.iter().any(|directive| directive.split('=').next() == Some(name));
+        let has = |name: &str| self.cache_directive(name).is_some();
         if has("no-store") || has("no-cache") || has("private") {
             return Some(0);
         }
-        let seconds = |name: &str| {
-            let mut pairs = directives.iter().filter_map(|directive| directive.split_once('='));
-            pairs.find(|(key, _)| key.trim() == name)?.1.trim().trim_matches('"').parse().ok()
-        };
+        let seconds = |name: &str| self.cache_directive(name)?.parse().ok();
         seconds("s-maxage").or_else(|| seconds("max-age"))
     }
 }

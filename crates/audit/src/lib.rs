@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 mod baseline;
+mod cache_status;
 mod client;
 mod clients;
 mod exchange;

@@ -15,12 +15,12 @@ use crate::rule::Group;
 /// A path that no site has.
 const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
-/// What the requests of the group caches found. A field is empty if its requests were not sent: because the
+/// The exchanges of the group caches. A field is empty if its requests were not sent: because the
 /// site does not negotiate, has no `ETag` or no redirect, or because the budget did not suffice.
 #[derive(Default)]
 pub struct CachesSurvey {
-    /// The index of the page in [`Basis::pages`] whose address was requested: the first page with Markdown,
-    /// otherwise the first page.
+    /// The index of the page in [`Basis::pages`] whose address was requested: the first one, unless only a
+    /// later one has Markdown.
     pub page: usize,
     /// An agent, a browser and an agent at an unused address. Only the first request if the site does not
     /// negotiate.
@@ -52,11 +52,16 @@ pub struct CachesSurvey {
 }
 
 impl CachesSurvey {
-    /// Sends the requests of the group: at most 19 if the site negotiates, otherwise at most 7.
+    /// Sends the requests of the group: at most 20 if the site negotiates, otherwise at most 7.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> CachesSurvey {
-        let index = basis.pages.iter().position(|page| page.markdown.is_some()).unwrap_or_default();
-        let page = &basis.pages[index];
-        let mut survey = CachesSurvey { page: index, ..CachesSurvey::default() };
+        let mut survey = CachesSurvey::default();
+        survey.try_page(client, basis, 0).await;
+        // The first page is not enough to tell: a cache may have only its HTML.
+        let negotiated = basis.pages.iter().position(|page| page.markdown.is_some());
+        if let Some(index) = negotiated.filter(|_| !survey.negotiates()) {
+            survey.try_page(client, basis, index).await;
+        }
+        let page = &basis.pages[survey.page];
         survey.survey_sequences(client, page).await;
         survey.survey_conditions(client, page).await;
         survey.survey_statuses(client, basis).await;
@@ -69,17 +74,24 @@ impl CachesSurvey {
         self.agent_first.iter().chain(&self.in_turn).any(|exchange| is_markdown(exchange))
     }
 
-    async fn survey_sequences(&mut self, client: &Client, page: &Page) {
+    /// Requests a page as an agent at an address of which no cache has a response.
+    async fn try_page(&mut self, client: &Client, basis: &Basis, index: usize) {
+        let page = &basis.pages[index];
+        self.page = index;
         self.in_turn = [Some(&page.html), page.agent.as_ref()].into_iter().flatten().cloned().collect();
-        let [first, second] = [client.fresh(&page.url), client.fresh(&page.url)];
-        self.agent_first = send_in_order(client, vec![request(&first, CLAUDE_CODE)]).await;
+        self.agent_first = send_in_order(client, vec![request(&client.fresh(&page.url), CLAUDE_CODE)]).await;
+    }
+
+    async fn survey_sequences(&mut self, client: &Client, page: &Page) {
+        let second = client.fresh(&page.url);
         let browser = |coding| request(&second, CHROME).header(header::ACCEPT_ENCODING, coding);
         let mut codings = vec![browser("gzip"), browser("identity"), browser("br")];
         if !self.negotiates() {
             self.encodings = send_in_order(client, codings).await;
             return;
         }
-        let after_agent = vec![request(&first, CHROME), request(&first, CLAUDE_CODE)];
+        let first = self.agent_first.first().map_or(&page.url, |exchange| exchange.url());
+        let after_agent = vec![request(first, CHROME), request(first, CLAUDE_CODE)];
         codings.splice(0..0, [browser("gzip"), request(&second, CLAUDE_CODE)]);
         let (agent_first, mut browser_first) =
             tokio::join!(send_in_order(client, after_agent), send_in_order(client, codings));
@@ -97,7 +109,9 @@ impl CachesSurvey {
         let html = etag(&page.html).filter(|etag| !etag.is_empty());
         let agent = page.agent.as_ref().filter(|_| page.markdown.is_some());
         let markdown = agent.and_then(etag).filter(|etag| !etag.is_empty());
-        let other = html.as_ref().filter(|html| markdown.as_ref().is_some_and(|own| own != *html));
+        let is_other =
+            |html: &&String| markdown.as_ref().is_some_and(|own| opaque_tag(own) != opaque_tag(html));
+        let other = html.as_ref().filter(is_other);
         let conditional = async |as_client: WebClient, etag: Option<&String>| {
             let request = request(&page.url, as_client).header(header::IF_NONE_MATCH, etag?);
             client.send(Group::Caches, request).await.ok()
@@ -130,6 +144,11 @@ impl CachesSurvey {
                 client.send(Group::Caches, request(redirect.url(), CLAUDE_CODE)).await.ok();
         }
     }
+}
+
+/// An `ETag` without the mark of weak ones, as `If-None-Match` compares it (RFC 9110 §13.1.2).
+pub fn opaque_tag(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
 }
 
 /// Whether the client got a page as Markdown.
