@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use http::header;
 
+use crate::cache_status::cache_evidence;
 use crate::exchange::{Exchange, Representation, Response};
 use crate::finding::Severity;
 use crate::rule::{Fix, Platform, Rule};
@@ -74,13 +75,16 @@ const PARSE_ACCEPT_IN_NGINX: Fix = Fix {
            to an application that parses it, or decide in njs.",
 };
 
-/// Whether the client got this representation with status 200.
+/// Whether the client got this representation with status 200 from the origin. The responses of caches are
+/// judged by the rules on caches.
 fn gets(exchange: &Exchange, representation: Representation) -> bool {
-    exchange.success().is_some_and(|response| response.representation() == representation)
+    exchange.success().is_some_and(|response| {
+        response.representation() == representation && cache_evidence(response).is_none()
+    })
 }
 
-/// The exchange, if it was sent and got this representation with status 200.
-fn wrongly(exchange: Option<&Arc<Exchange>>, representation: Representation) -> Option<&Arc<Exchange>> {
+/// The exchange, if it was sent and [`gets`] this representation.
+fn that_gets(exchange: Option<&Arc<Exchange>>, representation: Representation) -> Option<&Arc<Exchange>> {
     exchange.filter(|exchange| gets(exchange, representation))
 }
 

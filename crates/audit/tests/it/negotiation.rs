@@ -50,6 +50,21 @@ fn an_agent_that_gets_html_is_found() {
 }
 
 #[test]
+fn a_wrong_response_from_a_cache_is_not_judged_as_that_of_the_site() {
+    let site = FakeSite::with_fault(|asked, answer| {
+        if !asked.header("accept").contains("text/plain") {
+            return answer;
+        }
+        content::answer(&Asked { headers: vec![], ..asked.clone() }).with("x-cache", "HIT")
+    });
+    assert_eq!(found(&site), []);
+    let report = site.audit();
+    let note =
+        report.not_judged.iter().find(|note| note.rule.is_some_and(|rule| rule.id == "agent-gets-html"));
+    assert!(note.is_some_and(|note| note.reason.contains("X-Cache: HIT")), "{}", describe(&report));
+}
+
+#[test]
 fn a_browser_that_gets_markdown_is_found() {
     let markdown = |accept: &str, part: &str| {
         if accept.contains(part) { "text/markdown".to_owned() } else { accept.to_owned() }
@@ -337,6 +352,7 @@ fn a_head_that_is_not_that_of_get_is_found() {
     for change in [
         |answer: Answer| answer.with("content-length", "17").with("etag", ""),
         |answer: Answer| answer.with("content-length", "17").with("content-encoding", ""),
+        |answer: Answer| answer.with("content-type", ""),
     ] {
         assert_eq!(found(&head(change)), []);
     }

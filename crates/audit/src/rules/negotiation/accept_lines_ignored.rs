@@ -1,6 +1,6 @@
 //! Several lines of `Accept` are one list.
 
-use super::{PARSE_ACCEPT, accept_of, wrongly};
+use super::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -43,8 +43,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             Representation::Markdown,
         ),
     ] {
-        if let Some(exchange) = wrongly(lines.as_ref(), got)
-            && let Some(control) = wrongly(one_line.as_ref(), right)
+        if let Some(exchange) = that_gets(lines.as_ref(), got)
+            && let Some(control) = that_gets(one_line.as_ref(), right)
         {
             findings.report(
                 &[exchange, control],

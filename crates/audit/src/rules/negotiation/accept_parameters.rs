@@ -1,6 +1,6 @@
 //! Parameters of a media type in `Accept` do not hide the type.
 
-use super::{PARSE_ACCEPT, accept_of, wrongly};
+use super::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let peculiar = &survey.negotiation.peculiar;
     for exchange in [&peculiar.charset, &peculiar.variant] {
-        if let Some(exchange) = wrongly(exchange.as_ref(), Representation::Html) {
+        if let Some(exchange) = that_gets(exchange.as_ref(), Representation::Html) {
             findings.report(
                 &[exchange],
                 format!("{} gets HTML; without the parameter, it is Markdown", accept_of(exchange)),

@@ -1,6 +1,7 @@
 //! Agents that prefer Markdown get it, where the site has it.
 
 use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
+use crate::cache_status::cache_evidence;
 use crate::clients::CLAUDE_CODE;
 use crate::exchange::Representation;
 use crate::finding::Severity;
@@ -24,6 +25,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
         return;
     }
     for (client, exchange) in &survey.negotiation.agents {
+        let html = exchange.success().filter(|response| response.representation() == Representation::Html);
+        if let Some(field) = html.and_then(cache_evidence) {
+            findings.not_judged(format!("a cache answered for the site (`{field}`)"));
+            return;
+        }
         if gets(exchange, Representation::Html) {
             findings.report(
                 &[exchange],

@@ -1,6 +1,6 @@
 //! Clients without a preference get HTML.
 
-use super::{PARSE_ACCEPT, accept_of, wrongly};
+use super::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let asked = [&survey.negotiation.any, &survey.negotiation.no_accept];
-    for exchange in asked.into_iter().filter_map(|e| wrongly(e.as_ref(), Representation::Markdown)) {
+    for exchange in asked.into_iter().filter_map(|e| that_gets(e.as_ref(), Representation::Markdown)) {
         findings.report(
             &[exchange],
             format!(

@@ -26,15 +26,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let clients = survey.negotiation.browsers.iter().map(|(client, exchange)| (client.name, exchange));
     // Pages that Chrome got as Markdown are not among the pages of the basis.
-    let is_chrome = |exchange: &&Arc<Exchange>| {
-        let accept = exchange.request.headers.iter().find(|(name, _)| name == header::ACCEPT);
-        let path = exchange.url().path();
-        let is_page = !path.ends_with(".md") && !path.ends_with(".txt");
-        exchange.request.method == Method::GET
-            && is_page
-            && accept.is_some_and(|(_, value)| value == CHROME.accept)
-    };
-    let chrome = survey.exchanges.iter().filter(is_chrome).map(|exchange| (CHROME.name, exchange));
+    let chrome = survey.exchanges.iter().filter(|exchange| is_first_by_chrome(exchange, survey));
+    let chrome = chrome.map(|exchange| (CHROME.name, exchange));
     for (name, exchange) in clients.chain(chrome) {
         if gets(exchange, Representation::Markdown) {
             // Codex CLI gives `*/*` the same weight, and can read Markdown.
@@ -46,4 +39,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
         }
     }
+}
+
+/// Whether Chrome was the first client at an address, so that no cache had a response for another one.
+fn is_first_by_chrome(exchange: &Exchange, survey: &Survey) -> bool {
+    let is_earlier = |other: &Arc<Exchange>| other.number < exchange.number && other.url() == exchange.url();
+    let request = &exchange.request;
+    let accept = request.headers.iter().find(|(name, _)| name == header::ACCEPT);
+    request.method == Method::GET
+        && accept.is_some_and(|(_, value)| value == CHROME.accept)
+        && !request.url.path().ends_with(".md")
+        && !survey.exchanges.iter().any(is_earlier)
 }

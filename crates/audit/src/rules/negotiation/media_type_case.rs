@@ -1,6 +1,6 @@
 //! The names of media types are compared without regard to case.
 
-use super::{PARSE_ACCEPT, accept_of, wrongly};
+use super::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(exchange) = wrongly(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
+    if let Some(exchange) = that_gets(survey.negotiation.peculiar.capitals.as_ref(), Representation::Html) {
         findings.report(
             &[exchange],
             format!("{} gets HTML; the same in lower case gets Markdown", accept_of(exchange)),

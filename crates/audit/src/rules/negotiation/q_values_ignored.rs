@@ -1,6 +1,6 @@
 //! The weights of `Accept` decide between HTML and Markdown.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, wrongly};
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -24,7 +24,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         (&negotiation.html_heavier, Representation::Markdown, "Markdown", "HTML"),
         (&negotiation.peculiar.markdown_last, Representation::Html, "HTML", "Markdown"),
     ] {
-        if let Some(exchange) = wrongly(exchange.as_ref(), got) {
+        if let Some(exchange) = that_gets(exchange.as_ref(), got) {
             findings.report(
                 &[exchange],
                 format!("{} gets {name}, but {right} has the greater weight", accept_of(exchange)),

@@ -1,6 +1,6 @@
 //! A type with the weight 0 is not sent.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, wrongly};
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(exchange) = wrongly(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
+    if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
         findings.report(
             &[exchange],
             format!("{} excludes Markdown but gets it; HTML would be right", accept_of(exchange)),

@@ -1,6 +1,6 @@
 //! Only the type `text/markdown` selects Markdown, not a longer name.
 
-use super::{PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, accept_of, wrongly};
+use super::{PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX, accept_of, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(exchange) = wrongly(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
+    if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
         findings.report(
             &[exchange],
             format!(

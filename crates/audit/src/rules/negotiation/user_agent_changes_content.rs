@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use frontdesk_convert::{Options, convert};
 
-use super::{severity_by_cache, wrongly};
+use super::{severity_by_cache, that_gets};
 use crate::exchange::{Exchange, Representation};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(other) = wrongly(survey.negotiation.any.as_ref(), Representation::Html) else { return };
+    let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     let expected = words(other);
     if expected.len() < MIN_WORDS {
         return;
@@ -40,7 +40,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = exchange.success().filter(|r| r.representation() == Representation::Html) else {
             continue;
         };
-        if percentage(&expected, &words(exchange)) >= 70 {
+        let kept = percentage(&expected, &words(exchange));
+        if kept >= 70 {
             continue;
         }
         // The page must be stable for this to mean anything.
@@ -52,7 +53,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report_as(
             severity_by_cache(response),
             &[exchange, other],
-            format!("{token} gets other content: most clients get words that are missing in its page"),
+            format!("{token} gets {kept} % of the words that other clients get; all would be right"),
         );
     }
 }

@@ -1,6 +1,6 @@
 //! `Accept` chooses between HTML and Markdown, not the `User-Agent`.
 
-use super::{gets, severity_by_cache, wrongly};
+use super::{gets, severity_by_cache, that_gets};
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(other) = wrongly(survey.negotiation.any.as_ref(), Representation::Html) else { return };
+    let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     for (token, exchange) in &survey.negotiation.crawlers {
         let Some(response) = exchange.success().filter(|_| gets(exchange, Representation::Markdown)) else {
             continue;
