@@ -27,10 +27,10 @@ pub struct NegotiationSurvey {
     pub any: Option<Arc<Exchange>>,
     /// Has no `Accept`.
     pub no_accept: Option<Arc<Exchange>>,
-    /// Accepts `text/html`, and in a second line `text/markdown;q=0.5`.
-    pub html_first: Option<Arc<Exchange>>,
-    /// The same in one line, Markdown first; only if `html_first` got Markdown.
-    pub html_heavier: Option<Arc<Exchange>>,
+    /// Accepts `text/markdown;q=0.5`, and in a second line `text/html`.
+    pub html_preferred: Option<Arc<Exchange>>,
+    /// The same in one line; only if `html_preferred` got Markdown.
+    pub html_in_one_line: Option<Arc<Exchange>>,
     /// Peculiar Accept headers that prefer Markdown; only if all peculiarities together got no Markdown.
     pub peculiar: PeculiarAccepts,
     /// Excludes Markdown, accepts media types whose names contain `text/markdown`, and `text/*` with less
@@ -50,7 +50,7 @@ pub struct NegotiationSurvey {
 pub struct PeculiarAccepts {
     /// HTML comes first.
     pub markdown_last: Option<Arc<Exchange>>,
-    /// Markdown is in a second line.
+    /// HTML is in a second line.
     pub two_lines: Option<Arc<Exchange>>,
     /// `TEXT/MARKDOWN`.
     pub capitals: Option<Arc<Exchange>>,
@@ -89,16 +89,16 @@ impl NegotiationSurvey {
     }
 
     async fn ask_in_many_ways(&mut self, asker: &Asker<'_>) {
-        let [opencode, gemini, codex, java, no_accept, html_first, markdown, unwanted] = asker
+        let [opencode, gemini, codex, java, no_accept, html_preferred, markdown, unwanted] = asker
             .ask([
                 &[OPENCODE.accept],
                 &[GEMINI_CLI.accept],
                 &[CODEX.accept],
                 &[OLD_JAVA.accept],
                 &[],
-                &["text/html", "text/markdown;q=0.5"],
+                &["text/markdown;q=0.5", "text/html"],
                 // All peculiarities at once.
-                &["Text/HTML;q=0.5", "TEXT/Markdown;variant=GFM"],
+                &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
                 &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
             ])
             .await;
@@ -116,15 +116,15 @@ impl NegotiationSurvey {
                 .await;
         }
         self.unwanted = unwanted;
-        if got(html_first.as_ref(), Representation::Markdown) {
-            [self.html_heavier] = asker.ask([&["text/markdown;q=0.5, text/html"]]).await;
+        if got(html_preferred.as_ref(), Representation::Markdown) {
+            [self.html_in_one_line] = asker.ask([&["text/markdown;q=0.5, text/html"]]).await;
         }
-        self.html_first = html_first;
+        self.html_preferred = html_preferred;
         if !got(markdown.as_ref(), Representation::Markdown) {
             let [markdown_last, two_lines, capitals, charset, variant] = asker
                 .ask([
                     &["text/html;q=0.5, text/markdown"],
-                    &["text/html;q=0.5", "text/markdown"],
+                    &["text/markdown", "text/html;q=0.5"],
                     &["TEXT/MARKDOWN, text/html;q=0.5"],
                     &["text/markdown; charset=utf-8, text/html;q=0.5"],
                     &["text/markdown;variant=GFM, text/html;q=0.5"],

@@ -48,6 +48,7 @@ fn legitimate_pages_have_no_finding() {
         ("name=\"description\"", "name=\"Description\""),
         ("<main>", "<main role=main>"),
         ("<h1>About us</h1>", "<div role=heading aria-level=1>About us</div>"),
+        ("<header>", "<header><h1>Example company</h1>"),
         (" alt=\"A picture of the office\"", " alt=\"\""),
         (" alt=\"A picture of the office\"", " role=presentation"),
         ("<h2>", "<a href=\"/docs/\"><img src=\"/image.png\" alt=Home></a><h2>"),

@@ -22,7 +22,10 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
-        let first = page.select("h1").into_iter().filter(|heading| !is_hidden(*heading));
+        // The name of the site above the content does no harm.
+        let has_main = !page.select("main h1").is_empty();
+        let first = page.select(if has_main { "main h1" } else { "h1" }).into_iter();
+        let first = first.filter(|heading| !is_hidden(*heading));
         let texts: Vec<_> = first.map(|heading| excerpt(&heading.text())).collect();
         if let [one, other, ..] = &*texts {
             let count = texts.len();

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Basics,
     severity: Severity::Broken,
     checks: "An `https` page includes no script, style or frame by `http`.",
-    matters: "Browsers block them (W3C Mixed Content §5.3): the page lacks its styles or functions.",
+    matters: "Browsers block them (W3C Mixed Content): the page lacks its styles or functions.",
     hurts: "People.",
     fixes: &[Fix {
         platform: Platform::Any,

@@ -36,16 +36,18 @@ pub(super) static RULE: Rule = Rule {
 /// Shorter texts fit into few packets anyway.
 const MIN_LENGTH: usize = 2_000;
 
+/// Reports the first page of each media type only: compression is a setting of the server.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in &survey.basis.pages {
-        for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
-            let Some(response) = exchange.success() else { continue };
-            let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
-            if response.body.len() > MIN_LENGTH && response.encoding().is_empty() && is_permitted {
-                let length = response.body.len();
-                let message = format!("{length} bytes of {} are not compressed", response.media_type());
-                findings.report(&[exchange], message);
-            }
+    let mut reported = Vec::new();
+    let pages = survey.basis.pages.iter();
+    for exchange in pages.flat_map(|page| [Some(&page.html), page.agent.as_ref()]).flatten() {
+        let Some(response) = exchange.success() else { continue };
+        let (kind, length) = (response.media_type(), response.body.len());
+        let is_permitted = !response.header(CACHE_CONTROL).contains("no-transform");
+        let is_plain = response.encoding().is_empty() && length > MIN_LENGTH && is_permitted;
+        if is_plain && !reported.contains(&kind) {
+            findings.report(&[exchange], format!("{length} bytes of {kind} are not compressed"));
+            reported.push(kind);
         }
     }
 }

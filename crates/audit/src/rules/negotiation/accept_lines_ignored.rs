@@ -29,8 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     // The same in one line must be right: otherwise the weights are the reason.
     for (lines, one_line, got, name, right) in [
         (
-            &negotiation.html_first,
-            &negotiation.html_heavier,
+            &negotiation.html_preferred,
+            &negotiation.html_in_one_line,
             Representation::Markdown,
             "Markdown",
             Representation::Html,

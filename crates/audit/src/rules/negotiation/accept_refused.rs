@@ -25,8 +25,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let others = [
         &negotiation.any,
         &negotiation.no_accept,
-        &negotiation.html_first,
-        &negotiation.html_heavier,
+        &negotiation.html_preferred,
+        &negotiation.html_in_one_line,
         &negotiation.excluded,
         &negotiation.lookalike,
         &peculiar.markdown_last,
@@ -39,7 +39,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for (name, exchange) in clients.chain(others) {
         let Some(response) = exchange.response() else { continue };
         let status = response.status;
-        if !status.is_client_error() && !status.is_server_error() || status == 429 {
+        let is_error = status.is_client_error() || status.is_server_error();
+        // The site may be busy.
+        if !is_error || matches!(status.as_u16(), 429 | 503) {
             continue;
         }
         findings.report(

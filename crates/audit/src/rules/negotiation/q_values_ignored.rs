@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     for (exchange, got, name, right) in [
-        (&negotiation.html_heavier, Representation::Markdown, "Markdown", "HTML"),
+        (&negotiation.html_in_one_line, Representation::Markdown, "Markdown", "HTML"),
         (&negotiation.peculiar.markdown_last, Representation::Html, "HTML", "Markdown"),
     ] {
         if let Some(exchange) = that_gets(exchange.as_ref(), got) {
