@@ -59,20 +59,20 @@ pub(super) const RULES: &[&Rule] = &[
 /// How to read `Accept` in general: the fix of the rules on its syntax and weights.
 const PARSE_ACCEPT: Fix = Fix {
     platform: Platform::Any,
-    text: "Do not search in the text of `Accept`. Parse it with a library for content negotiation: it splits the \
-           list, compares names without regard to case, and applies the weights `q`.",
+    text: "Do not search in the text of `Accept`. Parse it with a library for content negotiation: it \
+           splits the list, compares names without regard to case, and applies the weights `q`.",
 };
 
 const PARSE_ACCEPT_AT_VERCEL: Fix = Fix {
     platform: Platform::Vercel,
-    text: "A condition `has` on the header `accept` in `vercel.json` is a regular expression and cannot compare \
-           weights: decide in a middleware with a parser of `Accept`.",
+    text: "A condition `has` on the header `accept` in `vercel.json` is a regular expression and cannot \
+           compare weights: decide in a middleware with a parser of `Accept`.",
 };
 
 const PARSE_ACCEPT_IN_NGINX: Fix = Fix {
     platform: Platform::Nginx,
-    text: "A `map` of `$http_accept` cannot compare weights: pass requests whose `Accept` contains `text/markdown` \
-           to an application that parses it, or decide in njs.",
+    text: "A `map` of `$http_accept` cannot compare weights: pass requests whose `Accept` contains \
+           `text/markdown` to an application that parses it, or decide in njs.",
 };
 
 /// Whether the client got this representation with status 200 from the origin. The responses of caches are

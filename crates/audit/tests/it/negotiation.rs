@@ -309,10 +309,26 @@ fn other_designs_have_no_finding_of_negotiation() {
             answer
         }
     });
-    for site in [html_only(), twins_only, without_406, with_star, by_redirect, without_queries] {
+    let without_etag = FakeSite::with_late_fault(|_, answer| answer.with("etag", ""));
+    let with_weak_etag = FakeSite::with_late_fault(|_, answer| {
+        let etag = format!("W/{}", answer.header("etag"));
+        answer.with("etag", &etag)
+    });
+    let private = FakeSite::with_fault(|_, answer| answer.with("cache-control", "private, no-cache"));
+    for site in [
+        html_only(),
+        twins_only,
+        without_406,
+        with_star,
+        by_redirect,
+        without_queries,
+        without_etag,
+        with_weak_etag,
+        private,
+    ] {
         let report = site.audit();
-        let own = report.findings.iter().filter(|finding| finding.rule.group.title() == "negotiation");
-        assert_eq!(own.count(), 0, "{}", describe(&report));
+        let mut groups = report.findings.iter().map(|finding| finding.rule.group.title());
+        assert!(groups.all(|group| !matches!(group, "negotiation" | "basics")), "{}", describe(&report));
     }
 }
 

@@ -29,8 +29,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let texts: Vec<_> = first.map(|heading| excerpt(&heading.text())).collect();
         if let [one, other, ..] = &*texts {
             let count = texts.len();
-            findings
-                .report(&[&page.html], format!("The page has {count} `<h1>`, first “{one}” and “{other}”"));
+            let message = format!("The page has {count} `<h1>`, first “{one}” and “{other}”");
+            findings.report(&[&page.html], message);
         }
     }
 }

@@ -11,7 +11,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "A second line of `Accept` counts as if it continued the first.",
-    matters: "Lines of a list field are joined by commas (RFC 9110 §5.3). Libraries and proxies may send them apart.",
+    matters: "Lines of a list field are joined by commas (RFC 9110 §5.3). Libraries and proxies may send \
+              them apart.",
     hurts: "Clients that send each type in a line of its own.",
     fixes: &[
         PARSE_ACCEPT,

@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A page that Chrome gets is no error for another client whose `Accept` permits HTML.",
-    matters: "Real clients send long lists, `*` alone, weights such as `.2`, parameters, several lines, or nothing; \
-              all are valid or must be ignored (RFC 9110 §12.5.1).",
+    matters: "Real clients send long lists, `*` alone, weights such as `.2`, parameters, several lines, or \
+              nothing; all are valid or must be ignored (RFC 9110 §12.5.1).",
     hurts: "Agents, feed readers and programs, which get no page at all.",
     fixes: &[PARSE_ACCEPT],
     check,

@@ -13,8 +13,9 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A page that exists as Markdown at its own address is Markdown for every agent that prefers it.",
-    matters: "The weights of `Accept` say what a client prefers (RFC 9110 §12.5.1). Agents differ in the other \
-              types that they list; a site that knows the header of one agent only gives the others HTML.",
+    matters: "The weights of `Accept` say what a client prefers (RFC 9110 §12.5.1). Agents differ in the \
+              other types that they list; a site that knows the header of one agent only gives the others \
+              HTML.",
     hurts: "Agents, which read many times more text, and may cut it.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
     check,

@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A page is HTML for clients that accept anything, or send no `Accept`.",
-    matters: "Search engines and the previews of links send `*/*`, or no `Accept`, which means the same (RFC 9110 \
-              §12.5.1). They need the title, the description and the links of the HTML.",
+    matters: "Search engines and the previews of links send `*/*`, or no `Accept`, which means the same \
+              (RFC 9110 §12.5.1). They need the title, the description and the links of the HTML.",
     hurts: "Search engines, previews in chats, and the people who find the page there.",
     fixes: &[PARSE_ACCEPT],
     check,

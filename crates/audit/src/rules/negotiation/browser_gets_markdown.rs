@@ -16,8 +16,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A page is HTML for clients that ask for HTML.",
-    matters: "Browsers name `text/html` with the greatest weight and other types by `*/*` (RFC 9110 §12.5.1). They \
-              show Markdown as plain text, or store it as a file.",
+    matters: "Browsers name `text/html` with the greatest weight and other types by `*/*` (RFC 9110 \
+              §12.5.1). They show Markdown as plain text, or store it as a file.",
     hurts: "People.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL],
     check,

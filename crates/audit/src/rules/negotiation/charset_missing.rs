@@ -11,13 +11,15 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "Markdown with characters beyond ASCII has a `charset`.",
-    matters: "The type requires the parameter (RFC 7763 §2). Without it, browsers guess, and show `Ã¤` for `ä`.",
+    matters: "The type requires the parameter (RFC 7763 §2). Without it, browsers guess, and show `Ã¤` for \
+              `ä`.",
     hurts: "People who open the Markdown, and agents that take another default than UTF-8.",
     fixes: &[
         Fix { platform: Platform::Any, text: "Send `Content-Type: text/markdown; charset=utf-8`." },
         Fix {
             platform: Platform::Nginx,
-            text: "`charset utf-8;` and `charset_types text/markdown;`, since the default list lacks this type.",
+            text: "`charset utf-8;` and `charset_types text/markdown;`, since the default list lacks this \
+                   type.",
         },
         Fix { platform: Platform::Apache, text: "`AddCharset utf-8 .md`." },
     ],

@@ -10,8 +10,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A body that is called UTF-8 is UTF-8, and a body in UTF-8 is not called anything else.",
-    matters: "The parameter `charset` of `Content-Type` wins over what the document says (RFC 9110 §8.3.2, HTML \
-              §13.2.3.2): letters beyond ASCII are shown that_gets.",
+    matters: "The parameter `charset` of `Content-Type` wins over what the document says (RFC 9110 §8.3.2, \
+              HTML §13.2.3.2): letters beyond ASCII are shown that_gets.",
     hurts: "People and agents, who read damaged text.",
     fixes: &[Fix { platform: Platform::Any, text: "Store all text as UTF-8 and send `charset=utf-8`." }],
     check,

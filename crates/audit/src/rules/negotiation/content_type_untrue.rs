@@ -16,8 +16,8 @@ pub(super) static RULE: Rule = Rule {
     hurts: "Agents and people.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set `Content-Type` where the representation is chosen. If a fallback page answers for a missing \
-               `.md` file, answer with 404 instead.",
+        text: "Set `Content-Type` where the representation is chosen. If a fallback page answers for a \
+               missing `.md` file, answer with 404 instead.",
     }],
     check,
 };

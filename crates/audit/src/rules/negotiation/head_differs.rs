@@ -12,12 +12,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A HEAD request gets the status, the type and the length that GET gets with the same `Accept`.",
-    matters: "HEAD is GET without the content (RFC 9110 §9.3.2), and every general-purpose server must support it \
-              (§9.1). Checkers of links, previews and caches trust it.",
+    matters: "HEAD is GET without the content (RFC 9110 §9.3.2), and every general-purpose server must \
+              support it (§9.1). Checkers of links, previews and caches trust it.",
     hurts: "Checkers of links, which report a dead page, and agents that look at the type first.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Answer HEAD by the code of GET and omit the body. If `Content-Length` is not known, omit it as well.",
+        text: "Answer HEAD by the code of GET and omit the body. If `Content-Length` is not known, omit it \
+               as well.",
     }],
     check,
 };

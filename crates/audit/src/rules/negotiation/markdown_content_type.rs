@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
         },
         Fix {
             platform: Platform::Nginx,
-            text: "In the location of the files: `types { text/markdown md; } charset utf-8; charset_types text/markdown;`",
+            text: "In the location of the files: `types { text/markdown md; } charset utf-8; charset_types \
+                   text/markdown;`",
         },
         Fix { platform: Platform::Apache, text: "`AddType text/markdown .md` and `AddCharset utf-8 .md`." },
         Fix {

@@ -10,12 +10,14 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "A client that accepts no representation of a page gets 406, or the HTML.",
-    matters: "A server answers 406, or disregards `Accept` (RFC 9110 §12.5.1, §15.5.7). With 404, a client believes \
-              that there is no such page; with 5xx, that the server is broken.",
-    hurts: "Feed readers and programs that ask for other types, and operators, whose monitoring counts errors.",
+    matters: "A server answers 406, or disregards `Accept` (RFC 9110 §12.5.1, §15.5.7). With 404, a client \
+              believes that there is no such page; with 5xx, that the server is broken.",
+    hurts: "Feed readers and programs that ask for other types, and operators, whose monitoring counts \
+            errors.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Answer 406 with a short text that names the available types, or send the HTML with status 200.",
+        text: "Answer 406 with a short text that names the available types, or send the HTML with status \
+               200.",
     }],
     check,
 };

@@ -10,13 +10,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "The 404 of a site with Markdown is Markdown or short text for an agent that prefers Markdown.",
-    matters: "Agents guess addresses and reach many 404s. A page with the layout and the navigation of the site \
-              costs them as much as a real one; a few lines with links help them to go on.",
+    matters: "Agents guess addresses and reach many 404s. A page with the layout and the navigation of the \
+              site costs them as much as a real one; a few lines with links help them to go on.",
     hurts: "Agents.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Negotiate errors as well: send status 404 with Markdown that links to the start page, `llms.txt` or \
-               the search, and `Vary: Accept`.",
+        text: "Negotiate errors as well: send status 404 with Markdown that links to the start page, \
+               `llms.txt` or the search, and `Vary: Accept`.",
     }],
     check,
 };

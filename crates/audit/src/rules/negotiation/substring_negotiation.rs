@@ -11,8 +11,8 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "A media type whose name only contains `text/markdown` does not select Markdown.",
-    matters: "Types match if type and subtype are equal (RFC 9110 §12.5.1). A site that searches in the text of \
-              `Accept` usually ignores the weights as well.",
+    matters: "Types match if type and subtype are equal (RFC 9110 §12.5.1). A site that searches in the \
+              text of `Accept` usually ignores the weights as well.",
     hurts: "Clients that accept other types.",
     fixes: &[PARSE_ACCEPT, PARSE_ACCEPT_IN_NGINX],
     check,

@@ -19,13 +19,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "The main content of a page is the same for agents and for other clients.",
-    matters: "People who ask an agent about a page expect what they would see. Without `Vary: User-Agent` (RFC 9110 \
-              §12.5.5), a cache may also serve the other content to people.",
+    matters: "People who ask an agent about a page expect what they would see. Without `Vary: User-Agent` \
+              (RFC 9110 §12.5.5), a cache may also serve the other content to people.",
     hurts: "Agents, the people who ask them, and people behind a cache.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Serve one page. Exclude agents in `robots.txt` if they must not read it, and exempt agents from pages \
-               that ask for a proof of being human.",
+        text: "Serve one page. Exclude agents in `robots.txt` if they must not read it, and exempt agents \
+               from pages that ask for a proof of being human.",
     }],
     check,
 };

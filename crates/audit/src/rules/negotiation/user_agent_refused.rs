@@ -9,18 +9,20 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Advice,
     checks: "A page is no error for an agent that `robots.txt` permits.",
-    matters: "`robots.txt` is where a site says which agents may read it (RFC 9309). A firewall that refuses others \
-              contradicts it, often by a default that the operator never chose.",
+    matters: "`robots.txt` is where a site says which agents may read it (RFC 9309). A firewall that \
+              refuses others contradicts it, often by a default that the operator never chose.",
     hurts: "Agents, and the people who ask them about the site.",
     fixes: &[
         Fix {
             platform: Platform::Any,
-            text: "Permit the agent in the firewall, or forbid it in `robots.txt`. If the firewall permits the agent \
-                   from its own addresses only, nothing is wrong: this request came from another address.",
+            text: "Permit the agent in the firewall, or forbid it in `robots.txt`. If the firewall permits \
+                   the agent from its own addresses only, nothing is wrong: this request came from another \
+                   address.",
         },
         Fix {
             platform: Platform::Cloudflare,
-            text: "See the settings to block AI bots and the rules of the Web Application Firewall (Security).",
+            text: "See the settings to block AI bots and the rules of the Web Application Firewall \
+                   (Security).",
         },
     ],
     check,
@@ -37,8 +39,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[exchange],
             format!(
-                "{token} gets {refusal} although robots.txt permits it, and other clients get the page (asked from \
-                 another address than its own)"
+                "{token} gets {refusal} although robots.txt permits it, and other clients get the page \
+                 (asked from another address than its own)"
             ),
         );
     }

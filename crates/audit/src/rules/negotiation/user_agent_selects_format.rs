@@ -11,13 +11,13 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Negotiation,
     severity: Severity::Broken,
     checks: "The same `Accept` gets the same format, no matter which program sends it.",
-    matters: "A cache that is not told by `Vary: User-Agent` (RFC 9110 §12.5.5) serves the Markdown of an agent to \
-              people. With it, a cache stores a copy for each of thousands of values.",
+    matters: "A cache that is not told by `Vary: User-Agent` (RFC 9110 §12.5.5) serves the Markdown of an \
+              agent to people. With it, a cache stores a copy for each of thousands of values.",
     hurts: "People and search engines behind a cache, and operators, who pay for the misses.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Choose by `Accept` alone and send `Vary: Accept`. Agents that accept anything find Markdown by \
-               `<link rel=\"alternate\" type=\"text/markdown\">`.",
+        text: "Choose by `Accept` alone and send `Vary: Accept`. Agents that accept anything find Markdown \
+               by `<link rel=\"alternate\" type=\"text/markdown\">`.",
     }],
     check,
 };
