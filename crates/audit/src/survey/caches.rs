@@ -90,8 +90,9 @@ impl CachesSurvey {
             self.encodings = send_in_order(client, codings).await;
             return;
         }
-        let first = self.agent_first.first().map_or(&page.url, |exchange| exchange.url());
-        let after_agent = vec![request(first, CHROME), request(first, CLAUDE_CODE)];
+        let first = self.agent_first.first().map(|exchange| exchange.url());
+        let after_agent =
+            first.map_or_else(Vec::new, |first| vec![request(first, CHROME), request(first, CLAUDE_CODE)]);
         codings.splice(0..0, [browser("gzip"), request(&second, CLAUDE_CODE)]);
         let (agent_first, mut browser_first) =
             tokio::join!(send_in_order(client, after_agent), send_in_order(client, codings));

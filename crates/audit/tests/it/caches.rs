@@ -142,6 +142,10 @@ fn responses_without_vary_are_found() {
         })
     };
     assert_finds(&status(404, ""), "vary-missing-not-found", Broken);
+    let for_agents = FakeSite::with_late_fault(|_, answer| {
+        if answer.status == 404 && is_markdown(&answer) { answer.with("vary", "Origin") } else { answer }
+    });
+    assert_finds(&for_agents, "vary-missing-not-found", Broken);
     assert_finds(&status(404, "private"), "vary-missing-not-found", Advice);
     assert_finds(&status(406, ""), "vary-missing-not-acceptable", Advice);
     assert_finds(&status(406, "max-age=60"), "vary-missing-not-acceptable", Broken);
@@ -300,6 +304,16 @@ fn other_designs_of_caching_are_right() {
         if etag.is_empty() { answer } else { answer.with("etag", &format!("W/{etag}")) }
     });
     assert_no_finding("weak validators", &weak);
+    let not_a_coding = late(|answer| {
+        if answer.header("content-encoding").is_empty() {
+            answer.with("content-encoding", "utf-8")
+        } else {
+            answer
+        }
+    });
+    assert_no_finding("a character encoding as the content coding", &not_a_coding);
+    let without_queries = FakeSite::with_fault(|_, answer| answer.replaced("Allow: /\n", "Disallow: /*?\n"));
+    assert_no_finding("queries that robots.txt forbids", &without_queries);
     let fallback = FakeSite::serving(|asked| {
         let mut asked = asked.clone();
         if asked.header("accept") == "application/pdf" {

@@ -1,6 +1,7 @@
 //! Caches that do not respect `Vary: Accept` by default do not store pages with two representations.
 
 use super::misserved::wanted;
+use super::shared::KEY_FIXES;
 use crate::cache_status::{BUNNY, CLOUDFLARE, CLOUDFRONT, CacheOutcome, cache_evidence, cache_statuses};
 use crate::exchange::{Exchange, Representation, Response};
 use crate::finding::Severity;
@@ -15,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "Cloudflare, CloudFront and bunny.net do not select a stored response by `Vary: Accept` (RFC \
               9111 §4.1) unless they are configured to do so: the first client decides what all others get.",
     hurts: "People and agents, who may get the representation that the other ones asked for.",
-    fixes: super::KEY_FIXES,
+    fixes: KEY_FIXES,
     check,
 };
 

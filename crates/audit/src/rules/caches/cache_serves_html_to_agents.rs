@@ -1,6 +1,7 @@
 //! Agents get Markdown also where a browser was before.
 
 use super::misserved;
+use super::shared::KEY_FIXES;
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -14,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A cache that stores the HTML of the first browser and serves it to every client hides the \
               Markdown from all agents (RFC 9111 §4.1).",
     hurts: "Agents, which get HTML although the site has Markdown for them.",
-    fixes: super::KEY_FIXES,
+    fixes: KEY_FIXES,
     check,
 };
 

@@ -1,6 +1,7 @@
 //! Browsers get HTML also where an agent was before.
 
 use super::misserved;
+use super::shared::KEY_FIXES;
 use crate::exchange::Representation;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -14,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A cache that stores the Markdown of the first agent and serves it to every client shows \
               people raw text, or a download, until the entry expires (RFC 9111 §4.1).",
     hurts: "People, who see raw Markdown instead of the page, and search engines.",
-    fixes: super::KEY_FIXES,
+    fixes: KEY_FIXES,
     check,
 };
 

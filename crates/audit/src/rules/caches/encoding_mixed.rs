@@ -31,22 +31,29 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// The codings that change bytes. Browsers ignore other values, such as `utf-8`.
+const COMPRESSIONS: [&str; 5] = ["gzip", "br", "deflate", "compress", "zstd"];
+
 /// The first bytes of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
+/// Reports one finding: a cache that mixes up one coding mixes up the others, too.
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in &survey.caches.encodings {
         let Some(response) = exchange.success() else { continue };
         let (accepted, coding) = (accepted_coding(exchange), response.encoding());
+        let mut codings = coding.split(',').map(|coding| coding.trim().trim_start_matches("x-"));
+        let defect = if codings.any(|coding| COMPRESSIONS.contains(&coding) && coding != accepted) {
+            format!("{coding}, which it cannot decode")
+        } else if let Some(defect) = undeclared(response) {
+            defect.to_owned()
+        } else {
+            continue;
+        };
         let cache =
             cache_evidence(response).map_or_else(String::new, |field| format!(" from a cache (`{field}`)"));
-        if !coding.is_empty() && coding.trim_start_matches("x-") != accepted {
-            let message =
-                format!("A client that accepts only {accepted} got {coding}{cache}, which it cannot decode");
-            findings.report(&[exchange], message);
-        } else if let Some(defect) = undeclared(response) {
-            findings.report(&[exchange], format!("A client that accepts {accepted} got {defect}{cache}"));
-        }
+        findings.report(&[exchange], format!("A client that accepts only {accepted} got{cache} {defect}"));
+        return;
     }
 }
 

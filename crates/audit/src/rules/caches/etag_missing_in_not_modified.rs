@@ -1,5 +1,6 @@
 //! A 304 repeats the `ETag`.
 
+use super::shared::{entity_tag, not_modified};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -20,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for (response, exchange, before) in super::not_modified(survey) {
-        if super::entity_tag(response).is_none() {
+    for (response, exchange, before) in not_modified(survey) {
+        if entity_tag(response).is_none() {
             findings
                 .report(&[exchange, before], "The 304 has no `ETag`: it must repeat the one that matched");
         }

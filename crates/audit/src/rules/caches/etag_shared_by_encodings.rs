@@ -1,5 +1,6 @@
 //! Compressed and plain bytes have different strong validators.
 
+use super::shared::ETAG_FIXES;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -12,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A strong `ETag` promises the same bytes (RFC 9110 §8.8.3.3). A client that continues a \
               download with it joins compressed and plain parts.",
     hurts: "Clients that continue downloads, and caches that compare bytes.",
-    fixes: super::ETAG_FIXES,
+    fixes: ETAG_FIXES,
     check,
 };
 

@@ -1,6 +1,6 @@
 //! HTML and Markdown have different validators.
 
-use super::entity_tag;
+use super::shared::{ETAG_FIXES, entity_tag, negotiated_pages, not_modified};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -13,14 +13,14 @@ pub(super) static RULE: Rule = Rule {
     matters: "An `ETag` tells the representations of one address apart (RFC 9110 §8.8.3). With a common \
               one, a 304 permits a cache that has the HTML to serve it to agents.",
     hurts: "Agents and people behind a cache, who may get the other representation.",
-    fixes: super::ETAG_FIXES,
+    fixes: ETAG_FIXES,
     check,
 };
 
 /// Advice for a weak `ETag`, unless the server answered 304 to it: the server may not compare it at all.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let validates = super::not_modified(survey).next().is_some();
-    for (_, html, markdown) in super::negotiated_pages(survey) {
+    let validates = not_modified(survey).next().is_some();
+    for (_, html, markdown) in negotiated_pages(survey) {
         let (Some(first), Some(second)) = (html.response(), markdown.response()) else { continue };
         let Some(tag) = entity_tag(first).filter(|tag| entity_tag(second).as_ref() == Some(tag)) else {
             continue;

@@ -1,5 +1,6 @@
 //! The `ETag` of the HTML does not validate the Markdown.
 
+use super::shared::ETAG_FIXES;
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -12,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A cache that has only the HTML sends its `ETag` for the agent (RFC 9111 §4.3.1). A 304 says \
               that the stored HTML is the right answer (RFC 9110 §13.1.2), so the agent gets it.",
     hurts: "Agents behind a cache, which get HTML, and people, who get Markdown in the same way.",
-    fixes: super::ETAG_FIXES,
+    fixes: ETAG_FIXES,
     check,
 };
 

@@ -1,5 +1,6 @@
 //! HTML and Markdown may be cached for similar times.
 
+use super::shared::negotiated_pages;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
@@ -21,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reported if one lifetime is at least an hour longer, and at least ten times as long.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for (_, html, markdown) in super::negotiated_pages(survey) {
+    for (_, html, markdown) in negotiated_pages(survey) {
         let lifetime = |exchange: &crate::exchange::Exchange| exchange.response()?.shared_lifetime();
         let (Some(first), Some(second)) = (lifetime(html), lifetime(markdown)) else { continue };
         let (short, long) = (first.min(second), first.max(second));

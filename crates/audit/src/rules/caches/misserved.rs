@@ -15,51 +15,44 @@ pub(super) fn is_agent(exchange: &Exchange) -> bool {
     headers.any(|(name, value)| name == http::header::ACCEPT && value == CLAUDE_CODE.accept)
 }
 
-/// What the client of an exchange must get.
+/// The representation that the client of an exchange must get.
 pub(super) fn wanted(exchange: &Exchange) -> Representation {
     if is_agent(exchange) { Representation::Markdown } else { Representation::Html }
 }
 
-/// Requests at one address, one after the other.
-struct Sequence<'a> {
-    exchanges: &'a [Arc<Exchange>],
-    is_fresh: bool,
-}
-
-/// Reports the first sequence in which a client that wants `missed` got the representation of the other kind
-/// of client, although the origin serves it right: to the first client at an unused address, or earlier at
-/// the same one. One finding shows the defect; that at the page's own address, which visitors use, comes
-/// first.
+/// Reports the sequence in which a client that wants `missed` got the representation of the other kind of
+/// client, although the origin serves it right: to the first client at an unused address, or earlier at the
+/// same one. One finding shows the defect. It is advice if no sequence is certain: if the wrong response came
+/// at an address that was used before the audit, and no field shows a cache.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
-    let is_right = |exchange: &&Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
-    let is_right_when_first = [&caches.agent_first, &caches.browser_first]
-        .into_iter()
-        .filter_map(|all| all.first())
-        .any(|e| is_right(&e));
-    let sequences = [
-        Sequence { exchanges: &caches.in_turn, is_fresh: false },
-        Sequence { exchanges: &caches.browser_first, is_fresh: true },
-        Sequence { exchanges: &caches.agent_first, is_fresh: true },
-    ];
-    for Sequence { exchanges, is_fresh } in sequences {
-        let is_wrong = |exchange: &Arc<Exchange>| {
-            wanted(exchange) == missed
-                && got(exchange).is_some_and(|got| got != missed && got != Representation::Other)
-        };
+    let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
+    let mut first_clients =
+        [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
+    let is_right_when_first = first_clients.any(is_right);
+    let is_wrong = |exchange: &Arc<Exchange>| {
+        wanted(exchange) == missed
+            && got(exchange).is_some_and(|got| got != missed && got != Representation::Other)
+    };
+    let mut uncertain = None;
+    for (exchanges, is_fresh) in
+        [(&caches.in_turn, false), (&caches.browser_first, true), (&caches.agent_first, true)]
+    {
         let Some(index) = exchanges.iter().skip(1).position(is_wrong).map(|index| index + 1) else {
             continue;
         };
         let Some(response) = exchanges[index].response() else { continue };
-        let was_right = exchanges[..index].iter().any(|exchange| is_right(&exchange));
-        if !was_right && !is_right_when_first {
-            continue; // The origin does not negotiate there.
-        }
-        let is_certain = cache_evidence(response).is_some() || was_right || is_fresh;
-        let severity = if is_certain { Severity::Broken } else { Severity::Advice };
+        let was_right = exchanges[..index].iter().any(is_right);
         let evidence: Vec<_> = exchanges[..=index].iter().collect();
-        findings.report_as(severity, &evidence, sentence(response, missed));
-        return;
+        if was_right || is_right_when_first && (is_fresh || cache_evidence(response).is_some()) {
+            findings.report(&evidence, sentence(response, missed));
+            return;
+        } else if is_right_when_first {
+            uncertain.get_or_insert((evidence, sentence(response, missed)));
+        } // Otherwise, the origin does not negotiate there.
+    }
+    if let Some((evidence, sentence)) = uncertain {
+        findings.report_as(Severity::Advice, &evidence, sentence);
     }
 }
 
@@ -73,7 +66,7 @@ fn sentence(response: &Response, missed: Representation) -> String {
         _ => ("A browser", "an agent", "Markdown"),
     };
     let cache = cache_evidence(response)
-        .map_or_else(|| "no field shows which cache stored it".to_owned(), |field| format!("`{field}`"));
+        .map_or_else(|| "no field names a cache".to_owned(), |field| format!("`{field}`"));
     let advice = if response.varies_on("accept") {
         "the response has `Vary: Accept`, which the cache ignores"
     } else {

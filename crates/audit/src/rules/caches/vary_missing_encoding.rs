@@ -1,5 +1,6 @@
 //! Compressed responses say in `Vary` that they depend on `Accept-Encoding`.
 
+use super::shared::{severity_without_vary, vary_of};
 use crate::cache_status::cache_evidence;
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -27,11 +28,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if !depends || response.varies_on("accept-encoding") {
         return;
     }
-    let Some(severity) = super::severity_without_vary(response) else { return };
+    let Some(severity) = severity_without_vary(response) else { return };
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0)
         || [response, other].into_iter().any(|response| cache_evidence(response).is_some());
     let severity = if is_stored { severity } else { Severity::Advice };
-    let (coding, vary) = (response.encoding(), super::vary_of(response));
+    let (coding, vary) = (response.encoding(), vary_of(response));
     let message = format!(
         "The response is {coding} for clients that accept it, and has {vary}: a cache may serve it to \
          clients that cannot decode it"

@@ -1,5 +1,6 @@
 //! HEAD has the `Vary` of GET.
 
+use super::shared::{VARY_FIXES, vary_of};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -12,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "HEAD has the fields of GET (RFC 9110 §9.3.2), and caches may update what they stored with it \
               (RFC 9111 §4.3.5). Tools that look at a site with HEAD do not see that it negotiates.",
     hurts: "Operators, whose tools show the wrong fields, and caches.",
-    fixes: super::VARY_FIXES,
+    fixes: VARY_FIXES,
     check,
 };
 
@@ -24,7 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (Some(get), Some(head)) = (get, head) else { continue };
         let (Some(full), Some(response)) = (get.success(), head.success()) else { continue };
         if full.varies_on("accept") && !response.varies_on("accept") {
-            let vary = super::vary_of(response);
+            let vary = vary_of(response);
             findings.report(
                 &[head, get],
                 format!("HEAD has {vary}, but GET has `Vary: Accept`: both must have it"),

@@ -1,5 +1,6 @@
 //! A refusal that depends on `Accept` says so in `Vary`.
 
+use super::shared::{VARY_FIXES, report_without_vary};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -12,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A cache that stores a 406 under the URL alone serves it to browsers, too (RFC 9111 §4.1). \
               Without a stated lifetime, only caches with rules of their own store it.",
     hurts: "People and agents, who get an error instead of the page.",
-    fixes: super::VARY_FIXES,
+    fixes: VARY_FIXES,
     check,
 };
 
@@ -20,11 +21,6 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_acceptable else { return };
     if exchange.response().is_some_and(|response| response.status == 406) {
         let difference = "other clients get the page";
-        super::report_without_vary(
-            findings,
-            exchange,
-            "The 406 for a client that accepts only PDF",
-            difference,
-        );
+        report_without_vary(findings, exchange, "The 406 for a client that accepts only PDF", difference);
     }
 }

@@ -1,5 +1,6 @@
 //! Errors for missing pages that depend on `Accept` say so in `Vary`.
 
+use super::shared::{VARY_FIXES, report_without_vary};
 use crate::exchange::{Exchange, Representation, Response};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
@@ -14,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
               all clients (RFC 9111 §4.1).",
     hurts: "People, who see raw text for a mistyped address, and agents, which get a page without help for \
             them.",
-    fixes: super::VARY_FIXES,
+    fixes: VARY_FIXES,
     check,
 };
 
@@ -27,9 +28,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
         exchange.response().filter(is_gone).map(Response::representation)
     };
     let (Some(Representation::Html), Some(other)) = (got(html), got(markdown)) else { return };
-    if other != Representation::Html {
-        let difference = "browsers and agents get different errors here";
-        super::report_without_vary(findings, html, "The 404 for browsers", difference);
-        super::report_without_vary(findings, markdown, "The 404 for agents", difference);
+    if other == Representation::Html {
+        return;
     }
+    // Both have one cause, and one finding shows it.
+    let has_vary = html.response().is_some_and(|response| response.varies_on("accept"));
+    let (exchange, subject) =
+        if has_vary { (markdown, "The 404 for agents") } else { (html, "The 404 for browsers") };
+    report_without_vary(findings, exchange, subject, "browsers and agents get different errors here");
 }

@@ -1,5 +1,6 @@
 //! Pages that exist in two representations say so in `Vary`.
 
+use super::shared::{VARY_FIXES, kind, negotiated_pages, report_without_vary};
 use crate::finding::Severity;
 use crate::rule::{Findings, Group, Rule};
 use crate::survey::Survey;
@@ -12,16 +13,16 @@ pub(super) static RULE: Rule = Rule {
     matters: "Without it, a cache may serve what it stored for one client to all others (RFC 9111 §4.1): \
               browsers get Markdown, agents get HTML.",
     hurts: "People, who see raw Markdown, and agents, which get HTML.",
-    fixes: super::VARY_FIXES,
+    fixes: VARY_FIXES,
     check,
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    for (_, html, markdown) in super::negotiated_pages(survey) {
+    for (_, html, markdown) in negotiated_pages(survey) {
         for exchange in [html, markdown] {
-            let kind = exchange.response().map_or("page", super::kind);
+            let kind = exchange.response().map_or("page", kind);
             let difference = "the address also has another representation";
-            super::report_without_vary(findings, exchange, &format!("The {kind}"), difference);
+            report_without_vary(findings, exchange, &format!("The {kind}"), difference);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Addresses that redirect agents to Markdown say so in `Vary`.
 
+use super::shared::{VARY_FIXES, report_without_vary};
 use std::sync::Arc;
 
 use crate::client::redirect_target;
@@ -17,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     matters: "A cache that stores the redirect sends browsers to the Markdown, and one that stores the page \
               hides the redirect from agents (RFC 9111 §4.1).",
     hurts: "People, who are sent to raw Markdown, and agents, which get HTML.",
-    fixes: super::VARY_FIXES,
+    fixes: VARY_FIXES,
     check,
 };
 
@@ -31,8 +32,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         }
         let difference = "agents are sent to Markdown here and browsers are not";
-        super::report_without_vary(findings, browser, "The response to browsers", difference);
-        super::report_without_vary(findings, agent, "The response to agents", difference);
+        report_without_vary(findings, browser, "The response to browsers", difference);
+        report_without_vary(findings, agent, "The response to agents", difference);
     }
 }
 
