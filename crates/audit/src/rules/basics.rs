@@ -81,17 +81,15 @@ fn report_lacking(
     }
 }
 
-/// Reports each page with elements that match the CSS selector and the condition: how many there are, what is
-/// wrong, and the first.
-fn report_elements(
-    survey: &Survey,
+/// Reports each page in which `find` finds wrong elements: how many there are, what is wrong, and the first.
+fn report_elements<'a>(
+    survey: &'a Survey,
     findings: &mut Findings,
-    css: &str,
-    is_wrong: impl Fn(&Page, HtmlElement<'_>) -> bool,
+    find: impl Fn(&'a Page) -> Vec<HtmlElement<'a>>,
     (one, several): (&str, &str),
 ) {
     for page in &survey.basis.pages {
-        let wrong: Vec<_> = page.select(css).into_iter().filter(|element| is_wrong(page, *element)).collect();
+        let wrong = find(page);
         let Some(first) = wrong.first().map(|element| tag(*element)) else { continue };
         let message = match wrong.len() {
             1 => format!("{one}: {first}"),
@@ -129,12 +127,12 @@ fn is_named(element: HtmlElement<'_>) -> bool {
 /// Whether people and their software never meet an element, as far as the HTML shows.
 fn is_hidden(element: HtmlElement<'_>) -> bool {
     std::iter::once(element).chain(element.ancestors()).any(|element| {
-        let style = element.attribute("style").unwrap_or_default().replace(' ', "").to_ascii_lowercase();
+        let style = element.attribute("style").map(|style| style.replace(' ', "").to_ascii_lowercase());
         element.attribute("hidden").is_some()
             || element.attribute("inert").is_some()
             || element.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
-            || style.contains("display:none")
-            || style.contains("visibility:hidden")
+            || style
+                .is_some_and(|style| style.contains("display:none") || style.contains("visibility:hidden"))
             || matches!(element.name(), "template" | "noscript")
     })
 }

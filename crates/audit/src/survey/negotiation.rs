@@ -61,14 +61,18 @@ pub struct PeculiarAccepts {
 }
 
 impl NegotiationSurvey {
-    /// Sends the requests of the group: at most 14, and 8 more if Accept headers are misread.
+    /// Sends the requests of the group: at most 15, and 8 more if Accept headers are misread.
     pub(crate) async fn survey(client: &Client, basis: &Basis) -> NegotiationSurvey {
         let negotiating = basis.pages.iter().find(|page| page.markdown.is_some());
         let Some(page) = negotiating.or(basis.pages.first()) else { return NegotiationSurvey::default() };
         let mut asker = Asker { client, url: &page.url, is_fresh: true };
         let mut survey = NegotiationSurvey::default();
-        let [cursor] = asker.ask([&[CURSOR.accept]]).await;
-        asker.is_fresh = cursor.as_ref().is_some_and(|exchange| exchange.success().is_some());
+        let [mut cursor] = asker.ask([&[CURSOR.accept]]).await;
+        if cursor.as_ref().is_none_or(|exchange| exchange.success().is_none()) {
+            // The site forbids or redirects unknown queries.
+            asker.is_fresh = false;
+            [cursor] = asker.ask([&[CURSOR.accept]]).await;
+        }
         survey.negotiates = page.markdown.is_some() || got(cursor.as_ref(), Representation::Markdown);
         survey.agents.extend(cursor.map(|exchange| (CURSOR, exchange)));
 

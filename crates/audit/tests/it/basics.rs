@@ -147,3 +147,20 @@ fn elements_are_counted_and_shown_on_one_line() {
         &report.findings.iter().find(|finding| finding.rule.id == "link-text-missing").unwrap().message;
     assert_eq!(message, "2 links have no text, first `<a href=\"/docs/#[31mx\">`");
 }
+
+/// Takes minutes if a part of the audit reads the page again for each element.
+#[test]
+fn pages_full_of_elements_are_judged() {
+    for (piece, count, expected) in [
+        ("<a href=x></a>", 18_000, "18000 links have no text, first `<a href=\"x\">`"),
+        ("<input>", 36_000, "36000 controls have no label, first `<input>`"),
+    ] {
+        let site = FakeSite::serving(move |asked| match asked.path() {
+            "/" => Answer::new(200, "text/html", format!("<!doctype html>{}", piece.repeat(count))),
+            _ => Answer::new(404, "text/plain", "none"),
+        });
+        let report = site.audit();
+        let messages: Vec<_> = report.findings.iter().map(|finding| &*finding.message).collect();
+        assert!(messages.contains(&expected), "{messages:?}");
+    }
+}

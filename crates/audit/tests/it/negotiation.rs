@@ -50,6 +50,20 @@ fn an_agent_that_gets_html_is_found() {
 }
 
 #[test]
+fn a_site_that_forbids_queries_is_judged_without_them() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Allow: /", "Allow: /\nDisallow: /*?"),
+        _ if asked.header("accept").contains("text/plain") => {
+            content::answer(&Asked { headers: vec![], ..asked.clone() })
+        }
+        _ => answer,
+    });
+    let report = site.audit();
+    let misled = report.findings.iter().filter(|finding| finding.rule.id == "agent-gets-html");
+    assert_eq!(misled.count(), 3, "{}", describe(&report));
+}
+
+#[test]
 fn a_wrong_response_from_a_cache_is_not_judged_as_that_of_the_site() {
     let site = FakeSite::with_fault(|asked, answer| {
         if !asked.header("accept").contains("text/plain") {

@@ -1,5 +1,7 @@
 //! Controls of forms have a label.
 
+use std::collections::HashSet;
+
 use frontdesk_convert::HtmlElement;
 
 use super::{has, is_hidden, is_named, report_elements};
@@ -26,19 +28,23 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("A control has no label", "controls have no label");
-    report_elements(survey, findings, "input, select, textarea", lacks_label, message);
+    report_elements(survey, findings, unlabelled_controls, message);
 }
 
-/// Whether software finds no name. A `placeholder` counts, since browsers fall back to it.
-fn lacks_label(page: &Page, control: HtmlElement<'_>) -> bool {
+fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
+    let labels = page.select("label[for]");
+    let labelled: HashSet<_> = labels.iter().filter_map(|label| label.attribute("for")).collect();
+    let has_label = |control: &HtmlElement<'_>| {
+        control.attribute("id").is_some_and(|id| labelled.contains(id))
+            || control.ancestors().any(|ancestor| ancestor.name() == "label")
+    };
+    let controls = page.select("input, select, textarea").into_iter();
+    controls.filter(|control| needs_label(*control) && !has_label(control)).collect()
+}
+
+/// Whether only a label could name a control. A `placeholder` counts as a name, since browsers fall back to it.
+fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
-    if names_itself || is_named(control) || has(control, "placeholder") || is_hidden(control) {
-        return false;
-    }
-    let is_labelled = |label: &HtmlElement<'_>| {
-        label.attribute("for").is_some_and(|target| Some(target) == control.attribute("id"))
-    };
-    let is_inside = control.ancestors().any(|ancestor| ancestor.name() == "label");
-    !is_inside && !page.select("label[for]").iter().any(is_labelled)
+    !names_itself && !is_named(control) && !has(control, "placeholder") && !is_hidden(control)
 }

@@ -24,11 +24,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.basis.pages {
         // The name of the site above the content does no harm.
         let has_main = !page.select("main h1").is_empty();
-        let first = page.select(if has_main { "main h1" } else { "h1" }).into_iter();
-        let first = first.filter(|heading| !is_hidden(*heading));
-        let texts: Vec<_> = first.map(|heading| excerpt(&heading.text())).collect();
-        if let [one, other, ..] = &*texts {
-            let count = texts.len();
+        let mut first = page.select(if has_main { "main h1" } else { "h1" });
+        first.retain(|heading| !is_hidden(*heading));
+        if let [one, other, ..] = &*first {
+            let (count, one, other) = (first.len(), excerpt(&one.text()), excerpt(&other.text()));
             let message = format!("The page has {count} `<h1>`, first “{one}” and “{other}”");
             findings.report(&[&page.html], message);
         }

@@ -4,6 +4,7 @@ use frontdesk_convert::HtmlElement;
 
 use super::{is_hidden, is_named, report_elements};
 use crate::finding::Severity;
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
 
@@ -24,11 +25,13 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("An image has no `alt`", "images have no `alt`");
-    report_elements(survey, findings, "img:not([alt])", |_, image| lacks_alternative(image), message);
+    let find = |page| Page::select(page, "img:not([alt])").into_iter().filter(lacks_alternative).collect();
+    report_elements(survey, findings, find, message);
 }
 
 /// Whether an image without `alt` says nothing. Leaves out decoration and tracking pixels.
-fn lacks_alternative(image: HtmlElement<'_>) -> bool {
+fn lacks_alternative(image: &HtmlElement<'_>) -> bool {
+    let image = *image;
     let is_decoration = matches!(image.attribute("role"), Some("presentation" | "none"));
     let is_pixel = ["width", "height"].iter().all(|name| matches!(image.attribute(name), Some("0" | "1")));
     !is_named(image) && !is_decoration && !is_pixel && !is_hidden(image)

@@ -4,6 +4,7 @@ use frontdesk_convert::{HtmlElement, Selector};
 
 use super::{has, is_hidden, is_named, report_elements};
 use crate::finding::Severity;
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
 
@@ -25,10 +26,12 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("A link has no text", "links have no text");
-    report_elements(survey, findings, "a[href]", |_, link| lacks_text(link), message);
+    let find = |page| Page::select(page, "a[href]").into_iter().filter(lacks_text).collect();
+    report_elements(survey, findings, find, message);
 }
 
-fn lacks_text(link: HtmlElement<'_>) -> bool {
+fn lacks_text(link: &HtmlElement<'_>) -> bool {
+    let link = *link;
     let Ok(named) = Selector::parse("[alt], [aria-label], [aria-labelledby], [title]") else { return false };
     let is_found = |inner: HtmlElement<'_>| has(inner, "alt") || is_named(inner);
     let is_skipped = is_hidden(link) || link.attribute("tabindex") == Some("-1");
