@@ -42,7 +42,7 @@ fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
     controls.filter(|control| needs_label(*control) && !has_label(control)).collect()
 }
 
-/// Whether only a label could name a control. A `placeholder` counts as a name, since browsers fall back to it.
+/// Whether only a label could name a control. A `placeholder` counts as a name: browsers fall back to it.
 fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
