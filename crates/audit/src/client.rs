@@ -71,6 +71,8 @@ pub struct Client {
     options: Options,
     /// The host of the site, without `www.`; only this host and its `www.` are asked.
     host: String,
+    /// Whether the host has a public address.
+    is_public: bool,
     /// `robots.txt`, once it was fetched.
     robots: RefCell<Option<Rc<Robots>>>,
     permits: Semaphore,
@@ -107,6 +109,7 @@ impl Client {
             http,
             options: options.clone(),
             host: site_host(target),
+            is_public: !is_private,
             robots: RefCell::default(),
             permits: Semaphore::new(PARALLEL),
             next_start: Cell::new(None),
@@ -124,6 +127,11 @@ impl Client {
 
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Whether the site has a public address.
+    pub fn is_public(&self) -> bool {
+        self.is_public
     }
 
     /// Whether the URL belongs to the audited site: the same host, with or without `www.`.
@@ -281,8 +289,13 @@ impl Client {
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
+        // A firewall that refuses the name of another client does not refuse the audit.
+        let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));
+        if has_other_name && response.status != 429 {
+            return;
+        }
         if let Some(challenge) = challenge(response) {
             *self.stopped.borrow_mut() = Some(challenge);
         } else if is_busy {

@@ -25,6 +25,7 @@ const DOCUMENT_RELATIONS: [&str; 4] = ["service-desc", "service-doc", "service-m
 
 /// The responses to the requests of the group files. Each is the last of a chain of redirects, and missing if
 /// the request was not sent. `robots.txt` and `llms.txt` are in [`Basis`].
+#[derive(Default)]
 pub struct FilesSurvey {
     /// The time of the audit, to which expiry dates are compared.
     pub now: Timestamp,
@@ -45,13 +46,14 @@ pub struct FilesSurvey {
 }
 
 /// How the address of the API's description was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpenApiSource {
     /// The API catalog links to it.
     Catalog,
     /// A page links to it as `service-desc`, in HTML or in the field `Link`.
     Page,
     /// `/openapi.json`, which nothing mentions.
+    #[default]
     Guess,
 }
 
