@@ -29,10 +29,10 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     let negotiation = NegotiationSurvey::survey(&client, &basis).await;
     let files = FilesSurvey::survey(&client, &basis).await;
     let links = LinksSurvey::survey(&client, &basis).await;
-    let basics = BasicsSurvey::survey(&client, &basis).await;
+    let transport = BasicsSurvey::survey(&client, &basis).await;
     let forms = FormsSurvey::survey(&client, &files).await;
     let exchanges = client.exchanges();
-    let survey = Survey { basis, caches, negotiation, links, files, forms, basics, exchanges };
+    let survey = Survey { basis, caches, negotiation, links, files, forms, basics: transport, exchanges };
     Ok(judge(&survey, &client))
 }
 

@@ -1,5 +1,6 @@
 //! The first requests: `robots.txt`, the page that the operator named, the lists of pages, and a few pages.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -85,7 +86,9 @@ impl Basis {
         let as_agent = self.pages.iter().map(|page| Request::get(&page.url).accept(CLAUDE_CODE.accept));
         let exchanges = client.send_all(Group::Parity, as_agent.collect()).await;
         for (page, exchange) in self.pages.iter_mut().zip(exchanges) {
-            exchange.into_iter().for_each(|exchange| page.set_agent(exchange));
+            if let Ok(exchange) = exchange {
+                page.set_agent(exchange);
+            }
         }
         let twins: Vec<_> = self.pages.iter().map(Page::declared_twin).collect();
         for (page, twin) in self.pages.iter_mut().zip(twins) {
@@ -112,7 +115,7 @@ impl Basis {
         let listed: Vec<_> = self.sitemap_urls.iter().filter(is_page).cloned().collect();
         let mut candidates =
             if listed.is_empty() { linked().iter().filter(is_page).cloned().collect() } else { listed };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         candidates.retain(|url| seen.insert(url.clone()));
         let count = candidates.len();
         (0..wanted.min(count)).map(|index| candidates[index * count / wanted.min(count)].clone()).collect()
@@ -177,20 +180,19 @@ pub(crate) fn text_of(exchange: &Exchange) -> Option<String> {
 /// The links of `llms.txt`.
 fn llms_links(exchange: &Exchange) -> Vec<Url> {
     let Some(text) = text_of(exchange) else { return Vec::new() };
-    let mut links = Vec::new();
-    for target in MarkdownPage::parse(&text).links {
-        let Ok(mut url) = exchange.url().join(&target) else { continue };
+    let targets = MarkdownPage::parse(&text).links;
+    let mut seen = HashSet::new();
+    let links = targets.iter().filter_map(|target| {
+        let mut url = exchange.url().join(target).ok()?;
         url.set_fragment(None);
-        if matches!(url.scheme(), "http" | "https") && !links.contains(&url) {
-            links.push(url);
-        }
-    }
-    links
+        matches!(url.scheme(), "http" | "https").then_some(url)
+    });
+    links.filter(|url| seen.insert(url.clone())).collect()
 }
 
 async fn survey_sitemaps(client: &Client, url: &Url, rules: &Robots) -> (Vec<Arc<Exchange>>, Vec<Url>) {
-    let named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok());
-    let named = named.filter(|sitemap| client.is_same_site(sitemap)).next();
+    let mut named = rules.sitemaps.iter().filter_map(|sitemap| url.join(sitemap).ok());
+    let named = named.find(|sitemap| client.is_same_site(sitemap));
     let path = named.as_ref().map_or("/sitemap.xml", |sitemap| sitemap.as_str());
     let Some(first) = at(client, url, path).await else { return Default::default() };
     let (kind, mut urls) = sitemap_entries(&first);

@@ -107,7 +107,7 @@ pub fn negotiated(asked: &Asked, status: u16, html: String, markdown: String) ->
     let answer = if for_html == 0.0 && for_markdown == 0.0 {
         let text = "This page is available as text/html and text/markdown.\n";
         Answer::new(if status == 200 { 406 } else { status }, "text/plain; charset=utf-8", text)
-    } else if for_markdown > for_html || (for_markdown == for_html && names_markdown) {
+    } else if for_markdown > for_html || (for_markdown >= for_html && names_markdown) {
         Answer::new(status, "text/markdown; charset=utf-8", markdown)
     } else {
         Answer::new(status, "text/html; charset=utf-8", html)

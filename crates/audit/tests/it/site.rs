@@ -72,8 +72,6 @@ impl Answer {
     }
 }
 
-type Fault = dyn Fn(&Asked, Answer) -> Answer + Send + Sync;
-
 /// A running site. Stops when it is dropped.
 pub struct FakeSite {
     address: SocketAddr,
