@@ -19,6 +19,7 @@ mod robots;
 mod rule;
 mod rules;
 mod survey;
+mod words;
 
 pub use baseline::Baseline;
 pub use exchange::{Exchange, Representation, Request, Response};
