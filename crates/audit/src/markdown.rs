@@ -34,6 +34,8 @@ pub struct TextBlock {
     pub text: String,
     /// The number of letters and digits in links.
     pub linked: usize,
+    /// The targets of its links as written, in order.
+    pub links: Vec<String>,
 }
 
 /// What a [`TextBlock`] is.
@@ -110,10 +112,10 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         _ => return None,
     };
     if let Some(text) = text {
-        return Some(TextBlock { kind, text, linked: 0 });
+        return Some(TextBlock { kind, text, linked: 0, links: Vec::new() });
     }
     let (mut text, mut linked) = (String::new(), 0);
-    let (mut links, mut images) = (0, 0);
+    let (mut links, mut images, mut targets) = (0, 0, Vec::new());
     for edge in node.traverse() {
         let (inner, is_start) = match edge {
             NodeEdge::Start(inner) => (inner, true),
@@ -121,7 +123,8 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         };
         let data = inner.data.borrow();
         let own = match &data.value {
-            NodeValue::Link(_) => {
+            NodeValue::Link(link) => {
+                targets.extend(is_start.then(|| link.url.clone()));
                 links = if is_start { links + 1 } else { links - 1 };
                 continue;
             }
@@ -141,7 +144,7 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         text += own;
     }
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(TextBlock { kind, text, linked })
+    Some(TextBlock { kind, text, linked, links: targets })
 }
 
 /// The text of raw HTML without its tags. Comments stay, because agents read them.

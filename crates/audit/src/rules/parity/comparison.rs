@@ -1,0 +1,191 @@
+//! The Markdown of a page beside the Markdown that frontdesk makes from its HTML.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::exchange::Exchange;
+use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
+use crate::page::Page;
+use crate::survey::Survey;
+use crate::words::{PhraseSet, words};
+
+/// From this share of its phrases on, a block counts as present in another text.
+const PRESENT: f64 = 0.5;
+
+/// Elements that surround the content, also on pages that name them by classes only.
+const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, details.toc, figcaption, \
+    [role=complementary], [role=navigation], [role=dialog], [role=alert], [aria-hidden=true], [class*=comment], \
+    [id*=comment], [class*=related], [class*=newsletter], [class*=subscribe], [class*=cookie], [class*=consent], \
+    [class*=promo], [class*=banner], [class*=author], [class*=share], [class*=feedback], [class*=breadcrumb], \
+    [class*=sidebar], [class*=pagination], [class*=meta], [class*=byline], [class*=toc]";
+
+/// If [`SURROUNDINGS`] match more than this share of the content, their names mean something else.
+const MAX_SURROUNDINGS: f64 = 0.5;
+
+/// The most bytes of text that are read of [`SURROUNDINGS`].
+const MAX_SURROUNDING_BYTES: usize = 4 << 20;
+
+/// A page with Markdown that can be compared with its HTML.
+pub(super) struct Comparison<'a> {
+    pub page: &'a Page,
+    /// The response with the Markdown.
+    pub exchange: &'a Arc<Exchange>,
+    pub markdown: &'a MarkdownPage,
+    /// The phrases of the Markdown, with its front matter and raw HTML.
+    phrases: PhraseSet,
+    /// The number of surveyed pages whose HTML has a block, by its words.
+    recurring: Rc<HashMap<Vec<String>, usize>>,
+    surroundings: PhraseSet,
+}
+
+/// A block of prose in the HTML that the Markdown does not have.
+pub(super) struct MissingBlock<'a> {
+    pub block: &'a TextBlock,
+    pub words: usize,
+    /// Whether the Markdown has blocks before and after it.
+    pub is_inside: bool,
+}
+
+impl<'a> Comparison<'a> {
+    /// The pages whose Markdown can be compared: negotiated, otherwise from the declared address. Pages whose
+    /// HTML or Markdown is incomplete or has hardly any words are left out; other rules report those.
+    pub fn all(survey: &'a Survey) -> Vec<Comparison<'a>> {
+        let pages = &survey.basis.pages;
+        let mut recurring: HashMap<Vec<String>, usize> = HashMap::new();
+        for page in pages {
+            let mut blocks: Vec<_> = page.reference.blocks.iter().map(|block| words(&block.text)).collect();
+            blocks.sort();
+            blocks.dedup();
+            blocks.into_iter().for_each(|block| *recurring.entry(block).or_default() += 1);
+        }
+        let recurring = Rc::new(recurring);
+        let compared = pages.iter().filter_map(|page| {
+            let (exchange, markdown) = markdown_of(page)?;
+            let is_whole = page.response().is_whole && !page.converted.is_truncated;
+            let is_comparable = is_whole && !is_empty(page, markdown) && !is_cut(page, exchange, markdown);
+            is_comparable.then(|| Comparison {
+                page,
+                exchange,
+                markdown,
+                phrases: PhraseSet::new(texts(markdown)),
+                recurring: recurring.clone(),
+                surroundings: surroundings(page),
+            })
+        });
+        compared.collect()
+    }
+
+    /// Whether the Markdown has a text, wherever it is.
+    pub fn has(&self, text: &str) -> bool {
+        self.phrases.share(text) >= PRESENT
+    }
+
+    /// Whether a block of the HTML also is on another surveyed page, or surrounds the content.
+    pub fn is_surrounding(&self, text: &str) -> bool {
+        self.recurring.get(&words(text)).is_some_and(|count| *count > 1)
+            || self.surroundings.share(text) >= PRESENT
+    }
+
+    /// The blocks of prose that readers of the HTML see and the Markdown lacks, in order, and the number of
+    /// words in all blocks of prose. Titles of cards, dates and lists of links are not prose.
+    pub fn missing(&self) -> (Vec<MissingBlock<'_>>, usize) {
+        let blocks: Vec<_> = self.page.reference.blocks.iter().filter(|block| block.text.len() > 1).collect();
+        let is_found: Vec<_> = blocks.iter().map(|block| self.has(&block.text)).collect();
+        let first = is_found.iter().position(|found| *found).unwrap_or(blocks.len());
+        let last = is_found.iter().rposition(|found| *found).unwrap_or(0);
+        let (mut missing, mut total) = (Vec::new(), 0);
+        for (index, block) in blocks.iter().enumerate() {
+            let count = words(&block.text).len();
+            // Text below a linked title is the teaser of another page.
+            let is_teaser = index > 0 && !has_own_text(blocks[index - 1]);
+            if !is_prose(block, count) || is_teaser || self.is_surrounding(&block.text) {
+                continue;
+            }
+            total += count;
+            if !is_found[index] {
+                missing.push(MissingBlock { block, words: count, is_inside: first < index && index < last });
+            }
+        }
+        (missing, total)
+    }
+
+    /// Whether more than half of the prose is missing, so that single differences are not worth a finding.
+    pub fn is_other_text(&self) -> bool {
+        let (missing, total) = self.missing();
+        missing.iter().map(|missing| missing.words).sum::<usize>() * 2 > total
+    }
+}
+
+/// The response with the Markdown of a page and its parts: negotiated, otherwise from the declared address.
+pub(super) fn markdown_of(page: &Page) -> Option<(&Arc<Exchange>, &MarkdownPage)> {
+    let negotiated = page.agent.as_ref().zip(page.markdown.as_ref());
+    negotiated.or_else(|| page.twin.as_ref().zip(page.twin_markdown.as_ref()))
+}
+
+/// Whether the Markdown has hardly any words although the HTML has text.
+pub(super) fn is_empty(page: &Page, markdown: &MarkdownPage) -> bool {
+    let (words_of_html, words_of_markdown) = (words(&page.reference.text).len(), words(&markdown.text).len());
+    words_of_html >= 20 && words_of_markdown < 5 && markdown.html.is_empty()
+}
+
+/// Whether the Markdown is incomplete: it broke off, is too long for an audit, or its last block is the start
+/// of a longer block of the HTML.
+fn is_cut(page: &Page, exchange: &Exchange, markdown: &MarkdownPage) -> bool {
+    exchange.response().is_some_and(|response| !response.is_whole) || cut_block(page, markdown).is_some()
+}
+
+/// The block of the HTML of which the Markdown ends with a part, without punctuation at the end.
+pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
+    let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;
+    let start = words(&last.text);
+    let has_end = last.text.ends_with(|c: char| !c.is_alphanumeric() && c != '…');
+    if start.len() < 8 || !has_own_text(last) || has_end {
+        return None;
+    }
+    // The last word may be cut, too.
+    let (cut, whole) = start.split_last()?;
+    page.reference.blocks.iter().find(|block| {
+        let all = words(&block.text);
+        let is_longer = all.len() > start.len() && is_prose(block, all.len());
+        is_longer && all.starts_with(whole) && all[whole.len()].starts_with(&**cut)
+    })
+}
+
+/// Whether a block consists of sentences: at least 8 words with punctuation at the end, or 20 words, and less
+/// than half of it in links.
+pub(super) fn is_prose(block: &TextBlock, words: usize) -> bool {
+    let is_sentence = block.text.ends_with(['.', '!', '?', '。', '！', '？', ':', ')']);
+    block.kind == BlockKind::Prose && words >= if is_sentence { 8 } else { 20 } && has_own_text(block)
+}
+
+/// Whether less than half of a block's text is in links; other blocks are menus and lists of related pages.
+pub(super) fn has_own_text(block: &TextBlock) -> bool {
+    block.linked == 0 || block.linked * 2 < block.text.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
+/// All texts of Markdown, in order, so that phrases may span blocks.
+pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
+    let blocks = markdown.blocks.iter().map(|block| &*block.text);
+    blocks.chain([&*markdown.text, &*markdown.front_matter]).chain(markdown.html.iter().map(String::as_str))
+}
+
+/// The phrases of the elements that surround the content.
+fn surroundings(page: &Page) -> PhraseSet {
+    let elements = page
+        .select(SURROUNDINGS)
+        .into_iter()
+        .filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
+    let mut left = MAX_SURROUNDING_BYTES;
+    // Elements in others are read several times.
+    let texts: Vec<_> = elements
+        .map(|element| element.text())
+        .take_while(|text| {
+            left = left.saturating_sub(text.len());
+            left > 0
+        })
+        .collect();
+    let found = PhraseSet::new(texts.iter().map(String::as_str));
+    let is_content = found.share(&page.reference.text) > MAX_SURROUNDINGS;
+    if is_content { PhraseSet::new([]) } else { found }
+}

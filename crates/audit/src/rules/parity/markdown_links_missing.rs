@@ -1,0 +1,90 @@
+//! The Markdown has the links of the HTML.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::comparison::{Comparison, has_own_text};
+use crate::finding::Severity;
+use crate::rule::{Findings, Fix, Group, Platform, Rule};
+use crate::survey::Survey;
+
+pub(super) static RULE: Rule = Rule {
+    id: "markdown-links-missing",
+    group: Group::Parity,
+    severity: Severity::Advice,
+    checks: "The Markdown has the links of the HTML, also as relative links or links to the Markdown \
+             of a page.",
+    matters: "Agents follow links to what a page does not say itself.",
+    hurts: "Agents, which do not find the linked pages.",
+    fixes: &[
+        Fix {
+            platform: Platform::Any,
+            text: "Keep links in the Markdown: `[text](https://example.com/page/)`.",
+        },
+        Fix {
+            platform: Platform::Frontdesk,
+            text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
+        },
+    ],
+    check,
+};
+
+/// From this number of links on, Markdown without any link is not only advice.
+const MANY: usize = 5;
+
+fn check(survey: &Survey, findings: &mut Findings) {
+    for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
+        let page = comparison.page;
+        let (base, markdown) = (comparison.exchange.url(), comparison.markdown);
+        // Relative links are meant relative to the Markdown or to the page.
+        let links = markdown.links.iter().flat_map(|link| [base.join(link), page.url.join(link)]);
+        let own: HashSet<_> = links.flatten().map(|url| essence(url.as_str())).collect();
+        // Where the text is missing as well, another rule reports it.
+        let blocks =
+            page.reference.blocks.iter().filter(|block| has_own_text(block) && comparison.has(&block.text));
+        let blocks = blocks.filter(|block| !comparison.is_surrounding(&block.text));
+        let mut expected: BTreeSet<_> =
+            blocks.flat_map(|block| &block.links).map(|link| essence(link)).collect();
+        expected.remove(&essence(page.url.as_str()));
+        expected.retain(|link| link.contains('/') && !is_service(link));
+        let missing: Vec<_> = expected.iter().filter(|link| !own.contains(*link)).collect();
+        let [first, ..] = missing[..] else { continue };
+        let is_broken = expected.len() >= MANY && markdown.links.is_empty() && markdown.html.is_empty();
+        let severity = if is_broken { Severity::Broken } else { Severity::Advice };
+        findings.report_as(
+            severity,
+            &[comparison.exchange, &page.html],
+            format!(
+                "The Markdown lacks {} of {} links of the HTML, first to {first}",
+                missing.len(),
+                expected.len()
+            ),
+        );
+    }
+}
+
+/// A link without what may differ: the scheme, `www.`, the query, the fragment, a name such as `index.html`, and
+/// an ending such as `.md`.
+fn essence(link: &str) -> String {
+    let link = link.split(['?', '#']).next().unwrap_or_default();
+    let link = link.split_once("://").map_or(link, |(_, rest)| rest);
+    let link = link.strip_prefix("www.").unwrap_or(link).trim_end_matches('/');
+    let endings = [".html", ".htm", ".mdx", ".md", "/index", "/README"];
+    let link = endings.iter().fold(link, |link, ending| link.strip_suffix(ending).unwrap_or(link));
+    link.trim_end_matches('/').to_owned()
+}
+
+/// Whether a link edits, shares or prints the page.
+fn is_service(link: &str) -> bool {
+    let parts = [
+        "/edit/",
+        "/blob/",
+        "/issues/new",
+        "/intent/",
+        "/sharer",
+        "/share",
+        "mailto:",
+        "tel:",
+        "javascript:",
+    ];
+    parts.iter().any(|part| link.contains(part))
+}
