@@ -1,8 +1,10 @@
 //! The Markdown of a page beside the Markdown that frontdesk makes from its HTML.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
+
+use frontdesk_convert::HtmlElement;
 
 use crate::exchange::Exchange;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
@@ -12,6 +14,9 @@ use crate::words::{PhraseSet, words};
 
 /// From this share of its phrases on, a block counts as present in another text.
 const PRESENT: f64 = 0.5;
+
+/// The least number of words in a sentence that counts as prose.
+const SENTENCE: usize = 8;
 
 /// Elements that surround the content, also on pages that name them by classes only.
 const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, details.toc, figcaption, \
@@ -43,8 +48,8 @@ pub(super) struct Comparison<'a> {
 pub(super) struct MissingBlock<'a> {
     pub block: &'a TextBlock,
     pub words: usize,
-    /// Whether the Markdown has blocks before and after it.
-    pub is_inside: bool,
+    /// Whether it stands beside a block that the Markdown has: in the same element, not in a box of its own.
+    pub has_neighbors: bool,
 }
 
 impl<'a> Comparison<'a> {
@@ -90,24 +95,37 @@ impl<'a> Comparison<'a> {
     /// The blocks of prose that readers of the HTML see and the Markdown lacks, in order, and the number of
     /// words in all blocks of prose. Titles of cards, dates and lists of links are not prose.
     pub fn missing(&self) -> (Vec<MissingBlock<'_>>, usize) {
-        let blocks: Vec<_> = self.page.reference.blocks.iter().filter(|block| block.text.len() > 1).collect();
-        let is_found: Vec<_> = blocks.iter().map(|block| self.has(&block.text)).collect();
-        let first = is_found.iter().position(|found| *found).unwrap_or(blocks.len());
-        let last = is_found.iter().rposition(|found| *found).unwrap_or(0);
+        let neighbors = self.neighbors();
         let (mut missing, mut total) = (Vec::new(), 0);
-        for (index, block) in blocks.iter().enumerate() {
-            let count = words(&block.text).len();
+        let mut is_below_link = false;
+        for block in &self.page.reference.blocks {
             // Text below a linked title is the teaser of another page.
-            let is_teaser = index > 0 && !has_own_text(blocks[index - 1]);
-            if !is_prose(block, count) || is_teaser || self.is_surrounding(&block.text) {
+            let is_teaser = std::mem::replace(&mut is_below_link, !has_own_text(block));
+            let own = words(&block.text);
+            if !is_prose(block, own.len()) || is_teaser || self.is_surrounding(&block.text) {
                 continue;
             }
-            total += count;
-            if !is_found[index] {
-                missing.push(MissingBlock { block, words: count, is_inside: first < index && index < last });
+            total += own.len();
+            if !self.has(&block.text) {
+                let has_neighbors = neighbors.contains(&own);
+                missing.push(MissingBlock { block, words: own.len(), has_neighbors });
             }
         }
         (missing, total)
+    }
+
+    /// The words of the paragraphs and list items in elements of which the Markdown has another one with a
+    /// sentence. What the author of a page wrote stands together; notices and lists of other pages stand apart.
+    fn neighbors(&self) -> HashSet<Vec<String>> {
+        let mut by_parent: HashMap<HtmlElement<'_>, Vec<(String, bool)>> = HashMap::new();
+        for element in self.page.select("p, li, dd") {
+            let Some(parent) = element.ancestors().find(|above| above.name() != "li") else { continue };
+            let text = element.text();
+            let is_found = words(&text).len() >= SENTENCE && self.has(&text);
+            by_parent.entry(parent).or_default().push((text, is_found));
+        }
+        let shared = by_parent.into_values().filter(|texts| texts.iter().any(|(_, is_found)| *is_found));
+        shared.flatten().map(|(text, _)| words(&text)).collect()
     }
 
     /// Whether more than half of the prose is missing, so that single differences are not worth a finding.
@@ -152,11 +170,11 @@ pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&
     })
 }
 
-/// Whether a block consists of sentences: at least 8 words with punctuation at the end, or 20 words, and less
+/// Whether a block consists of sentences: at least [`SENTENCE`] words with punctuation at the end, or 20 words, and less
 /// than half of it in links.
 pub(super) fn is_prose(block: &TextBlock, words: usize) -> bool {
     let is_sentence = block.text.ends_with(['.', '!', '?', '。', '！', '？', ':', ')']);
-    block.kind == BlockKind::Prose && words >= if is_sentence { 8 } else { 20 } && has_own_text(block)
+    block.kind == BlockKind::Prose && words >= if is_sentence { SENTENCE } else { 20 } && has_own_text(block)
 }
 
 /// Whether less than half of a block's text is in links; other blocks are menus and lists of related pages.

@@ -1,10 +1,10 @@
 //! The Markdown has the text of the HTML.
 
-use super::comparison::Comparison;
+use super::comparison::{Comparison, is_prose, texts};
 use crate::finding::Severity;
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
 use crate::survey::Survey;
-use crate::words::excerpt;
+use crate::words::{PhraseSet, excerpt, words};
 
 pub(super) static RULE: Rule = Rule {
     id: "markdown-text-missing",
@@ -28,22 +28,22 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// From this number of missing words on, or [`BROKEN_SHARE`] of the prose, a finding is not only advice.
+/// From this number of missing words with neighbors on, or [`BROKEN_SHARE`] of the prose, a finding is not only
+/// advice. Other missing text may be a notice, a comment or a list of related pages.
 const BROKEN_WORDS: usize = 25;
 const BROKEN_SHARE: f64 = 0.1;
 
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let (missing, total) = comparison.missing();
-        let Some(first) = missing.iter().find(|lost| lost.is_inside).or(missing.first()) else { continue };
-        let count = |is_counted: bool| -> usize {
-            missing.iter().filter(|lost| lost.is_inside || is_counted).map(|lost| lost.words).sum()
+        let Some(first) = missing.iter().find(|lost| lost.has_neighbors).or(missing.first()) else {
+            continue;
         };
-        // What follows the content may be comments or related pages, which the Markdown need not have.
-        let (inside, all) = (count(false), count(true));
-        let is_broken = inside >= BROKEN_WORDS
-            || (inside > 0 && inside as f64 >= BROKEN_SHARE * total as f64)
-            || all * 2 > total;
+        let all: usize = missing.iter().map(|lost| lost.words).sum();
+        let certain: usize = missing.iter().filter(|lost| lost.has_neighbors).map(|lost| lost.words).sum();
+        let is_broken = certain >= BROKEN_WORDS
+            || (certain > 0 && certain as f64 >= BROKEN_SHARE * total as f64)
+            || (all * 10 > total * 9 && is_other(&comparison));
         let severity = if is_broken { Severity::Broken } else { Severity::Advice };
         let text = excerpt(&first.block.text, 14);
         findings.report_as(
@@ -52,4 +52,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
             format!("The Markdown lacks {all} of {total} words that the HTML shows, first: “{text}”"),
         );
     }
+}
+
+/// Whether the Markdown is another text, or very short.
+fn is_other(comparison: &Comparison<'_>) -> bool {
+    let reference = PhraseSet::new(texts(&comparison.page.reference));
+    let blocks = comparison.markdown.blocks.iter().map(|block| (block, words(&block.text).len()));
+    let prose: Vec<_> = blocks.filter(|(block, count)| is_prose(block, *count)).collect();
+    let own = prose.iter().filter(|(block, _)| reference.share(&block.text) < 0.5).count();
+    let length = |text: &str| words(text).len();
+    own * 2 > prose.len() || length(&comparison.markdown.text) * 10 < length(&comparison.page.reference.text)
 }
