@@ -18,17 +18,20 @@ const PRESENT: f64 = 0.5;
 /// The least number of words in a sentence that counts as prose.
 const SENTENCE: usize = 8;
 
-/// Elements that surround the content, also on pages that name them by classes only.
-const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, details.toc, figcaption, \
-    [role=complementary], [role=navigation], [role=dialog], [role=alert], [aria-hidden=true], [class*=comment], \
-    [id*=comment], [class*=related], [class*=newsletter], [class*=subscribe], [class*=cookie], [class*=consent], \
-    [class*=promo], [class*=banner], [class*=author], [class*=share], [class*=feedback], [class*=breadcrumb], \
-    [class*=sidebar], [class*=pagination], [class*=meta], [class*=byline], [class*=toc]";
+/// Elements that surround the content, and forms, which Markdown cannot show.
+const SURROUNDINGS: &str = "aside, footer, nav, form, dialog, template, noscript, figcaption, \
+    [role=complementary], [role=navigation], [role=dialog], [role=alert], [aria-hidden=true]";
 
-/// If [`SURROUNDINGS`] match more than this share of the content, their names mean something else.
-const MAX_SURROUNDINGS: f64 = 0.5;
+/// Names of elements that surround the content on pages without elements for it.
+const NAMED_SURROUNDINGS: &str = "[class*=comment], [id*=comment], [class*=related], [class*=newsletter], \
+    [class*=subscribe], [class*=cookie], [class*=consent], [class*=promo], [class*=banner], [class*=author], \
+    [class*=share], [class*=feedback], [class*=breadcrumb], [class*=sidebar], [class*=pagination], \
+    [class*=meta], [class*=byline], [class*=toc]";
 
-/// The most bytes of text that are read of [`SURROUNDINGS`].
+/// If [`NAMED_SURROUNDINGS`] have more than this share of the content, their names mean something else.
+const MAX_NAMED: f64 = 0.5;
+
+/// The most bytes of text that are read of the elements that surround the content.
 const MAX_SURROUNDING_BYTES: usize = 4 << 20;
 
 /// A page with Markdown that can be compared with its HTML.
@@ -188,22 +191,23 @@ pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
     blocks.chain([&*markdown.text, &*markdown.front_matter]).chain(markdown.html.iter().map(String::as_str))
 }
 
-/// The phrases of the elements that surround the content.
+/// The texts of the elements that surround the content.
 fn surroundings(page: &Page) -> PhraseSet {
-    let elements = page
-        .select(SURROUNDINGS)
-        .into_iter()
-        .filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
     let mut left = MAX_SURROUNDING_BYTES;
-    // Elements in others are read several times.
-    let texts: Vec<_> = elements
-        .map(|element| element.text())
-        .take_while(|text| {
+    let mut texts = |css: &str| -> Vec<String> {
+        let elements = page.select(css).into_iter();
+        let elements =
+            elements.filter(|element| !matches!(element.name(), "html" | "body" | "main" | "article" | "h1"));
+        // Elements in others are read several times.
+        let texts = elements.map(|element| element.text()).take_while(|text| {
             left = left.saturating_sub(text.len());
             left > 0
-        })
-        .collect();
-    let found = PhraseSet::new(texts.iter().map(String::as_str));
-    let is_content = found.share(&page.reference.text) > MAX_SURROUNDINGS;
-    if is_content { PhraseSet::new([]) } else { found }
+        });
+        texts.collect()
+    };
+    let (mut found, named) = (texts(SURROUNDINGS), texts(NAMED_SURROUNDINGS));
+    if PhraseSet::new(named.iter().map(String::as_str)).share(&page.reference.text) <= MAX_NAMED {
+        found.extend(named);
+    }
+    PhraseSet::new(found.iter().map(String::as_str))
 }

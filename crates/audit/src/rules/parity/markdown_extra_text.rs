@@ -77,9 +77,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
             continue;
         }
+        // The fields of a form may be described in words.
+        let has_form = !comparison.page.select("form").is_empty();
         let count: usize = extra.iter().map(|(_, count)| count).sum();
-        if let Some((block, _)) =
-            extra.first().filter(|_| count >= EXTRA_WORDS && count as f64 >= EXTRA_SHARE * total as f64)
+        if let Some((block, _)) = extra
+            .first()
+            .filter(|_| !has_form && count >= EXTRA_WORDS && count as f64 >= EXTRA_SHARE * total as f64)
         {
             let text = excerpt(&block.text, 14);
             findings.report_as(

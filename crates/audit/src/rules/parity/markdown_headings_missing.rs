@@ -1,6 +1,6 @@
 //! The Markdown has the headings of the HTML.
 
-use super::comparison::Comparison;
+use super::comparison::{Comparison, has_own_text};
 use crate::finding::Severity;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::rule::{Findings, Fix, Group, Platform, Rule};
@@ -57,10 +57,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first headings with letters or digits, and their levels.
+/// The first headings with letters or digits, and their levels. Linked headings are titles of other pages.
 fn headings(markdown: &MarkdownPage) -> Vec<(u8, &str)> {
     let found = markdown.blocks.iter().filter_map(|block| match block.kind {
-        BlockKind::Heading(level) if !words(&block.text).is_empty() => Some((level, &*block.text)),
+        BlockKind::Heading(level) if has_own_text(block) && !words(&block.text).is_empty() => {
+            Some((level, &*block.text))
+        }
         _ => None,
     });
     found.take(MAX_HEADINGS).collect()

@@ -73,7 +73,7 @@ fn essence(link: &str) -> String {
     link.trim_end_matches('/').to_owned()
 }
 
-/// Whether a link edits, shares or prints the page.
+/// Whether a link edits or shares the page, or leads to a file, whose name may have a fingerprint.
 fn is_service(link: &str) -> bool {
     let parts = [
         "/edit/",
@@ -86,5 +86,6 @@ fn is_service(link: &str) -> bool {
         "tel:",
         "javascript:",
     ];
-    parts.iter().any(|part| link.contains(part))
+    let is_file = link.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'));
+    is_file || parts.iter().any(|part| link.contains(part))
 }
